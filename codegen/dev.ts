@@ -1,0 +1,73 @@
+// `npm run dev`: serve a scratch data folder; when openapi.yaml is saved, regenerate and start again.
+// The folder is watched rather than the file, because editors save by putting a new file in its place.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { watch } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { contractFile, findRoot } from './read.ts'
+import { regenerate } from './regenerate.ts'
+
+const settleMs = 150
+const graceMs = 5000
+
+const root = findRoot()
+const dataFolder = process.env.ACCORD_DATA_DIR ?? join(tmpdir(), 'accord-dev')
+let server: ChildProcess | undefined
+let timer: NodeJS.Timeout | undefined
+let work = Promise.resolve()
+
+/** False when the contract has findings: then the server that runs keeps running. */
+async function refresh(): Promise<boolean> {
+  try {
+    const { written, findings } = await regenerate({ root, check: false })
+    for (const path of written) console.log(`wrote ${path}`)
+    for (const finding of findings) console.error(finding)
+    return findings.length === 0
+  } catch (error) {
+    console.error(error)
+    return false
+  }
+}
+
+async function stop(): Promise<void> {
+  const running = server
+  server = undefined
+  if (!running || running.exitCode !== null || running.signalCode !== null) return
+  await new Promise<void>((resolve) => {
+    const kill = setTimeout(() => running.kill('SIGKILL'), graceMs)
+    running.once('exit', () => {
+      clearTimeout(kill)
+      resolve()
+    })
+    running.kill('SIGTERM')
+  })
+}
+
+async function restart(): Promise<void> {
+  if (!(await refresh())) return
+  await stop()
+  server = spawn(process.execPath, ['--import', 'tsx', 'src/cli.ts', 'start'], {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...process.env, ACCORD_DATA_DIR: dataFolder },
+  })
+}
+
+console.log(`data in ${dataFolder}; waiting for changes of ${contractFile}`)
+const watcher = watch(root, (_event, name) => {
+  if (name !== contractFile) return
+  clearTimeout(timer)
+  timer = setTimeout(() => {
+    work = work.then(restart)
+  }, settleMs)
+})
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    watcher.close()
+    clearTimeout(timer)
+    work = work.then(stop)
+  })
+}
+process.on('exit', () => server?.kill('SIGKILL'))
+work = work.then(restart)

@@ -1,0 +1,111 @@
+// Which keys OpenAPI 3.1 and our own vocabulary allow where, as one table, and a walk over a contract that follows it.
+// Anything else is a misspelling, and a misspelt key is worse than a missing one: it looks as if it worked.
+import { type Document, isObject, type Path } from './read.ts'
+
+const described = 'summary description'
+const valued = 'example! examples:{example} schema:schema content:{mediaType}'
+
+/** `name` any value · `name!` data, not looked into · `name:kind` one · `name:[kind]` a list · `name:{kind}` by name */
+const table = {
+  document: `openapi jsonSchemaDialect info:info servers:[server] security! tags:[tag] paths:{pathItem}
+    components:components externalDocs:docs`,
+  info: 'title summary description termsOfService contact:contact license:license version',
+  contact: 'name url email',
+  license: 'name identifier url',
+  server: 'url description variables!',
+  tag: 'name description externalDocs:docs',
+  docs: 'url description',
+  components: `schemas:{schema} responses:{response} parameters:{parameter} examples:{example} requestBodies:{requestBody}
+    headers:{header} securitySchemes:{scheme}`,
+  scheme: '$ref type description name in scheme bearerFormat flows! openIdConnectUrl',
+  pathItem: `$ref ${described} servers:[server] parameters:[parameter] get:operation put:operation post:operation
+    delete:operation`,
+  operation: `operationId tags ${described} externalDocs:docs parameters:[parameter] requestBody:requestBody
+    responses:{response} deprecated security! servers:[server]
+    x-permission x-any-user x-ability x-events x-no-event x-served-by`,
+  parameter: `$ref ${described} name in required deprecated allowEmptyValue style explode allowReserved ${valued}`,
+  header: `$ref ${described} required deprecated style explode ${valued}`,
+  requestBody: `$ref ${described} required content:{mediaType}`,
+  response: `$ref ${described} headers:{header} content:{mediaType} links!`,
+  mediaType: 'schema:schema example! examples:{example} encoding:{encoding}',
+  encoding: 'contentType headers:{header} style explode allowReserved',
+  example: `$ref ${described} value! externalValue`,
+  schema: `$ref $id $schema $anchor $comment $defs:{schema} title description default! example! examples! const! enum! type
+    format deprecated readOnly writeOnly discriminator:discriminator externalDocs:docs xml! contentMediaType contentEncoding
+    multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern
+    items:schema prefixItems:[schema] contains:schema minContains maxContains maxItems minItems uniqueItems
+    properties:{schema} patternProperties:{schema} additionalProperties:schema propertyNames:schema required
+    maxProperties minProperties dependentRequired! dependentSchemas:{schema} unevaluatedProperties:schema
+    unevaluatedItems:schema allOf:[schema] anyOf:[schema] oneOf:[schema] not:schema if:schema then:schema else:schema
+    x-entity`,
+  discriminator: 'propertyName mapping!',
+} as const
+
+export type Kind = keyof typeof table
+
+interface Key {
+  name: string
+  /** How the value is made: of one part, a list of parts, or parts by name. */
+  holds: 'value' | 'one' | 'list' | 'names'
+  kind: Kind | undefined
+}
+
+function parse(row: string): Map<string, Key> {
+  return new Map(
+    row.split(/\s+/).map((word) => {
+      const [, name = '', , shape = ''] = /^([^:!]+)(!|:(.+))?$/.exec(word) ?? []
+      const kind = /\w+/.exec(shape)?.[0] as Kind | undefined
+      const holds =
+        kind === undefined ? 'value' : shape.startsWith('[') ? 'list' : shape.startsWith('{') ? 'names' : 'one'
+      return [name, { name, holds, kind }]
+    }),
+  )
+}
+
+export const grammar = new Map(Object.entries(table).map(([kind, row]) => [kind as Kind, parse(row)]))
+
+export const extensionKeys = [...grammar].flatMap(([kind, keys]) =>
+  [...keys.keys()].filter((name) => name.startsWith('x-')).map((name) => ({ name, kind })),
+)
+
+export interface Part {
+  kind: Kind
+  node: Record<string, unknown>
+  at: Path
+}
+
+/** Every object of the contract that the grammar knows, with its kind and place; $refs are not followed. */
+export function* partsOf(document: Document): Generator<Part> {
+  yield* walk('document', document, [])
+}
+
+export function* walk(kind: Kind, node: unknown, at: Path): Generator<Part> {
+  if (!isObject(node)) return
+  yield { kind, node, at }
+  for (const [name, value] of Object.entries(node)) {
+    const key = grammar.get(kind)?.get(name)
+    if (key?.kind === undefined) continue
+    if (key.holds === 'one') yield* walk(key.kind, value, [...at, name])
+    else if (key.holds === 'list' && Array.isArray(value)) {
+      for (const [index, item] of value.entries()) yield* walk(key.kind, item, [...at, name, index])
+    } else if (key.holds === 'names' && isObject(value)) {
+      for (const [each, item] of Object.entries(value)) yield* walk(key.kind, item, [...at, name, each])
+    }
+  }
+}
+
+/** Keys of a part that the grammar does not know; names chosen by us (properties, headers) are not keys. */
+export function* unknownKeys({ kind, node, at }: Part): Generator<{ name: string; at: Path }> {
+  const keys = grammar.get(kind)
+  for (const [name, value] of Object.entries(node)) {
+    const key = keys?.get(name)
+    if (key === undefined) yield { name, at: [...at, name] }
+    else if (key.holds === 'names' && !freeNames.has(name) && isObject(value)) {
+      for (const each of Object.keys(value).filter((candidate) => /^x-/i.test(candidate))) {
+        yield { name: each, at: [...at, name, each] }
+      }
+    }
+  }
+}
+
+const freeNames = new Set(['properties', 'patternProperties', '$defs', 'dependentSchemas', 'headers'])

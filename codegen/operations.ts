@@ -1,0 +1,150 @@
+// src/contract/operations.gen.ts: what the running server needs to know of each operation, as plain facts.
+// Also computes which reply-only keys a client may send back (`ignorable`), so that a GET can be PUT back.
+import {
+  type Body,
+  type Contract,
+  type Document,
+  dataOf,
+  type Listed,
+  listOperations,
+  resolve,
+  type Schema,
+  schemaOf,
+  successOf,
+} from './read.ts'
+import { generatedLine } from './schema.ts'
+
+export interface Ignorable {
+  keys: string[]
+  nested: Record<string, Ignorable>
+}
+
+const types = `
+export interface Ignorable {
+  readonly keys: readonly string[]
+  readonly nested: { readonly [property: string]: Ignorable }
+}
+
+export interface OperationFact {
+  readonly method: 'get' | 'post' | 'put' | 'delete'
+  readonly path: string
+  readonly tag: string
+  readonly summary: string
+  /** The only status of success. */
+  readonly status: number
+  readonly statuses: readonly number[]
+  /** Media type of a successful reply; null when it has no body. */
+  readonly produces: string | null
+  readonly consumes: readonly string[]
+  readonly bodyRequired: boolean
+  readonly public: boolean
+  readonly permission: string | null
+  readonly ability: string | null
+  /** Event base names, the operation's own first. */
+  readonly events: readonly EventBase[]
+  readonly servedBy: 'handler' | 'docs'
+  /** Whether the reply names the new record in a Location header. */
+  readonly location: boolean
+  readonly query: { readonly [name: string]: 'array' | 'string' | 'integer' | 'boolean' | 'number' | 'object' }
+  /** Keys of the reply that the body lacks: accepted and dropped. Null when there are none. */
+  readonly ignorable: Ignorable | null
+}
+
+export type OperationId = keyof typeof operations
+`
+
+/** As TypeScript for the sources, or as the JavaScript a compiled server reads. */
+export function renderOperations(contract: Contract, language: 'ts' | 'js' = 'ts'): string {
+  const { document } = contract
+  const listed = listOperations(document)
+  const facts = listed.map((each) => `  ${each.id}: ${JSON.stringify(factOf(document, each))},\n`).join('')
+  const bases = [...new Set(listed.flatMap(({ operation }) => operation['x-events'] ?? []))].sort()
+  const tags = (document.tags ?? []).map(({ name, description = '' }) => ({ name, slug: slugOf(name), description }))
+  const isTs = language === 'ts'
+  return [
+    `${generatedLine}\n`,
+    `export const contractHash = '${contract.hash}'\n`,
+    `export const tags = [\n${tags.map((tag) => `  ${JSON.stringify(tag)},\n`).join('')}]${isTs ? ' as const' : ''}\n`,
+    isTs ? `export type EventBase =${bases.map((base) => `\n  | '${base}'`).join('') || ' never'}\n${types}` : '',
+    `export const operations = {\n${facts}}${isTs ? ' as const satisfies Record<string, OperationFact>' : ''}\n`,
+  ]
+    .filter(Boolean)
+    .join('\n')
+}
+
+export function slugOf(tag: string): string {
+  return tag.trim().toLowerCase().replace(/\s+/g, '-')
+}
+
+function factOf(document: Document, { id, method, path, operation, parameters, isPublic }: Listed) {
+  const success = successOf(document, operation)
+  const body = resolve(document, operation.requestBody)
+  const produced = Object.keys(success?.reply.content ?? {})
+  return {
+    method,
+    path,
+    tag: operation.tags?.[0] ?? '',
+    summary: operation.summary ?? '',
+    status: success?.status ?? 200,
+    statuses: Object.keys(operation.responses ?? {})
+      .map(Number)
+      .filter((status) => status > 0),
+    produces: produced.includes('application/json') ? 'application/json' : (produced[0] ?? null),
+    consumes: Object.keys(body?.content ?? {}),
+    bodyRequired: body?.required === true,
+    public: isPublic,
+    permission: operation['x-permission'] ?? null,
+    ability: operation['x-ability'] ?? null,
+    events: operation['x-events'] ?? [],
+    servedBy: operation['x-served-by'] ?? 'handler',
+    location: success?.status === 201,
+    query: Object.fromEntries(
+      parameters
+        .filter(({ part }) => part.in === 'query')
+        .map(({ part }) => [part.name ?? '', queryType(document, part.schema)]),
+    ),
+    ignorable: returnsRecord(id, body) ? ignorableOf(document, schemaOf(body), dataOf(document, success?.reply)) : null,
+  }
+}
+
+function queryType(document: Document, schema: Schema | undefined): string {
+  const found = resolve(document, schema)
+  const type = [found?.type ?? []].flat().find((each) => each !== 'null')
+  if (type !== undefined) return type
+  const branch = (found?.oneOf ?? found?.anyOf ?? [])[0]
+  return branch ? queryType(document, branch) : 'string'
+}
+
+/** Only these take back what they reply; elsewhere (moveLead, login) a key of the reply in the body is a mistake. */
+function returnsRecord(id: string, body: Body | undefined): boolean {
+  return /^(create|update)[A-Z]/.test(id) || /(Create|Update)$/.test(schemaOf(body)?.$ref ?? '')
+}
+
+/** What the reply has and the body lacks, at every depth where both are objects or lists of objects. */
+export function ignorableOf(
+  document: Document,
+  body: Schema | undefined,
+  reply: Schema | undefined,
+  open: readonly Schema[] = [],
+): Ignorable | null {
+  const writable = propertiesOf(document, body)
+  const shown = propertiesOf(document, reply)
+  if (!writable || !shown || open.includes(shown)) return null
+  const names = Object.keys(shown)
+  const nested = names.flatMap((name) => {
+    const below = ignorableOf(document, writable[name], shown[name], [...open, shown])
+    return below ? [[name, below] as const] : []
+  })
+  const keys = names.filter((name) => writable[name] === undefined)
+  return keys.length + nested.length === 0 ? null : { keys, nested: Object.fromEntries(nested) }
+}
+
+/** Properties of an object, of the elements of a list, or of all object branches of a choice together. */
+function propertiesOf(document: Document, schema: Schema | undefined): Record<string, Schema> | undefined {
+  const found = resolve(document, schema)
+  if (!found) return undefined
+  if (found.properties) return found.properties
+  if (found.items) return propertiesOf(document, found.items)
+  const branches = (found.oneOf ?? found.anyOf ?? []).flatMap((branch) => propertiesOf(document, branch) ?? [])
+  return branches.length > 0 ? Object.assign({}, ...branches) : undefined
+}

@@ -1,0 +1,245 @@
+// Reads openapi.yaml: its text, hash, parsed document and the line every part of it stands on.
+// Also the few questions all generators ask of a document: follow a $ref, list the operations.
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { isAlias, isMap, isNode, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
+
+export const contractFile = 'openapi.yaml'
+
+export type Path = readonly (string | number)[]
+
+export interface Reference {
+  $ref?: string
+}
+
+export interface Schema extends Reference {
+  type?: string | string[]
+  format?: string
+  description?: string
+  properties?: Record<string, Schema>
+  additionalProperties?: boolean | Schema
+  items?: Schema
+  oneOf?: Schema[]
+  anyOf?: Schema[]
+  allOf?: Schema[]
+  maximum?: number
+  example?: unknown
+  examples?: unknown[]
+  default?: unknown
+  [keyword: string]: unknown
+}
+
+export interface MediaType {
+  schema?: Schema
+}
+
+export interface Parameter extends Reference {
+  name?: string
+  in?: string
+  required?: boolean
+  schema?: Schema
+}
+
+export interface Body extends Reference {
+  required?: boolean
+  content?: Record<string, MediaType>
+}
+
+export interface Operation {
+  operationId?: string
+  tags?: string[]
+  summary?: string
+  description?: string
+  parameters?: Parameter[]
+  requestBody?: Body
+  responses?: Record<string, Body>
+  security?: unknown[]
+  'x-permission'?: string
+  'x-any-user'?: string
+  'x-ability'?: string
+  'x-events'?: string[]
+  'x-no-event'?: string
+  'x-served-by'?: string
+  [key: string]: unknown
+}
+
+export interface Document {
+  openapi?: string
+  tags?: { name: string; description?: string }[]
+  security?: Record<string, unknown>[]
+  paths?: Record<string, Record<string, unknown>>
+  components?: Record<string, Record<string, unknown>>
+  [key: string]: unknown
+}
+
+export interface Contract {
+  text: string
+  hash: string
+  document: Document
+  /** Sentences of the YAML parser; when there are any, the document is not to be trusted. */
+  problems: string[]
+  lineOf: (path: Path) => number
+}
+
+/** The folder that holds package.json and openapi.yaml, seen from the sources as well as from dist. */
+export function findRoot(from = dirname(fileURLToPath(import.meta.url))): string {
+  for (let folder = from; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, 'package.json')) && existsSync(join(folder, contractFile))) return folder
+    if (folder === dirname(folder)) throw new Error(`No folder above ${from} holds package.json and ${contractFile}.`)
+  }
+}
+
+export function readContract(root: string): Contract {
+  return parseContract(readFileSync(join(root, contractFile)))
+}
+
+export function parseContract(source: string | Buffer): Contract {
+  const text = source.toString()
+  const lines = new LineCounter()
+  const parsed = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  const document = parsed.errors.length === 0 ? parsed.toJS() : {}
+  return {
+    text,
+    hash: createHash('sha256').update(source).digest('hex'),
+    document: isObject(document) ? document : {},
+    problems: parsed.errors.map((error) => `${contractFile}:${lines.linePos(error.pos[0]).line} ${error.message}`),
+    lineOf: (path) => {
+      let offset = 0
+      let node: unknown = parsed.contents
+      for (const step of path) {
+        if (isAlias(node)) node = node.resolve(parsed)
+        let next: unknown
+        if (isMap(node)) {
+          const pair = node.items.find(({ key }) => String(isNode(key) ? key.toJSON() : key) === String(step))
+          offset = start(pair?.key) ?? offset
+          next = pair?.value
+        } else if (isSeq(node)) {
+          next = node.items[Number(step)]
+          offset = start(next) ?? offset
+        }
+        if (next === undefined) break
+        node = next
+      }
+      return lines.linePos(offset).line || 1
+    },
+  }
+}
+
+function start(node: unknown): number | undefined {
+  return isNode(node) ? (node as Node).range?.[0] : undefined
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Where a local $ref points: `#/components/schemas/Lead` is `['components', 'schemas', 'Lead']`. */
+export function refPath($ref: string): string[] {
+  return $ref
+    .replace(/^#\//, '')
+    .split('/')
+    .map((step) => decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+/** The part itself, or what its $ref leads to; undefined when it leads nowhere or in a circle. */
+export function resolve<T extends Reference>(document: Document, part: T | undefined): T | undefined {
+  return locate(document, part, [])?.part
+}
+
+/** Like resolve, and tells where the part found stands, so that a finding can point there. */
+export function locate<T extends Reference>(
+  document: Document,
+  part: T | undefined,
+  at: Path,
+): { part: T; at: Path } | undefined {
+  let found: unknown = part
+  let path = at
+  for (let hops = 0; hops < 20; hops++) {
+    if (!isObject(found)) return undefined
+    if (typeof found.$ref !== 'string') return { part: found as T, at: path }
+    path = refPath(found.$ref)
+    found = path.reduce<unknown>((node, step) => (isObject(node) ? node[step] : undefined), document)
+  }
+  return undefined
+}
+
+export const methods = ['get', 'post', 'put', 'delete', 'patch', 'options', 'head', 'trace'] as const
+
+export interface Listed {
+  id: string
+  method: string
+  path: string
+  operation: Operation
+  at: Path
+  /** Path-level parameters first, then the operation's own, each followed to its definition. */
+  parameters: { part: Parameter; at: Path }[]
+  isPublic: boolean
+}
+
+/** Every operation in the order of the contract. */
+export function listOperations(document: Document): Listed[] {
+  const listed: Listed[] = []
+  for (const [path, item] of Object.entries(document.paths ?? {})) {
+    if (!isObject(item)) continue
+    for (const method of Object.keys(item).filter((key) => methods.some((known) => known === key))) {
+      const operation = item[method] as Operation
+      if (!isObject(operation)) continue
+      const at = ['paths', path, method]
+      const shared = parametersOf(document, item.parameters, ['paths', path])
+      const own = parametersOf(document, operation.parameters, at)
+      const replaced = new Set(own.map(({ part }) => `${part.in} ${part.name}`))
+      listed.push({
+        id: typeof operation.operationId === 'string' ? operation.operationId : `${method.toUpperCase()} ${path}`,
+        method,
+        path,
+        operation,
+        at,
+        parameters: [...shared.filter(({ part }) => !replaced.has(`${part.in} ${part.name}`)), ...own],
+        isPublic: Array.isArray(operation.security) && operation.security.length === 0,
+      })
+    }
+  }
+  return listed
+}
+
+function parametersOf(document: Document, parameters: unknown, at: Path): { part: Parameter; at: Path }[] {
+  if (!Array.isArray(parameters)) return []
+  return parameters.flatMap((parameter: Parameter, index) => {
+    const found = locate(document, parameter, [...at, 'parameters', index])
+    return found ? [found] : []
+  })
+}
+
+/** The only 2xx reply of an operation, followed to its definition. */
+export function successOf(document: Document, operation: Operation): { status: number; reply: Body } | undefined {
+  const status = Object.keys(operation.responses ?? {}).find((code) => /^2\d\d$/.test(code))
+  const reply = status === undefined ? undefined : resolve(document, operation.responses?.[status])
+  return reply && { status: Number(status), reply }
+}
+
+/** The schema of a body: of its JSON form when it has one, else of the first. */
+export function schemaOf(body: Body | undefined): Schema | undefined {
+  const content = body?.content ?? {}
+  return (content['application/json'] ?? Object.values(content)[0])?.schema
+}
+
+/** What a reply carries: the schema of `data`, or of one element when `data` is a list. */
+export function dataOf(document: Document, reply: Body | undefined): Schema | undefined {
+  const data = resolve(document, schemaOf(reply))?.properties?.data
+  return resolve(document, data)?.items ?? data
+}
+
+/** The name people know a place by: the operation, the component, else the path. */
+export function placeOf(document: Document, at: Path): string {
+  const [top, section, name] = at.map(String)
+  if (top === 'components' && name !== undefined) return at.length > 3 ? `${name} ${at.slice(3).join('.')}` : name
+  if (top === 'paths' && section !== undefined && name !== undefined) {
+    const operation = document.paths?.[section]?.[name]
+    return isObject(operation) && typeof operation.operationId === 'string'
+      ? operation.operationId
+      : `${section} ${name}`
+  }
+  return at.join('.')
+}

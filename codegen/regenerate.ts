@@ -1,0 +1,92 @@
+// `npm run regenerate`: lint the contract, then write everything generated from it; only changed files are touched.
+// With --check nothing is written: stale files are named and the exit code is 1.
+import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { permissionKeys } from '../src/kernel/permissions.ts'
+import { renderDocument } from './document.ts'
+import { renderInventory } from './inventory.ts'
+import { lint, maxLines } from './lint.ts'
+import { renderOperations } from './operations.ts'
+import { type Contract, contractFile, findRoot, readContract } from './read.ts'
+import { renderSchema } from './schema.ts'
+import { renderTables } from './tables.ts'
+
+interface Output {
+  path: string
+  render: (contract: Contract) => string | Promise<string>
+}
+
+/** Every generated file of the repository. */
+export const outputs: readonly Output[] = [
+  { path: 'src/contract/schema.gen.ts', render: renderSchema },
+  { path: 'src/contract/operations.gen.ts', render: (contract) => renderOperations(contract) },
+  { path: 'src/contract/document.gen.json', render: renderDocument },
+  { path: 'test/contract/inventory.txt', render: renderInventory },
+  { path: 'db/tables.gen.ts', render: renderTables },
+]
+
+/** What a compiled server reads: a deployment that edits its contract need not compile again. */
+const builtOutputs: readonly Output[] = [
+  { path: 'dist/src/contract/operations.gen.js', render: (contract) => renderOperations(contract, 'js') },
+  { path: 'dist/src/contract/document.gen.json', render: renderDocument },
+]
+
+export interface Regenerated {
+  written: string[]
+  stale: string[]
+  findings: string[]
+}
+
+/** Findings of the lint come back before anything is written. With `check`, `stale` is filled and `written` empty. */
+export async function regenerate({ root, check }: { root: string; check: boolean }): Promise<Regenerated> {
+  const contract = readContract(root)
+  const result: Regenerated = { written: [], stale: [], findings: lint(contract, { permissionKeys }) }
+  if (result.findings.length > 0) return result
+  const texts: [string, string][] = []
+  for (const { path, render } of outputsOf(root)) texts.push([path, await render(contract)])
+  for (const [path, text] of texts) {
+    const file = join(root, path)
+    if (existsSync(file) && readFileSync(file, 'utf8') === text) continue
+    result.stale.push(path)
+    if (check) continue
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, text)
+    result.written.push(path)
+  }
+  return check ? result : { ...result, stale: [] }
+}
+
+function outputsOf(root: string): Output[] {
+  const isCompiled = fileURLToPath(import.meta.url).startsWith(join(realpathSync(root), 'dist'))
+  return [...(existsSync(join(root, 'src')) ? outputs : []), ...(isCompiled ? builtOutputs : [])]
+}
+
+async function main(args: string[]): Promise<number> {
+  const root = findRoot()
+  const unknown = args.find((arg) => arg !== '--check')
+  if (unknown !== undefined) {
+    console.error(`regenerate knows only --check, not ${unknown}.`)
+    return 2
+  }
+  const check = args.includes('--check')
+  const { written, stale, findings } = await regenerate({ root, check })
+  for (const finding of findings) console.error(finding)
+  if (findings.length > 0) {
+    console.error(
+      `\n${findings.length} findings; nothing was generated. Correct ${contractFile}, then: npm run regenerate`,
+    )
+    return 1
+  }
+  for (const path of written) console.log(`wrote ${path}`)
+  for (const path of stale)
+    console.error(`${path} is stale: it no longer says what its source says. Run: npm run regenerate`)
+  const lines = readContract(root).text.trimEnd().split('\n').length
+  console.log(`${contractFile}: ${lines} of ${maxLines} lines`)
+  return stale.length > 0 ? 1 : 0
+}
+
+const script = process.argv[1]
+if (script !== undefined && existsSync(script) && pathToFileURL(realpathSync(script)).href === import.meta.url) {
+  process.exitCode = await main(process.argv.slice(2))
+}
