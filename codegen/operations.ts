@@ -1,7 +1,6 @@
 // src/contract/operations.gen.ts: what the running server needs to know of each operation, as plain facts.
 // Also computes which reply-only keys a client may send back (`ignorable`), so that a GET can be PUT back.
 import {
-  type Body,
   type Contract,
   type Document,
   dataOf,
@@ -103,7 +102,7 @@ function factOf(document: Document, { id, method, path, operation, parameters, i
         .filter(({ part }) => part.in === 'query')
         .map(({ part }) => [part.name ?? '', queryType(document, part.schema)]),
     ),
-    ignorable: returnsRecord(id, body) ? ignorableOf(document, schemaOf(body), dataOf(document, success?.reply)) : null,
+    ignorable: returnsRecord.test(id) ? ignorableOf(document, schemaOf(body), dataOf(document, success?.reply)) : null,
   }
 }
 
@@ -116,9 +115,7 @@ function queryType(document: Document, schema: Schema | undefined): string {
 }
 
 /** Only these take back what they reply; elsewhere (moveLead, login) a key of the reply in the body is a mistake. */
-function returnsRecord(id: string, body: Body | undefined): boolean {
-  return /^(create|update)[A-Z]/.test(id) || /(Create|Update)$/.test(schemaOf(body)?.$ref ?? '')
-}
+const returnsRecord = /^(create|update)[A-Z]/
 
 /** What the reply has and the body lacks, at every depth where both are objects or lists of objects. */
 export function ignorableOf(

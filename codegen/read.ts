@@ -174,7 +174,7 @@ export interface Listed {
   operation: Operation
   at: Path
   /** Path-level parameters first, then the operation's own, each followed to its definition. */
-  parameters: { part: Parameter; at: Path }[]
+  parameters: { part: Parameter; at: Path; usedAt: Path }[]
   isPublic: boolean
 }
 
@@ -204,11 +204,12 @@ export function listOperations(document: Document): Listed[] {
   return listed
 }
 
-function parametersOf(document: Document, parameters: unknown, at: Path): { part: Parameter; at: Path }[] {
+function parametersOf(document: Document, parameters: unknown, at: Path): Listed['parameters'] {
   if (!Array.isArray(parameters)) return []
   return parameters.flatMap((parameter: Parameter, index) => {
-    const found = locate(document, parameter, [...at, 'parameters', index])
-    return found ? [found] : []
+    const usedAt = [...at, 'parameters', index]
+    const found = locate(document, parameter, usedAt)
+    return found ? [{ ...found, usedAt }] : []
   })
 }
 

@@ -191,6 +191,12 @@ describe('operations', () => {
     })
   })
 
+  it('lets only create and update take their reply back', () => {
+    expect(renderOperations(parsed)).toContain('"ignorable":{"keys":["id","version"]')
+    const verb = parseContract(contract.replace('operationId: updateSource', 'operationId: moveSource'))
+    expect(renderOperations(verb)).not.toContain('"keys":["id"')
+  })
+
   it('states what the server needs to know of each operation', () => {
     const text = renderOperations(parsed)
     expect(text).toContain(`export const contractHash = '${parsed.hash}'`)

@@ -1,12 +1,12 @@
 // The lint rule that examples and defaults are true: each is validated against the schema it stands in or beside.
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import ajvFormats from 'ajv-formats'
-import { partsOf } from './grammar.ts'
-import type { Look } from './lint.ts'
-import { isObject, type Path, placeOf, refPath, resolve } from './read.ts'
+import { partsOf } from '../grammar.ts'
+import type { Rule } from '../lint.ts'
+import { isObject, type Path, placeOf, refPath, resolve } from '../read.ts'
 
 /** Formats of our own (money, percent …) and OpenAPI's (password, binary …) are left to the server: no check here. */
-export function lintExamples({ document, report }: Look): void {
+export const examplesAreTrue: Rule = ({ document, report }) => {
   const ajv = new Ajv2020({
     strict: false,
     validateSchema: false,

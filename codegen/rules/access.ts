@@ -1,0 +1,107 @@
+// Rules about who may call an operation and what it tells the world: permissions, abilities, events.
+
+import { nearest } from '../../src/contract/nearest.ts'
+import { eventBases } from '../events.ts'
+import type { Rule } from '../lint.ts'
+
+const writing = new Set(['post', 'put', 'delete'])
+
+export const permissionsAreSettled: Rule = ({ operations, permissionKeys, report }) => {
+  for (const { id, operation, at, isPublic } of operations) {
+    const { 'x-permission': permission, 'x-any-user': anyUser, security } = operation
+    const answers = [permission !== undefined, anyUser !== undefined, isPublic].filter(Boolean).length
+    if (answers !== 1) {
+      report(
+        at,
+        id,
+        `${answers === 0 ? 'nothing says' : 'more than one line says'} who may call it; write exactly one of ` +
+          'x-permission: <key>, x-any-user: <sentence why>, security: [].',
+      )
+    }
+    if (security !== undefined && !isPublic) {
+      report(
+        [...at, 'security'],
+        id,
+        'its own security hides the common one; leave it out, or write [] when it is public.',
+      )
+    }
+    if (permission !== undefined && !permissionKeys.includes(permission)) {
+      report([...at, 'x-permission'], id, `no role can hold the key ${permission};${meant(permission, permissionKeys)}`)
+    }
+    if (anyUser !== undefined && !isSentence(anyUser)) {
+      report([...at, 'x-any-user'], id, 'x-any-user holds the sentence why being signed in is enough; write it.')
+    }
+  }
+}
+
+const abilities = 'leads persons organizations quotes products activities emails settings automation data-transfer'
+const areas = [...abilities.split(' '), 'events', 'reports', 'files', 'account']
+
+export const abilitiesAreSettled: Rule = ({ operations, report }) => {
+  for (const { id, operation, at, isPublic, method } of operations) {
+    const ability = operation['x-ability']
+    if (isPublic && ability === undefined) continue
+    if (isPublic) report([...at, 'x-ability'], id, 'a public operation looks at no token; delete x-ability.')
+    else if (ability === undefined) {
+      report(at, id, 'no x-ability, so narrow tokens could not be kept out; write <area>:read or <area>:write.')
+    } else {
+      const [area = '', action] = String(ability).split(':')
+      const expected = writing.has(method) ? 'write' : 'read'
+      if (!areas.includes(area)) {
+        report([...at, 'x-ability'], id, `tokens know no area ${area};${meant(area, areas)}`)
+      } else if (action !== expected) {
+        report(
+          [...at, 'x-ability'],
+          id,
+          `${method.toUpperCase()} is covered by ${area}:${expected}, not ${ability}; write that.`,
+        )
+      }
+    }
+  }
+}
+
+export const eventsAreSettled: Rule = ({ operations, report }) => {
+  for (const { id, operation, at, method } of operations) {
+    const { 'x-events': events, 'x-no-event': none } = operation
+    const writes = writing.has(method)
+    if (!writes && (events !== undefined || none !== undefined)) {
+      report(at, id, 'reading changes nothing and tells nobody; delete x-events or x-no-event.')
+    }
+    if (writes && (events === undefined) === (none === undefined)) {
+      report(
+        at,
+        id,
+        'a writing operation says which events it emits or why none: exactly one of x-events and x-no-event.',
+      )
+    }
+    if (none !== undefined && !isSentence(none)) {
+      report([...at, 'x-no-event'], id, 'x-no-event holds the sentence why there is none; write it.')
+    }
+    if (events !== undefined && (!Array.isArray(events) || events.length === 0)) {
+      report([...at, 'x-events'], id, 'x-events is a list of base names, the own one first; write at least one.')
+    }
+    for (const [index, event] of (Array.isArray(events) ? events : []).entries()) {
+      if (eventBases.includes(event)) continue
+      report([...at, 'x-events', index], id, `nobody emits an event ${event};${meant(String(event), eventBases)}`)
+    }
+  }
+}
+
+export const servedByDocs: Rule = ({ operations, report }) => {
+  for (const { id, operation, at } of operations) {
+    const by = operation['x-served-by']
+    if (by === undefined || by === 'docs') continue
+    report([...at, 'x-served-by'], id, `${by} serves nothing; write docs, or delete the line when a handler answers.`)
+  }
+}
+
+function isSentence(value: unknown): boolean {
+  return typeof value === 'string' && value.trim().includes(' ')
+}
+
+export function meant(word: string | undefined, known: readonly string[]): string {
+  const guess = nearest(word ?? '', known)
+  return guess
+    ? ` did you mean ${guess}?`
+    : ` known are ${known.slice(0, 8).join(', ')}${known.length > 8 ? ' …' : ''}.`
+}

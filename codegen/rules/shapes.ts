@@ -1,0 +1,229 @@
+// Rules about what goes in and out: names, path ids, statuses, bodies that are closed, replies that are plain.
+import { walk } from '../grammar.ts'
+import type { Rule } from '../lint.ts'
+import {
+  type Body,
+  type Document,
+  dataOf,
+  isObject,
+  locate,
+  type Path,
+  placeOf,
+  refPath,
+  resolve,
+  type Schema,
+  schemaOf,
+} from '../read.ts'
+import { meant } from './access.ts'
+
+const maxId = Number.MAX_SAFE_INTEGER
+
+export const operationsAreNamed: Rule = ({ document, operations, report }) => {
+  const tags = (document.tags ?? []).map((tag) => tag.name)
+  const seen = new Map<string, string>()
+  for (const { id, operation, at, method, path } of operations) {
+    const { operationId, summary, description } = operation
+    if (typeof operationId !== 'string' || !/^[a-z][a-zA-Z0-9]*$/.test(operationId)) {
+      report(at, id, 'no operationId in camelCase, which names the handler; add one such as listLeads.')
+    } else if (seen.has(operationId)) {
+      report(at, id, `the operationId is also that of ${seen.get(operationId)}; handlers need one each, so rename one.`)
+    }
+    seen.set(id, `${method.toUpperCase()} ${path}`)
+    if (operation.tags?.length !== 1) report(at, id, 'an operation has exactly one tag, its folder; write one.')
+    else if (!tags.includes(operation.tags[0] ?? '')) {
+      report(
+        [...at, 'tags'],
+        id,
+        `the tag ${operation.tags[0]} is not listed in tags;${meant(operation.tags[0], tags)}`,
+      )
+    }
+    if (!summary) report(at, id, 'no summary, the line people read in the docs; write one.')
+    if (!description) report(at, id, 'no description; tell a newcomer what it does and what it does not.')
+  }
+}
+
+export const bodiesAreDeclared: Rule = ({ document, operations, report }) => {
+  for (const { id, operation, at } of operations) {
+    const found = bodyOf(document, operation.requestBody, at)
+    if (!found) continue
+    const forms = Object.entries(found.part.content ?? {})
+    if (typeof found.part.required !== 'boolean') {
+      report(found.at, id, 'a body without `required` may be left out; write required: true or false.')
+    }
+    if (forms.length === 0)
+      report(found.at, id, 'a body without content cannot be checked; name its media type and schema.')
+    const schemas = new Set(forms.map(([, form]) => JSON.stringify(form?.schema)))
+    const shared = forms.every(([, form]) => form?.schema?.$ref !== undefined)
+    if (forms.length > 1 && (schemas.size > 1 || !shared)) {
+      report(
+        found.at,
+        id,
+        'its media types have several schemas but only one is checked; let all refer to the same one.',
+      )
+    }
+  }
+}
+
+export const bodiesAreClosed: Rule = ({ document, operations, report }) => {
+  for (const { operation, at } of operations) {
+    const found = bodyOf(document, operation.requestBody, at)
+    for (const { schema, at: place } of reachable(document, found)) {
+      const isForm = schema.properties !== undefined
+      if (!isForm && !typesOf(schema).includes('object')) continue
+      if (isForm ? schema.additionalProperties === false : schema.additionalProperties !== undefined) continue
+      report(
+        place,
+        placeOf(document, place),
+        isForm
+          ? 'clients send it, and unknown fields must be refused with a hint; add additionalProperties: false.'
+          : 'clients send it, and it does not say what it may hold; write additionalProperties (a schema, true or false).',
+      )
+    }
+  }
+}
+
+export const repliesArePlain: Rule = ({ document, operations, report }) => {
+  for (const { operation, at } of operations) {
+    for (const [status, response] of Object.entries(operation.responses ?? {})) {
+      const found = bodyOf(document, response, [...at, 'responses', status], [])
+      for (const { schema, at: place } of reachable(document, found)) {
+        if (schema.allOf === undefined) continue
+        report(
+          [...place, 'allOf'],
+          placeOf(document, place),
+          'allOf in a reply cannot be closed; write its properties out.',
+        )
+      }
+    }
+  }
+}
+
+export const bodiesAreNotReplies: Rule = ({ document, operations, report }) => {
+  const replies = new Map<string, string>()
+  for (const { id, operation } of operations) {
+    for (const response of Object.values(operation.responses ?? {})) {
+      const reply = resolve(document, response)
+      for (const schema of [schemaOf(reply), dataOf(document, reply), rawData(document, reply)]) {
+        if (schema?.$ref !== undefined) replies.set(schema.$ref, id)
+      }
+    }
+  }
+  for (const { id, operation, at } of operations) {
+    const $ref = schemaOf(resolve(document, operation.requestBody))?.$ref
+    const other = $ref === undefined ? undefined : replies.get($ref)
+    if (other === undefined) continue
+    report(
+      [...at, 'requestBody'],
+      id,
+      `its body ${refPath(String($ref)).at(-1)} is what ${other} replies; the two drift apart, so give the body its own schema.`,
+    )
+  }
+}
+
+export const pathIdsAreBounded: Rule = ({ document, operations, report }) => {
+  for (const { id, parameters, path, at } of operations) {
+    const declared = parameters.filter(({ part }) => part.in === 'path')
+    const named = [...path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name)
+    for (const name of named.filter((each) => !declared.some(({ part }) => part.name === each))) {
+      report(
+        at,
+        id,
+        `{${name}} of the path is not declared and would reach the handler unchecked; add it to parameters.`,
+      )
+    }
+    for (const { part, at: place, usedAt } of declared) {
+      const schema = resolve(document, part.schema)
+      if (!named.includes(part.name ?? '')) {
+        report(
+          usedAt,
+          id,
+          `a path parameter ${part.name} that ${path} does not hold; refer to a query parameter or delete it.`,
+        )
+      }
+      if (!schema || !typesOf(schema).includes('integer') || schema.maximum === maxId) continue
+      report(place, id, `ids beyond ${maxId} lose digits in JavaScript; give ${part.name} the maximum ${maxId}.`)
+    }
+  }
+}
+
+export const statusesAreComplete: Rule = ({ document, operations, report }) => {
+  for (const { id, operation, at, path, isPublic } of operations) {
+    const codes = Object.keys(operation.responses ?? {})
+    const successes = codes.filter((code) => /^2/.test(code))
+    if (successes.length !== 1) {
+      report(
+        at,
+        id,
+        `${successes.length} statuses of success; the status comes from the contract, so list exactly one 2xx.`,
+      )
+    }
+    const needed = new Map<string, string>()
+    if (!isPublic) needed.set('401', 'it wants a signed-in caller')
+    if (operation['x-permission'] !== undefined) needed.set('403', 'it wants a permission')
+    if (path.includes('{')) needed.set('404', 'its path names a record')
+    if (resolve(document, operation.requestBody)) {
+      for (const code of ['400', '413', '415', '422']) needed.set(code, 'it takes a body')
+    }
+    const missing = [...needed].filter(([code]) => !codes.includes(code))
+    for (const why of new Set(missing.map(([, reason]) => reason))) {
+      const list = missing.filter(([, reason]) => reason === why).map(([code]) => code)
+      report(
+        [...at, 'responses'],
+        id,
+        `${why} but does not list ${list.join(', ')}; clients must know, so add a response.`,
+      )
+    }
+  }
+}
+
+export const schemasAreDescribed: Rule = ({ document, report }) => {
+  for (const [name, schema] of Object.entries(document.components?.schemas ?? {})) {
+    const at = ['components', 'schemas', name]
+    if (!isObject(schema)) report(at, name, 'is not a schema; write one.')
+    else {
+      if (!schema.description) report(at, name, 'no description; a newcomer meets it in the docs, so say what it is.')
+      if (schema.example !== undefined || (Array.isArray(schema.examples) && schema.examples.length > 0)) continue
+      // An envelope needs none of its own: what it holds is another schema, which has one.
+      const data = schema.properties?.data
+      if (data?.$ref !== undefined || data?.items?.$ref !== undefined) continue
+      report(at, name, 'no example; people copy from the docs, so add one that is valid.')
+    }
+  }
+}
+
+function typesOf(schema: Schema): string[] {
+  return schema.type === undefined ? [] : [schema.type].flat()
+}
+
+function bodyOf(document: Document, body: Body | undefined, at: Path, below: Path = ['requestBody']) {
+  return locate(document, body, [...at, ...below])
+}
+
+function rawData(document: Document, reply: Body | undefined): Schema | undefined {
+  const data = resolve(document, schemaOf(reply))?.properties?.data
+  return data?.items ?? data
+}
+
+/** Every schema a body can hold, at any depth, each once. */
+function* reachable(
+  document: Document,
+  body: { part: Body; at: Path } | undefined,
+): Generator<{ schema: Schema; at: Path }> {
+  if (!body) return
+  const seen = new Set<unknown>()
+  const queue: { node: unknown; at: Path }[] = Object.entries(body.part.content ?? {}).map(([type, form]) => ({
+    node: form?.schema,
+    at: [...body.at, 'content', type, 'schema'],
+  }))
+  for (let next = queue.shift(); next; next = queue.shift()) {
+    for (const { node, at } of walk('schema', next.node, next.at)) {
+      if (seen.has(node)) continue
+      seen.add(node)
+      if (typeof node.$ref !== 'string') yield { schema: node, at }
+      else {
+        const found = locate(document, node, at)
+        if (found) queue.push({ node: found.part, at: found.at })
+      }
+    }
+  }
+}

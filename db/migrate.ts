@@ -1,0 +1,73 @@
+// Brings a database to the newest shape: forward only, in order, each migration in its own transaction, after a copy of
+// the file. The list is written out rather than read from disk, so that compiled code carries it.
+
+import { type Kysely, sql } from 'kysely'
+import type { Dialect } from './dialects/dialect.ts'
+import { up as identity } from './migrations/0001_identity.ts'
+import { up as vocabulary } from './migrations/0002_vocabulary.ts'
+import { up as contacts } from './migrations/0003_contacts.ts'
+import { up as catalogue } from './migrations/0004_catalogue.ts'
+import { up as sales } from './migrations/0005_sales.ts'
+import { up as work } from './migrations/0006_work.ts'
+import { up as automation } from './migrations/0007_automation.ts'
+import { up as events } from './migrations/0008_events.ts'
+import type { Store } from './open.ts'
+
+export interface Migration {
+  readonly name: string
+  readonly up: (db: Kysely<unknown>, dialect: Dialect) => Promise<void>
+}
+
+/** In the order they run. Append only: a released migration is never edited, see migrations/released.txt. */
+export const migrations: readonly Migration[] = [
+  { name: '0001_identity', up: identity },
+  { name: '0002_vocabulary', up: vocabulary },
+  { name: '0003_contacts', up: contacts },
+  { name: '0004_catalogue', up: catalogue },
+  { name: '0005_sales', up: sales },
+  { name: '0006_work', up: work },
+  { name: '0007_automation', up: automation },
+  { name: '0008_events', up: events },
+]
+
+/** The names of the migrations applied now, none when the database was up to date. */
+export async function migrate(store: Store): Promise<string[]> {
+  const due = await pending(store)
+  if (due.length === 0) return []
+  if (await store.dialect.hasTables(unknownTables(store))) {
+    await store.dialect.copyAside(unknownTables(store), store.url, new Date().toISOString().replaceAll(/[:.]/g, '-'))
+  }
+  await store.db.schema
+    .createTable('migrations')
+    .ifNotExists()
+    .addColumn('name', 'text', (column) => column.primaryKey().notNull())
+    .addColumn('applied_at', sql.raw(store.dialect.columnType('timestamp')), (column) => column.notNull())
+    .modifyEnd(sql.raw(store.dialect.tableOptions))
+    .execute()
+  for (const migration of migrations.filter(({ name }) => due.includes(name))) {
+    await store.db.transaction().execute(async (db) => {
+      await migration.up(db as unknown as Kysely<unknown>, store.dialect)
+      await db.insertInto('migrations').values({ name: migration.name, applied_at: new Date().toISOString() }).execute()
+    })
+  }
+  return due
+}
+
+/** The names of the migrations still to run, in order; changes nothing. */
+export async function pending(store: Store): Promise<string[]> {
+  const tables = await store.db.introspection.getTables()
+  const isFresh = !tables.some((table) => table.name === 'migrations')
+  const applied = isFresh ? [] : await store.db.selectFrom('migrations').select('name').orderBy('name').execute()
+  const names = new Set(applied.map((row) => row.name))
+  const unknown = [...names].filter((name) => !migrations.some((migration) => migration.name === name))
+  if (unknown.length > 0) {
+    throw new Error(
+      `This database was migrated by a newer version of Accord CRM (${unknown.join(', ')}). Install that version, or restore a backup made before it.`,
+    )
+  }
+  return migrations.map((migration) => migration.name).filter((name) => !names.has(name))
+}
+
+function unknownTables(store: Store): Kysely<unknown> {
+  return store.db as unknown as Kysely<unknown>
+}

@@ -1,0 +1,36 @@
+// The event log: one row per write, append-only, numbered in commit order. It has no foreign keys because it outlives
+// what it tells about; `owner_id` is the record's owner, so that visibility still works after the record is gone.
+
+import type { Kysely } from 'kysely'
+import { createTable, flag, id, integer, json, nullable, text, timestamp } from '../columns.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+
+export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  await createTable(
+    db,
+    dialect,
+    'events',
+    {
+      id: id(),
+      name: text(),
+      entity_type: text(),
+      entity_id: nullable(integer()),
+      related_type: nullable(text()),
+      related_id: nullable(integer()),
+      actor_type: text(),
+      actor_id: nullable(integer()),
+      actor_name: nullable(text()),
+      token_id: nullable(integer()),
+      request_id: nullable(text()),
+      origin: text(),
+      ip: nullable(text()),
+      before: nullable(json()),
+      after: nullable(json()),
+      changed: json('[]'),
+      restored: flag(false),
+      owner_id: nullable(integer()),
+      created_at: timestamp(),
+    },
+    { indexes: [['entity_type', 'entity_id', 'id'], ['name', 'id'], ['actor_id', 'id'], ['request_id']] },
+  )
+}

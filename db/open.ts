@@ -1,0 +1,53 @@
+// Opens a database by its url and hands out Kysely with the engine's dialect. The one place that turns a url into an
+// engine; migrating is migrate.ts, so that a test can open an image that already is.
+
+import type { Database as SqliteConnection } from 'better-sqlite3'
+import { Kysely } from 'kysely'
+import type { Dialect } from './dialects/dialect.ts'
+import {
+  isSqliteUrl,
+  kyselySqlite,
+  openSqlite,
+  openSqliteImage,
+  sqliteDialect,
+  sqliteImage,
+} from './dialects/sqlite.ts'
+import type { DB } from './tables.gen.ts'
+
+export type Db = Kysely<DB>
+
+export interface Store {
+  readonly db: Db
+  readonly dialect: Dialect
+  readonly url: string
+  close(): Promise<void>
+  /** The whole database as bytes for `openImage`; tests open one copy each. */
+  image(): Buffer
+}
+
+export function openStore(url: string): Store {
+  if (!isSqliteUrl(url)) {
+    const scheme = /^[a-z][a-z0-9+.-]*:/i.exec(url)?.[0] ?? 'no scheme'
+    throw new Error(`Cannot open a database url with ${scheme}; write sqlite:<path> or sqlite::memory:.`)
+  }
+  return storeOf(openSqlite(url), url)
+}
+
+/** A copy in memory, independent of the store the image came from. */
+export function openImage(image: Buffer): Store {
+  return storeOf(openSqliteImage(image), 'sqlite::memory:')
+}
+
+function storeOf(connection: SqliteConnection, url: string): Store {
+  const db = new Kysely<DB>({ dialect: kyselySqlite(connection) })
+  return {
+    db,
+    dialect: sqliteDialect,
+    url,
+    image: () => sqliteImage(connection),
+    close: async () => {
+      await db.destroy()
+      connection.close()
+    },
+  }
+}

@@ -1,0 +1,242 @@
+// What every installation starts with. The ids are part of the promise, so they are written out; an installation that
+// already has a role is left alone, since its people may have renamed or deleted what was seeded.
+
+import { foldText } from './fold.ts'
+import type { Db, Store } from './open.ts'
+
+export interface Seeds {
+  readonly adminName: string
+  readonly adminEmail: string
+  readonly adminPasswordHash: string
+  /** ISO timestamp of every seeded row. */
+  readonly now: string
+}
+
+/** A system attribute: code, display name, type, and then what is particular to it. */
+type AttributeSeed = readonly [code: string, name: string, type: string, more?: AttributeMore]
+
+interface AttributeMore {
+  readonly lookup?: string
+  readonly validation?: string
+  readonly required?: true
+  readonly unique?: true
+}
+
+const required = { required: true } as const
+
+const systemAttributes: Readonly<Record<string, readonly AttributeSeed[]>> = {
+  leads: [
+    ['title', 'Title', 'text', required],
+    ['description', 'Description', 'textarea'],
+    ['lead_value', 'Lead Value', 'price', { validation: 'decimal', ...required }],
+    ['lead_source_id', 'Source', 'select', { lookup: 'lead_sources', ...required }],
+    ['lead_type_id', 'Type', 'select', { lookup: 'lead_types', ...required }],
+    ['user_id', 'Sales Owner', 'select', { lookup: 'users' }],
+    ['expected_close_date', 'Expected Close Date', 'date'],
+    ['lead_pipeline_id', 'Pipeline', 'lookup', { lookup: 'lead_pipelines', ...required }],
+    ['lead_pipeline_stage_id', 'Stage', 'lookup', { lookup: 'lead_pipeline_stages', ...required }],
+  ],
+  persons: [
+    ['name', 'Name', 'text', required],
+    ['emails', 'Emails', 'email', { unique: true, ...required }],
+    ['contact_numbers', 'Contact Numbers', 'phone', { unique: true }],
+    ['job_title', 'Job Title', 'text'],
+    ['user_id', 'Sales Owner', 'lookup', { lookup: 'users' }],
+    ['organization_id', 'Organization', 'lookup', { lookup: 'organizations' }],
+  ],
+  organizations: [
+    ['name', 'Name', 'text', { unique: true, ...required }],
+    ['address', 'Address', 'address'],
+    ['user_id', 'Sales Owner', 'lookup', { lookup: 'users' }],
+  ],
+  products: [
+    ['name', 'Name', 'text', required],
+    ['description', 'Description', 'textarea'],
+    ['sku', 'SKU', 'text', { unique: true, ...required }],
+    ['quantity', 'Quantity', 'text', { validation: 'numeric', ...required }],
+    ['price', 'Price', 'price', { validation: 'decimal', ...required }],
+  ],
+  quotes: [
+    ['user_id', 'Sales Owner', 'select', { lookup: 'users', ...required }],
+    ['subject', 'Subject', 'text', required],
+    ['description', 'Description', 'textarea'],
+    ['billing_address', 'Billing Address', 'address', required],
+    ['shipping_address', 'Shipping Address', 'address'],
+    ['discount_percent', 'Discount Percent', 'text', { validation: 'decimal' }],
+    ['discount_amount', 'Discount Amount', 'price', { validation: 'decimal' }],
+    ['tax_amount', 'Tax Amount', 'price', { validation: 'decimal' }],
+    ['adjustment_amount', 'Adjustment Amount', 'price', { validation: 'decimal' }],
+    ['sub_total', 'Sub Total', 'price', { validation: 'decimal', ...required }],
+    ['grand_total', 'Grand Total', 'price', { validation: 'decimal', ...required }],
+    ['expired_at', 'Expired At', 'date', required],
+    ['person_id', 'Person', 'lookup', { lookup: 'persons', ...required }],
+  ],
+  warehouses: [
+    ['name', 'Name', 'text', required],
+    ['description', 'Description', 'textarea'],
+    ['contact_name', 'Contact Name', 'text', required],
+    ['contact_emails', 'Contact Emails', 'email', { unique: true, ...required }],
+    ['contact_numbers', 'Contact Numbers', 'phone', { unique: true }],
+    ['contact_address', 'Contact Address', 'address', required],
+  ],
+}
+
+const stages = [
+  ['new', 'New', 10],
+  ['follow-up', 'Follow Up', 25],
+  ['prospect', 'Prospect', 50],
+  ['negotiation', 'Negotiation', 75],
+  ['won', 'Won', 100],
+  ['lost', 'Lost', 0],
+] as const
+
+const fixedStages: readonly string[] = ['new', 'won', 'lost']
+
+const notices = [
+  { template: 'Activity created', workflow: 'Tell participants of a created activity', event: 'activity.create.after' },
+  {
+    template: 'Activity modified',
+    workflow: 'Tell participants of a modified activity',
+    event: 'activity.update.after',
+  },
+]
+
+export async function seed(store: Store, seeds: Seeds): Promise<void> {
+  await store.db.transaction().execute(async (db) => {
+    const role = await db.selectFrom('roles').select('id').limit(1).executeTakeFirst()
+    if (role !== undefined) return
+    const stamps = { created_at: seeds.now, updated_at: seeds.now }
+    await seedAdministrator(db, seeds, stamps)
+    await seedVocabulary(db, stamps)
+    await seedAttributes(db, stamps)
+    await seedAutomation(db, stamps)
+  })
+}
+
+interface Stamps {
+  created_at: string
+  updated_at: string
+}
+
+async function seedAdministrator(db: Db, seeds: Seeds, stamps: Stamps): Promise<void> {
+  await db
+    .insertInto('roles')
+    .values({ id: 1, ...named('Administrator'), permission_type: 'all', permissions: null, ...stamps })
+    .execute()
+  await db
+    .insertInto('users')
+    .values({
+      id: 1,
+      ...named(seeds.adminName),
+      email: seeds.adminEmail,
+      email_key: foldText(seeds.adminEmail),
+      password_hash: seeds.adminPasswordHash,
+      status: 1,
+      view_permission: 'global',
+      role_id: 1,
+      ...stamps,
+    })
+    .execute()
+}
+
+async function seedVocabulary(db: Db, stamps: Stamps): Promise<void> {
+  await db
+    .insertInto('lead_pipelines')
+    .values({ id: 1, ...named('Default Pipeline'), is_default: 1, rotten_days: 30, ...stamps })
+    .execute()
+  await db
+    .insertInto('lead_pipeline_stages')
+    .values(
+      stages.map(([code, name, probability], index) => ({
+        id: index + 1,
+        lead_pipeline_id: 1,
+        code,
+        ...named(name),
+        probability,
+        sort_order: index + 1,
+        is_user_defined: fixedStages.includes(code) ? 0 : 1,
+        ...stamps,
+      })),
+    )
+    .execute()
+  await db
+    .insertInto('lead_sources')
+    .values(
+      ['Email', 'Web', 'Web Form', 'Phone', 'Direct'].map((name, i) => ({ id: i + 1, ...named(name), ...stamps })),
+    )
+    .execute()
+  await db
+    .insertInto('lead_types')
+    .values(['New Business', 'Existing Business'].map((name, i) => ({ id: i + 1, ...named(name), ...stamps })))
+    .execute()
+}
+
+async function seedAttributes(db: Db, stamps: Stamps): Promise<void> {
+  const rows = Object.entries(systemAttributes).flatMap(([entityType, attributes]) =>
+    attributes.map(([code, name, type, more], index) => ({
+      code,
+      ...named(name),
+      type,
+      entity_type: entityType,
+      lookup_type: more?.lookup ?? null,
+      validation: more?.validation ?? null,
+      sort_order: index + 1,
+      is_required: more?.required ? 1 : 0,
+      is_unique: more?.unique ? 1 : 0,
+      quick_add: 1,
+      is_user_defined: 0,
+      ...stamps,
+    })),
+  )
+  await db
+    .insertInto('attributes')
+    .values(rows.map((row, index) => ({ id: index + 1, ...row })))
+    .execute()
+}
+
+async function seedAutomation(db: Db, stamps: Stamps): Promise<void> {
+  await db
+    .insertInto('email_templates')
+    .values(
+      notices.map(({ template }, index) => ({
+        id: index + 1,
+        ...named(template),
+        subject: `${template} {%activities.title%}`,
+        content: activityTable(),
+        ...stamps,
+      })),
+    )
+    .execute()
+  await db
+    .insertInto('workflows')
+    .values(
+      notices.map(({ workflow, event }, index) => ({
+        id: index + 1,
+        ...named(workflow),
+        entity_type: 'activities',
+        event,
+        condition_type: 'and',
+        conditions: JSON.stringify([{ attribute: 'type', operator: '{}', value: ['call', 'meeting', 'lunch'] }]),
+        actions: JSON.stringify([{ id: 'send_email_to_participants', value: index + 1 }]),
+        is_active: 1,
+        sort_order: index + 1,
+        ...stamps,
+      })),
+    )
+    .execute()
+}
+
+function activityTable(): string {
+  const lines = [
+    ['Title', 'title'],
+    ['Type', 'type'],
+    ['From', 'schedule_from'],
+    ['To', 'schedule_to'],
+    ['Participants', 'participants'],
+  ].map(([label, field]) => `<tr><th align="left">${label}</th><td>{%activities.${field}%}</td></tr>`)
+  return `<table>${lines.join('')}</table>`
+}
+
+function named(name: string): { name: string; name_key: string } {
+  return { name, name_key: foldText(name) }
+}

@@ -1,0 +1,133 @@
+// The only reader of the environment (DOMAIN 25.3). Every setting is named here with its default and one sentence; a bad
+// value stops the start with a message that names the variable.
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import ipaddr from 'ipaddr.js'
+import { IANAZone } from 'luxon'
+
+type Environment = Record<string, string | undefined>
+
+export class ConfigError extends Error {
+  constructor(variable: string, problem: string) {
+    super(`${variable} ${problem}`)
+    this.name = 'ConfigError'
+  }
+}
+
+export interface Config {
+  env: 'production' | 'development' | 'test'
+  host: string
+  port: number
+  /** External base URL without a trailing slash; null: the host of each request is used in links. */
+  appUrl: string | null
+  appName: string
+  statefulDomains: string[]
+  dataDir: string
+  databaseUrl: string
+  adminEmail: string
+  adminPassword: string | null
+  timezone: string
+  locale: string
+  currency: string
+  tokenTtlDays: number
+  tokenIdleDays: number
+  strict: boolean
+  trustedProxies: string[]
+  listeners: string[]
+  logLevel: string
+  /** Memory of argon2id in KiB; lowered in tests only. */
+  passwordMemoryKiB: number
+}
+
+/** Reads `environment`, throws ConfigError. Warnings are about settings that were read differently than written. */
+export function readConfig(environment: Environment): { config: Config; warnings: string[] } {
+  const warnings: string[] = []
+  const text = (name: string, fallback: string): string => environment[name]?.trim() || fallback
+  const list = (name: string): string[] => text(name, '').split(',').map((each) => each.trim()).filter(Boolean)
+  const integer = (name: string, fallback: number, low: number, high: number): number => {
+    const raw = text(name, String(fallback))
+    const value = Number(raw)
+    if (!/^\d+$/.test(raw) || value < low || value > high) throw new ConfigError(name, `must be a whole number from ${low} to ${high}, not "${raw}".`)
+    return value
+  }
+  const choice = <T extends string>(name: string, fallback: T, allowed: readonly T[]): T => {
+    const value = text(name, fallback)
+    const found = allowed.find((each) => each === value)
+    if (!found) throw new ConfigError(name, `must be one of ${allowed.join(', ')}, not "${value}".`)
+    return found
+  }
+
+  const env = choice('ACCORD_ENV', 'development', ['production', 'development', 'test'])
+  const host = text('ACCORD_HOST', '127.0.0.1')
+  const port = integer('ACCORD_PORT', 8000, 0, 65535)
+  const dataDir = resolve(text('ACCORD_DATA_DIR', './data'))
+  const databaseUrl = text('ACCORD_DATABASE_URL', `sqlite:${join(dataDir, 'accord.db')}`)
+  if (!databaseUrl.startsWith('sqlite:')) throw new ConfigError('ACCORD_DATABASE_URL', `must start with sqlite:, not "${databaseUrl.split(':')[0]}:".`)
+
+  const appUrl = text('ACCORD_APP_URL', '').replace(/\/+$/, '') || null
+  if (appUrl !== null && !/^https?:$/.test(URL.parse(appUrl)?.protocol ?? '')) throw new ConfigError('ACCORD_APP_URL', `must be an http or https URL, not "${appUrl}".`)
+
+  const timezone = text('ACCORD_TIMEZONE', 'UTC')
+  if (!IANAZone.isValidZone(timezone)) throw new ConfigError('ACCORD_TIMEZONE', `must be an IANA time zone such as Europe/Berlin, not "${timezone}".`)
+  const locale = text('ACCORD_LOCALE', 'en-US')
+  const currency = text('ACCORD_CURRENCY', 'USD')
+  try {
+    new Intl.NumberFormat(locale, { style: 'currency', currency })
+  } catch {
+    throw new ConfigError('ACCORD_LOCALE / ACCORD_CURRENCY', `must be a BCP 47 locale and an ISO 4217 code, not "${locale}" and "${currency}".`)
+  }
+
+  const trustedProxies = list('ACCORD_TRUSTED_PROXIES')
+  for (const range of trustedProxies) {
+    if (!ipaddr.isValid(range) && !ipaddr.isValidCIDR(range)) throw new ConfigError('ACCORD_TRUSTED_PROXIES', `must list addresses or CIDR ranges; "${range}" is neither.`)
+  }
+
+  const config: Config = {
+    env,
+    host,
+    port,
+    appUrl,
+    appName: text('ACCORD_APP_NAME', 'Accord CRM'),
+    statefulDomains: list('ACCORD_STATEFUL_DOMAINS').map((entry) => {
+      const plain = entry.replace(/^[a-z]+:\/\//i, '').replace(/\/.*$/, '')
+      if (plain !== entry) warnings.push(`ACCORD_STATEFUL_DOMAINS: "${entry}" is read as "${plain}"; list hosts without scheme and path.`)
+      return plain === '::1' ? '[::1]' : plain.toLowerCase()
+    }),
+    dataDir,
+    databaseUrl,
+    adminEmail: text('ACCORD_ADMIN_EMAIL', 'admin@example.com'),
+    adminPassword: environment.ACCORD_ADMIN_PASSWORD || null,
+    timezone,
+    locale,
+    currency,
+    tokenTtlDays: integer('ACCORD_TOKEN_TTL_DAYS', 365, 0, 36500),
+    tokenIdleDays: integer('ACCORD_TOKEN_IDLE_DAYS', 0, 0, 36500),
+    strict: choice('ACCORD_STRICT', 'on', ['on', 'off']) === 'on',
+    trustedProxies,
+    listeners: list('ACCORD_LISTENERS'),
+    logLevel: choice('ACCORD_LOG_LEVEL', 'info', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
+    passwordMemoryKiB: 19 * 1024,
+  }
+  if (config.adminPassword !== null && (config.adminPassword.length < 8 || config.adminPassword.length > 128)) {
+    throw new ConfigError('ACCORD_ADMIN_PASSWORD', 'must have 8 to 128 characters.')
+  }
+  return { config, warnings }
+}
+
+/** The environment of this process over the `.env` file of the working directory. */
+export function environment(parse: (text: string) => Environment): Environment {
+  let file: Environment = {}
+  try {
+    file = parse(readFileSync('.env', 'utf8'))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+  return { ...file, ...process.env }
+}
+
+/** The stateful domains in force for a server that listens on `port` (DOMAIN 6.2). */
+export function statefulDomains(config: Config, port: number): string[] {
+  if (config.statefulDomains.length > 0) return config.statefulDomains
+  const local = ['localhost', '127.0.0.1', '[::1]'].flatMap((host) => [host, `${host}:${port}`])
+  return config.appUrl ? [...local, new URL(config.appUrl).host] : local
+}

@@ -1,0 +1,70 @@
+// The value formats of the contract: what counts as valid, and how accepted spellings are brought into the one form that
+// is stored and returned (DOMAIN 3.2). Knows schemas' `format` words and nothing of HTTP.
+import type { Ajv } from 'ajv'
+import { DateTime } from 'luxon'
+
+const offset = /(?:z|[+-]\d{2}:?\d{2})$/i
+const timestamp = /^\d{4}-\d{2}-\d{2}[t ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:z|[+-]\d{2}:?\d{2})?$/i
+const canonicalTimestamp = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/
+const dateOnly = /^\d{4}-\d{2}-\d{2}$/
+
+const inRange = (time: DateTime): boolean => time.isValid && time.year >= 1 && time.year <= 9999
+
+/** A timestamp in UTC with milliseconds, or undefined when the text is none. Without an offset it is read in `zone`. */
+export function canonicalTime(text: string, zone: string): string | undefined {
+  if (!timestamp.test(text)) return undefined
+  const iso = text.replace(/[t ]/i, 'T')
+  const time = DateTime.fromISO(iso, offset.test(iso) ? {} : { zone }).toUTC()
+  return inRange(time) ? time.toFormat("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'") : undefined
+}
+
+/** A calendar date, or undefined. Of a timestamp it is the date in `zone`. */
+export function canonicalDate(text: string, zone: string): string | undefined {
+  if (dateOnly.test(text)) return inRange(DateTime.fromISO(text, { zone: 'utc' })) ? text : undefined
+  const time = canonicalTime(text, zone)
+  return time === undefined ? undefined : DateTime.fromISO(time, { zone }).toFormat('yyyy-MM-dd')
+}
+
+/** Where the day starts (or, with `end`, where it ends) as a timestamp in UTC. */
+export function dayBoundary(date: string, zone: string, end: boolean): string {
+  const day = DateTime.fromISO(date, { zone })
+  return (end ? day.endOf('day') : day.startOf('day')).toUTC().toFormat("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
+}
+
+export const isDateOnly = (text: string): boolean => dateOnly.test(text)
+
+/** A number in plain decimal digits with at most 4 decimals; what JSON cannot say exactly is refused. */
+export function isDecimal4(value: number): boolean {
+  return Number.isFinite(value) && /^-?\d{1,15}(?:\.\d{1,4})?$/.test(String(value))
+}
+
+export const decimalText = /^[+-]?\d{1,15}(?:\.\d{1,4})?$/
+
+// addr-spec of RFC 5321 without quoted local parts and address literals, which no mail provider hands out.
+const email = /^(?=.{3,254}$)(?=.{1,64}@)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/iu
+const phone = /^\+?[0-9][0-9 ().\-/]{1,30}$/
+const countries = new Set(
+  'AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW'.split(' '),
+)
+
+// Tab and newline are text; every other control character is refused in any string (DOMAIN 3.2).
+// biome-ignore lint/suspicious/noControlCharactersInRegex: this is the rule itself
+export const controlCharacters = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/
+
+/** Adds the contract's formats to a validator. Values have been through `normalise` before. */
+export function addFormats(ajv: Ajv): Ajv {
+  ajv.addFormat('email', email)
+  ajv.addFormat('phone', phone)
+  ajv.addFormat('country', (text: string) => countries.has(text))
+  ajv.addFormat('date', (text: string) => canonicalDate(text, 'utc') === text)
+  ajv.addFormat('date-time', (text: string) => canonicalTimestamp.test(text) && canonicalTime(text, 'utc') === text)
+  ajv.addFormat('instant', (text: string) => canonicalTime(text, 'utc') !== undefined || canonicalDate(text, 'utc') !== undefined)
+  ajv.addFormat('money', { type: 'number', validate: isDecimal4 })
+  ajv.addFormat('decimal', { type: 'number', validate: isDecimal4 })
+  ajv.addFormat('password', true)
+  ajv.addKeyword({
+    keyword: 'x-entity',
+    schemaType: 'string',
+  })
+  return ajv
+}

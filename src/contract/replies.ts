@@ -1,0 +1,64 @@
+// Checks replies against the contract: all of them in tests (closed: a property the contract lacks is a finding), a sample
+// in production. Compiles a reply's schema on first use; references stay references, so recursion costs nothing.
+import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { addFormats } from './formats.ts'
+
+export interface ReplyChecker {
+  /** Sentences that say how the reply breaks the contract; empty when it does not. */
+  findings(operation: { path: string; method: string }, status: number, mediaType: string, body: unknown): string[]
+}
+
+const escape = (part: string): string => part.replaceAll('~', '~0').replaceAll('/', '~1')
+
+export function createReplyChecker(document: object, options: { closed: boolean }): ReplyChecker {
+  const ajv = addFormats(new Ajv2020({ strict: false, validateSchema: false, allErrors: true }) as unknown as Ajv)
+  const copy = structuredClone(document) as Document
+  if (options.closed) close(copy)
+  ajv.addSchema(copy, 'contract')
+  const compiled = new Map<string, ValidateFunction | undefined>()
+
+  function validator(path: string, method: string, status: number, mediaType: string): ValidateFunction | undefined {
+    const declared = copy.paths[path]?.[method]?.responses?.[String(status)]
+    if (!declared) return undefined
+    const pointer = declared.$ref ?? `#/paths/${escape(path)}/${method}/responses/${status}`
+    const response = declared.$ref ? copy.components.responses[declared.$ref.split('/').at(-1) ?? ''] : declared
+    if (!response?.content?.[mediaType]?.schema) return undefined
+    const ref = encodeURI(`contract${pointer}/content/${escape(mediaType)}/schema`)
+    const known = compiled.get(ref)
+    if (known) return known
+    const made = ajv.compile({ $ref: ref })
+    compiled.set(ref, made)
+    return made
+  }
+
+  return {
+    findings({ path, method }, status, mediaType, body) {
+      const validate = validator(path, method, status, mediaType)
+      if (!validate) return [`${method.toUpperCase()} ${path} answered ${status} ${mediaType}, which the contract does not list.`]
+      if (mediaType.startsWith('text/') || validate(body)) return []
+      return (validate.errors ?? []).map((error) => `${method.toUpperCase()} ${path} ${status} ${where(error)}`)
+    },
+  }
+}
+
+const where = ({ instancePath, message, params }: ErrorObject): string => `${instancePath || '/'} ${message} ${JSON.stringify(params)}`
+
+interface Response {
+  $ref?: string
+  content?: Record<string, { schema?: object }>
+}
+
+interface Document {
+  paths: Record<string, Record<string, { responses?: Record<string, Response> }>>
+  components: { responses: Record<string, Response> }
+}
+
+function close(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return
+  const schema = value as Record<string, unknown>
+  if (typeof schema.properties === 'object' && schema.properties !== null && [schema.type].flat().includes('object')) {
+    schema.additionalProperties ??= false
+  }
+  for (const each of Object.values(schema)) close(each)
+}

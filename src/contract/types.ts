@@ -1,0 +1,37 @@
+// The contract as TypeScript: what a handler receives and returns, by operationId. Derived from the generated types; a
+// change of openapi.yaml reaches every handler through here.
+import type { operations as facts } from './operations.gen.ts'
+import type { components, operations } from './schema.gen.ts'
+
+export type { EventBase, OperationFact } from './operations.gen.ts'
+
+type Facts = typeof facts
+
+/** Operations that need a handler: all but those that docs.ts serves. */
+export type OperationId = { [O in keyof Facts]: Facts[O]['servedBy'] extends 'handler' ? O : never }[keyof Facts]
+
+export type Schema<Name extends keyof components['schemas']> = components['schemas'][Name]
+
+type Parameters<O extends OperationId> = operations[O]['parameters']
+
+export type Query<O extends OperationId> = NonNullable<Parameters<O>['query']>
+
+export type Params<O extends OperationId> = Parameters<O> extends { path: infer P } ? P : Record<string, never>
+
+export type Body<O extends OperationId> = operations[O] extends { requestBody?: infer R }
+  ? NonNullable<R> extends { content: { 'application/json': infer B } }
+    ? B
+    : Record<string, never>
+  : Record<string, never>
+
+type Success = 200 | 201 | 202
+
+export type Reply<O extends OperationId> = {
+  [S in keyof operations[O]['responses'] & Success]: operations[O]['responses'][S] extends { content: { 'application/json': infer R } } ? R : never
+}[keyof operations[O]['responses'] & Success]
+
+/** The record inside a reply: `data` of a show, one element of `data` of a list. */
+export type Data<O extends OperationId> = Reply<O> extends { data: infer D } ? (D extends (infer E)[] ? E : D) : never
+
+/** The names a list may be sorted by, without the sign. */
+export type SortName<O extends OperationId> = Query<O> extends { sort?: (infer S)[] } ? (S extends `-${string}` ? never : S & string) : never

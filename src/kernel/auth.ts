@@ -1,0 +1,125 @@
+// Who is calling: turns a bearer token into a user with permissions and visibility (DOMAIN 6.4, 7). Issues and revokes
+// tokens, because the shape of a token's secret is known here and nowhere else.
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import ipaddr from 'ipaddr.js'
+import type { Db } from '../../db/open.ts'
+import { daysMs, stamp } from './clock.ts'
+import type { CallingToken, Services, SignedIn } from './context.ts'
+import { Problem } from './errors.ts'
+
+const digest = (secret: string): string => createHash('sha256').update(secret).digest('hex')
+const headers = { 'www-authenticate': 'Bearer' }
+export const unauthenticated = (): Problem => new Problem('unauthenticated', undefined, { headers })
+
+export interface NewToken {
+  userId: number
+  name: string
+  kind: 'login' | 'personal'
+  abilities: readonly string[]
+  expiresAt: string | null
+  allowedIps: readonly string[]
+}
+
+/** Stores a token and returns its id with the only copy of `<id>|<secret>`. The secret is 32 random bytes, base64url. */
+export async function issueToken(db: Db, token: NewToken, at: string): Promise<{ id: number; text: string }> {
+  const secret = randomBytes(32).toString('base64url')
+  const { id } = await db
+    .insertInto('tokens')
+    .values({
+      user_id: token.userId,
+      name: token.name,
+      kind: token.kind,
+      abilities: JSON.stringify(token.abilities),
+      secret_hash: digest(secret),
+      expires_at: token.expiresAt,
+      allowed_ips: JSON.stringify(token.allowedIps),
+      created_at: at,
+      updated_at: at,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return { id, text: `${id}|${secret}` }
+}
+
+/** The user and token behind an Authorization header. Throws 401 `unauthenticated` or `account_inactive`. */
+export async function authenticate(services: Services, authorization: string | undefined, ip: string): Promise<{ user: SignedIn; token: CallingToken }> {
+  const [, idText, secret] = /^Bearer ([1-9]\d{0,15})\|([\w-]{20,100})$/i.exec(authorization?.trim() ?? '') ?? []
+  if (!idText || !secret) throw unauthenticated()
+  const { db } = services.store
+  const row = await db
+    .selectFrom('tokens')
+    .innerJoin('users', 'users.id', 'tokens.user_id')
+    .innerJoin('roles', 'roles.id', 'users.role_id')
+    .select(['tokens.id', 'tokens.secret_hash', 'tokens.abilities', 'tokens.expires_at', 'tokens.last_used_at', 'tokens.created_at', 'tokens.allowed_ips'])
+    .select(['users.id as user_id', 'users.name', 'users.email', 'users.status', 'users.view_permission', 'users.role_id'])
+    .select(['roles.permission_type', 'roles.permissions'])
+    .where('tokens.id', '=', Number(idText))
+    .executeTakeFirst()
+  if (!row || !timingSafeEqual(Buffer.from(digest(secret)), Buffer.from(row.secret_hash))) throw unauthenticated()
+
+  const time = services.clock.now()
+  const at = stamp(time)
+  if (row.expires_at !== null && row.expires_at <= at) throw unauthenticated()
+  const idleDays = services.config.tokenIdleDays
+  if (idleDays > 0 && (row.last_used_at ?? row.created_at) < stamp(new Date(time.getTime() - daysMs(idleDays)))) throw unauthenticated()
+  if (!isAllowed(ip, JSON.parse(row.allowed_ips) as string[])) throw unauthenticated()
+  if (row.status !== 1) throw new Problem('account_inactive', undefined, { headers })
+
+  // Written at most once a minute: a write per read would make every request a transaction.
+  if (row.last_used_at === null || row.last_used_at < stamp(new Date(time.getTime() - 60_000))) {
+    await db.updateTable('tokens').set({ last_used_at: at, last_used_ip: ip }).where('id', '=', row.id).execute()
+  }
+  const viewPermission = row.view_permission as SignedIn['viewPermission']
+  return {
+    user: {
+      id: row.user_id,
+      name: row.name,
+      email: row.email,
+      roleId: row.role_id,
+      permissions: row.permission_type === 'all' ? 'all' : new Set(JSON.parse(row.permissions ?? '[]') as string[]),
+      viewPermission,
+      visibleOwners: await visibleOwners(db, row.user_id, viewPermission),
+    },
+    token: { id: row.id, abilities: JSON.parse(row.abilities) as string[] },
+  }
+}
+
+/** Owners whose records a user sees: null for all (DOMAIN 7.4). */
+async function visibleOwners(db: Db, userId: number, view: SignedIn['viewPermission']): Promise<number[] | null> {
+  if (view === 'global') return null
+  if (view === 'individual') return [userId]
+  const members = await db
+    .selectFrom('user_groups as mine')
+    .innerJoin('user_groups as theirs', 'theirs.group_id', 'mine.group_id')
+    .select('theirs.user_id')
+    .distinct()
+    .where('mine.user_id', '=', userId)
+    .execute()
+  return [...new Set([userId, ...members.map((member) => member.user_id)])]
+}
+
+export const isNetwork = (text: string): boolean => ipaddr.isValid(text) || ipaddr.isValidCIDR(text)
+
+function isAllowed(ip: string, networks: readonly string[]): boolean {
+  if (networks.length === 0) return true
+  if (!ipaddr.isValid(ip)) return false
+  const address = ipaddr.process(ip)
+  return networks.some((network) => {
+    if (!ipaddr.isValidCIDR(network)) return ipaddr.process(network).toNormalizedString() === address.toNormalizedString()
+    const [range, bits] = ipaddr.parseCIDR(network)
+    return range.kind() === address.kind() && address.match(range, bits)
+  })
+}
+
+const areas = ['leads', 'persons', 'organizations', 'quotes', 'products', 'activities', 'emails', 'settings', 'automation', 'data-transfer', 'events', 'reports', 'files', 'account']
+
+/** Every ability a token can have, for a hint (DOMAIN 6.4). */
+export const knownAbilities: readonly string[] = ['*', '*:read', ...areas.flatMap((area) => [`${area}:*`, `${area}:read`, `${area}:write`])]
+
+/** Whether abilities cover one: `leads:*` covers `leads:write`, `*:read` covers `leads:read`. */
+export function covers(abilities: readonly string[], wanted: string): boolean {
+  if (abilities.includes('*') || abilities.includes(wanted)) return true
+  const [area, verb] = wanted.split(':')
+  if (verb === '*') return abilities.includes(`${area}:*`) || (abilities.includes(`${area}:read`) && abilities.includes(`${area}:write`))
+  return abilities.includes(`${area}:*`) || (verb === 'read' && abilities.includes('*:read'))
+}

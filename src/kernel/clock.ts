@@ -1,0 +1,11 @@
+// Time as the server sees it. Nothing else asks the system for the time, so that a test can set it.
+export interface Clock {
+  now(): Date
+}
+
+export const systemClock: Clock = { now: () => new Date() }
+
+/** A moment as it is stored and returned: `YYYY-MM-DDTHH:mm:ss.sssZ`. */
+export const stamp = (time: Date): string => time.toISOString()
+
+export const daysMs = (days: number): number => days * 24 * 60 * 60 * 1000

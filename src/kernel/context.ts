@@ -1,0 +1,79 @@
+// What every handler receives first: who is calling, through which database, at what time. Plain data and functions;
+// inside a transaction the context is a copy whose `db` is that transaction (house rule 4).
+import type { Db, Store } from '../../db/open.ts'
+import type { Config } from '../config.ts'
+import type { OperationId } from '../contract/types.ts'
+import type { Emitter } from './events.ts'
+import type { Unit } from './write.ts'
+
+export type Origin = 'api' | 'session' | 'import' | 'web_form' | 'inbound_mail' | 'workflow' | 'campaign' | 'cli'
+
+export interface SignedIn {
+  id: number
+  name: string
+  email: string
+  roleId: number
+  /** Permission keys in force; `all` for every one. */
+  permissions: 'all' | ReadonlySet<string>
+  viewPermission: 'global' | 'group' | 'individual'
+  /** Owners whose records the user sees; null for all (DOMAIN 7.4). */
+  visibleOwners: readonly number[] | null
+}
+
+export interface CallingToken {
+  id: number
+  abilities: readonly string[]
+}
+
+/** What is the same for every request of a server. */
+export interface Services {
+  config: Config
+  store: Store
+  events: Emitter
+  clock: { now(): Date }
+  log: Log
+  /** Encrypts what must be kept but not be readable in the file. */
+  seal: { close(text: string): string; open(sealed: string): string }
+  statefulDomains: () => readonly string[]
+}
+
+export interface Log {
+  error(about: object, message: string): void
+  warn(about: object, message: string): void
+  info(about: object, message: string): void
+}
+
+export interface Context {
+  readonly services: Services
+  readonly db: Db
+  readonly operation: OperationId | null
+  readonly user: SignedIn | null
+  readonly token: CallingToken | null
+  readonly origin: Origin
+  readonly requestId: string
+  readonly ip: string | null
+  readonly dryRun: boolean
+  /** Value of If-Match, for the record in the path. */
+  readonly ifMatch: string | null
+  /** Names of the `include` parameter. */
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  /** Scheme and host of this server as the caller sees it, without a trailing slash. */
+  readonly base: string
+  readonly path: string
+  readonly query: string
+  readonly time: Date
+  readonly unit: Unit | null
+  /** Called inside the transaction before it commits; remembers that the work of an idempotent request is done. */
+  readonly beforeCommit: ((db: Db) => Promise<void>) | null
+}
+
+/** Time of the request, as stored. One request sees one time. */
+export const now = (ctx: Context): string => ctx.time.toISOString()
+
+/** The signed-in user; only operations behind a token reach code that asks. */
+export function signedIn(ctx: Context): SignedIn {
+  if (!ctx.user) throw new Error('This needs a signed-in user: the operation must not be public.')
+  return ctx.user
+}
+
+export const holds = (ctx: Context, key: string): boolean => ctx.user === null || ctx.user.permissions === 'all' || ctx.user.permissions.has(key)

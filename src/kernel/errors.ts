@@ -1,0 +1,50 @@
+// The sentences and codes that rules throw (DOMAIN 4.2), and `Findings`, which collects all of them before it refuses.
+import { type Conflict, type FieldErrors, Problem } from '../contract/problems.ts'
+
+export { Problem } from '../contract/problems.ts'
+
+export const invalid = (errors: FieldErrors): Problem => new Problem('validation_failed', undefined, { errors })
+export const notFound = (noun: string, id: number | string): Problem => new Problem('not_found', `No ${noun} has id ${id}.`)
+export const forbidden = (required: string): Problem => new Problem('forbidden', `You need the permission ${required} for this.`, { required })
+export const isProtected = (detail: string): Problem => new Problem('protected', detail)
+export const inUse = (detail: string, conflicts: Conflict[]): Problem => new Problem('in_use', detail, { conflicts })
+
+/**
+ * Everything that is wrong with one write. `settle` throws 422 when any field is invalid (with the taken values in it as
+ * well), 409 when values are taken and nothing else is wrong, and returns otherwise (DOMAIN 4.3).
+ */
+export class Findings {
+  readonly #invalid: FieldErrors = {}
+  readonly #taken: FieldErrors = {}
+  readonly #conflicts: Conflict[] = []
+
+  invalid(field: string, sentence: string): void {
+    const list = this.#invalid[field] ?? []
+    this.#invalid[field] = [...list, sentence]
+  }
+
+  taken(field: string, entity: string, id: number | null, sentence: string): void {
+    const list = this.#taken[field] ?? []
+    this.#taken[field] = [...list, sentence]
+    this.#conflicts.push({ entity_type: entity, id, field })
+  }
+
+  /** Findings of a nested record, below `prefix`. */
+  below(prefix: string): Findings {
+    const outer = this
+    const inner = new Findings()
+    inner.invalid = (field, sentence) => outer.invalid(`${prefix}.${field}`, sentence)
+    inner.taken = (field, entity, id, sentence) => outer.taken(`${prefix}.${field}`, entity, id, sentence)
+    inner.settle = () => undefined
+    return inner
+  }
+
+  get any(): boolean {
+    return Object.keys(this.#invalid).length + Object.keys(this.#taken).length > 0
+  }
+
+  settle(): void {
+    if (Object.keys(this.#invalid).length > 0) throw invalid({ ...this.#invalid, ...this.#taken })
+    if (this.#conflicts.length > 0) throw new Problem('unique_violation', undefined, { errors: this.#taken, conflicts: this.#conflicts })
+  }
+}

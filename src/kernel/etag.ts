@@ -1,0 +1,28 @@
+// ETags (DOMAIN 3.1): a record's is its version, a list's is the hash of its page.
+import { createHash } from 'node:crypto'
+import type { Context } from './context.ts'
+import { Problem } from './errors.ts'
+
+export const versionTag = (version: number): string => `"${version}"`
+
+/** The ETag of a reply body, or undefined for replies that have none (messages, mass results). */
+export function etagOf(reply: unknown, text: string): string | undefined {
+  if (typeof reply !== 'object' || reply === null || !('data' in reply)) return undefined
+  const { data } = reply as { data: unknown }
+  if (typeof data === 'object' && data !== null && 'version' in data && typeof data.version === 'number') return versionTag(data.version)
+  if (!('meta' in reply)) return undefined
+  return `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
+}
+
+const tagsOf = (header: string): string[] => header.split(',').map((tag) => tag.trim().replace(/^W\//, ''))
+
+/** Whether an If-None-Match header names this ETag. */
+export const matches = (header: string, etag: string): boolean => header.trim() === '*' || tagsOf(header).includes(etag)
+
+/** Throws 412 when the request carries an If-Match that does not name the record's version. */
+export function checkIfMatch(ctx: Context, version: number): void {
+  if (ctx.ifMatch === null || ctx.ifMatch.trim() === '*') return
+  // If-Match compares strongly: a weak tag never matches.
+  const tags = ctx.ifMatch.split(',').map((tag) => tag.trim())
+  if (!tags.includes(versionTag(version))) throw new Problem('version_mismatch', `The record is at version ${version} by now.`)
+}

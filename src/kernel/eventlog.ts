@@ -1,0 +1,57 @@
+// One append-only row per write, in the write's transaction (DOMAIN 17.3). History, feed, webhooks, workflows and restore
+// will read it; what is not here has not happened.
+import type { Context } from './context.ts'
+import type { AccordEvent, Snapshot } from './events.ts'
+
+/** Never stored, whatever a snapshot holds. */
+const secrets = new Set(['password', 'password_confirmation', 'current_password', 'password_hash', 'secret', 'secret_hash', 'token'])
+/** Follow from other keys, from the clock or from other records; they are no change of this record. */
+const derived = new Set(['updated_at', 'version', 'tags', 'rotten_days', 'is_rotten'])
+
+const withoutSecrets = (snapshot: Snapshot | null): string | null =>
+  snapshot === null ? null : JSON.stringify(snapshot, (key, value: unknown) => (secrets.has(key) ? undefined : value))
+
+/** Top-level keys (and `custom_attributes.<code>`) whose value differs. All keys of a new record. */
+export function changedKeys(before: Snapshot | undefined, after: Snapshot): string[] {
+  if (!before) return Object.keys(after).filter((key) => !derived.has(key))
+  const keys: string[] = []
+  for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
+    if (derived.has(key) || key.endsWith('_count') || JSON.stringify(before[key]) === JSON.stringify(after[key])) continue
+    if (key !== 'custom_attributes') {
+      keys.push(key)
+      continue
+    }
+    const [was, is] = [before[key], after[key]] as Snapshot[]
+    for (const code of new Set([...Object.keys(was ?? {}), ...Object.keys(is ?? {})])) {
+      if (JSON.stringify(was?.[code]) !== JSON.stringify(is?.[code])) keys.push(`custom_attributes.${code}`)
+    }
+  }
+  return keys
+}
+
+export async function record(ctx: Context, event: AccordEvent, before: Snapshot | null, after: Snapshot | null): Promise<void> {
+  const owner = (after ?? before)?.user_id
+  await ctx.db
+    .insertInto('events')
+    .values({
+      name: event.name,
+      entity_type: event.entityType,
+      entity_id: event.entityId,
+      related_type: event.related?.type ?? null,
+      related_id: event.related?.id ?? null,
+      actor_type: event.actor.type,
+      actor_id: event.actor.id,
+      actor_name: event.actor.name,
+      token_id: event.tokenId,
+      request_id: event.requestId,
+      origin: event.origin,
+      ip: ctx.ip,
+      before: withoutSecrets(before),
+      after: withoutSecrets(after),
+      changed: JSON.stringify(event.changed ?? []),
+      restored: 0,
+      owner_id: typeof owner === 'number' ? owner : null,
+      created_at: event.timestamp,
+    })
+    .execute()
+}

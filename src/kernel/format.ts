@@ -1,0 +1,27 @@
+// Values as people read or compare them.
+import { DateTime } from 'luxon'
+import type { Config } from '../config.ts'
+
+/** The form in which names are compared and sorted: NFC, lower case (the `…_key` columns). */
+export const fold = (text: string): string => text.normalize('NFC').toLowerCase()
+
+export const currencyText = (value: number, { locale, currency }: Pick<Config, 'locale' | 'currency'>): string =>
+  new Intl.NumberFormat(locale, { style: 'currency', currency }).format(value)
+
+/** Today's date in the installation's time zone. */
+export const today = (now: Date, zone: string): string => DateTime.fromJSDate(now, { zone }).toFormat('yyyy-MM-dd')
+
+export const slug = (name: string): string =>
+  fold(name)
+    .normalize('NFKD')
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 50)
+
+/** A telephone number as it is compared: its digits, with a leading +. */
+export const phoneKey = (text: string): string => (text.startsWith('+') ? '+' : '') + text.replace(/\D/g, '')
+
+/** "lead" with its article. */
+export const article = (noun: string): string => `${/^[aeio]/.test(noun) ? 'an' : 'a'} ${noun}`
+
+export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

@@ -1,0 +1,95 @@
+// Mass operations (DOMAIN 3.4): the single operation, record by record, each in its own transaction and reported; with
+// `atomic` all of them or none.
+import type { OperationId, Reply } from '../contract/types.ts'
+import type { Context } from './context.ts'
+import { Problem } from './errors.ts'
+import type { Failure } from '../contract/problems.ts'
+import type { Resource } from './resource.ts'
+import { transaction } from './write.ts'
+
+type MassReply = Reply<"massDestroyLeads">
+
+interface Work {
+  noun: { one: string; many: string }
+  verb: string
+  indices: readonly number[]
+  atomic?: boolean | undefined
+  each: (ctx: Context, id: number) => Promise<unknown>
+}
+
+class Refused extends Error {
+  readonly failures: Failure[]
+  constructor(failures: Failure[]) {
+    super('an atomic mass operation failed')
+    this.failures = failures
+  }
+}
+
+const failureOf = (id: number, { status, code, message, more }: Problem): Failure => ({
+  id,
+  status,
+  code,
+  detail: Object.values(more.errors ?? {}).flat()[0] ?? message,
+})
+
+/** Throws 422 `mass_failed` when no record was changed. */
+export async function inMass(ctx: Context, work: Work): Promise<MassReply> {
+  const ids = [...new Set(work.indices)]
+  const processed: number[] = []
+  const failed: Failure[] = []
+  const attempt = async (inner: Context, id: number): Promise<void> => {
+    try {
+      await work.each(inner, id)
+      processed.push(id)
+    } catch (error) {
+      if (!(error instanceof Problem) || error.status >= 500) throw error
+      failed.push(failureOf(id, error))
+      if (inner.unit) throw new Refused(failed)
+    }
+  }
+  // If-Match names one record's version; it has no meaning for many.
+  const plain: Context = { ...ctx, ifMatch: null }
+  if (work.atomic) {
+    try {
+      await transaction(plain, async (inner) => {
+        for (const id of ids) await attempt(inner, id)
+      })
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error
+      processed.length = 0
+    }
+  } else {
+    for (const id of ids) await attempt(plain, id)
+  }
+  if (processed.length === 0) throw new Problem('mass_failed', undefined, { failed })
+  const { one, many } = work.noun
+  return { data: { processed, failed }, message: `${processed.length} ${processed.length === 1 ? one : many} ${work.verb}.` }
+}
+
+/** The handler of a mass-destroy, for a resource. */
+export const massDestroy =
+  (resource: Pick<Resource<unknown, unknown>, 'noun' | 'entity' | 'remove'>) =>
+  (ctx: Context, { body }: { body: { indices: number[] } }): Promise<MassReply> =>
+    inMass(ctx, {
+      noun: { one: resource.noun, many: resource.entity },
+      verb: 'deleted',
+      indices: body.indices,
+      each: (inner, id) => resource.remove(inner, id),
+    })
+
+/** The handler of a mass-update: `value` as `fromValue` says, or `changes` as the body of an update. */
+export const massUpdate =
+  <W>(resource: Pick<Resource<unknown, W>, 'noun' | 'entity' | 'update'>, fromValue: (value: never) => W) =>
+  (ctx: Context, { body }: { body: { indices: number[]; value?: unknown; changes?: W; atomic?: boolean } }): Promise<MassReply> => {
+    if ((body.value === undefined) === (body.changes === undefined)) {
+      throw new Problem('validation_failed', undefined, { errors: { value: ['Send either value or changes.'] } })
+    }
+    return inMass(ctx, {
+      noun: { one: resource.noun, many: resource.entity },
+      verb: 'updated',
+      indices: body.indices,
+      atomic: body.atomic,
+      each: (inner, id) => resource.update(inner, id, body.changes ?? fromValue(body.value as never)),
+    })
+  }
+

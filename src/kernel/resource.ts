@@ -1,0 +1,297 @@
+// An everyday table as a resource: one description in, plain functions out (DESIGN 3). No flags and no subclassing; when a
+// resource is special, its slice keeps, wraps or replaces these functions, or writes its own with `write` and `page`.
+// This is the one file where `any` is allowed: the description is typed, the machinery behind it is generic.
+import { sql } from 'kysely'
+import type { Db, Tables } from '../../db/open.ts'
+import { operations } from '../contract/operations.gen.ts'
+import { didYouMean } from '../contract/problems.ts'
+import type { Body, Data, EventBase, OperationFact, OperationId, Query, SortName } from '../contract/types.ts'
+import { type Context, now } from './context.ts'
+import { Findings, invalid, notFound } from './errors.ts'
+import { checkIfMatch } from './etag.ts'
+import { changedKeys } from './eventlog.ts'
+import type { Snapshot } from './events.ts'
+import { conditions, type Fields, type SearchField, time, value } from './filter.ts'
+import { capital } from './format.ts'
+import { page, type Rows } from './page.ts'
+import { transaction, write } from './write.ts'
+
+/** What the rules of a write can look at. `current` is the row before an update, null on creation. */
+export interface Writing<Row> {
+  ctx: Context
+  current: Row | null
+  found: Findings
+}
+
+export interface Definition<Table extends keyof Tables, L extends OperationId, G extends OperationId, C extends OperationId, U extends OperationId, D extends OperationId, Row> {
+  /** "No lead has id 7." */
+  noun: string
+  table: Table
+  /** operationIds; events, statuses and permissions follow from the contract. */
+  operations: { list: L; get: G; create: C; update: U; delete: D }
+  /** What a reply needs, one row a record. Visibility is applied here. */
+  rows: (ctx: Context, db: Db) => Rows<Row>
+  /** Every name the contract lets a list be sorted by, and its column. */
+  sort: Record<SortName<L>, string>
+  /** Columns of the filters, and the fields that `q` looks into. */
+  filter: (ctx: Context) => Fields
+  search: readonly SearchField[]
+  /** Contract to row: rules beyond shape are found here, only what was sent is returned. */
+  columns: (body: Body<U>, writing: Writing<Row>) => Promise<Record<string, unknown>> | Record<string, unknown>
+  /** Row to contract, written out. */
+  present: (row: Row, ctx: Context) => Data<G>
+  /** Children and references for a whole page, one query each: never one per row. */
+  gather?: (ctx: Context, replies: Data<G>[], include: readonly string[]) => Promise<void>
+  /** Children, in the same transaction. */
+  settle?: (ctx: Context, id: number, body: Body<U>) => Promise<void>
+  /** What a deletion is refused for, and what goes with the record (DOMAIN 23). */
+  release?: (ctx: Context, row: Row) => Promise<void>
+  /** Links with events of their own, after the record's pair (DOMAIN 17.1 Nesting). True when something changed. */
+  link?: (ctx: Context, id: number, body: Body<U>) => Promise<boolean>
+}
+
+export type Include = readonly string[]
+
+/** The part of a resource that others use: by id, through the same visibility, events and rules as the API. */
+export interface Resource<Reply, Write> {
+  noun: string
+  entity: string
+  table: keyof Tables
+  locate(ctx: Context, id: number): Promise<void>
+  /** Which of the ids exist and are visible. */
+  seen(ctx: Context, ids: readonly number[]): Promise<Set<number>>
+  get(ctx: Context, id: number, include?: Include): Promise<Reply>
+  many(ctx: Context, ids: readonly number[]): Promise<Map<number, Reply>>
+  list(ctx: Context, query: any, narrow?: (rows: Rows<any>) => Rows<any>): Promise<any>
+  create(ctx: Context, body: Write): Promise<Reply>
+  update(ctx: Context, id: number, body: Write): Promise<Reply>
+  remove(ctx: Context, id: number): Promise<void>
+  touch(ctx: Context, id: number): Promise<void>
+}
+
+const columnsBase = (table: string): Fields => ({
+  id: value(`${table}.id`),
+  created_at: time(`${table}.created_at`),
+  updated_at: time(`${table}.updated_at`),
+})
+
+export function defineResource<Table extends keyof Tables, L extends OperationId, G extends OperationId, C extends OperationId, U extends OperationId, D extends OperationId, Row>(
+  d: Definition<Table, L, G, C, U, D, Row>,
+): Resource<Data<G>, Body<U>> & { handlers: { [O in L | G | C | U | D]: any } } {
+  type Reply = Data<G>
+  const fact = (id: OperationId): OperationFact => operations[id]
+  const entity = fact(d.operations.list).path.split('/').at(-1) ?? d.noun
+  const event = (id: OperationId): EventBase => fact(id).events[0] as EventBase
+  const table = d.table as string
+  const idColumn = `${table}.id`
+
+  async function find(ctx: Context, id: number): Promise<Row> {
+    const row = await d.rows(ctx, ctx.db).where(sql.ref(idColumn), '=', id).executeTakeFirst()
+    if (!row) throw notFound(d.noun, id)
+    return row as Row
+  }
+
+  async function present(ctx: Context, rows: readonly Row[], include: Include): Promise<Reply[]> {
+    const replies = rows.map((row) => d.present(row, ctx))
+    if (replies.length > 0) await d.gather?.(ctx, replies, include)
+    return replies
+  }
+
+  const one = async (ctx: Context, row: Row, include: Include = []): Promise<Reply> => (await present(ctx, [row], include))[0] as Reply
+
+  const base: Resource<Reply, Body<U>> = {
+    noun: d.noun,
+    entity,
+    table: d.table,
+
+    async locate(ctx, id) {
+      const row = await find(ctx, id)
+      const { version } = row as { version?: number }
+      if (version !== undefined) checkIfMatch(ctx, version)
+    },
+
+    async seen(ctx, ids) {
+      if (ids.length === 0) return new Set()
+      const rows = await d
+        .rows(ctx, ctx.db)
+        .clearSelect()
+        .select(sql<number>`${sql.ref(idColumn)}`.as('id'))
+        .where(sql.ref(idColumn), 'in', [...new Set(ids)])
+        .execute()
+      return new Set(rows.map((row: any) => row.id as number))
+    },
+
+    async get(ctx, id, include = []) {
+      return one(ctx, await find(ctx, id), include)
+    },
+
+    async many(ctx, ids) {
+      const wanted = [...new Set(ids)]
+      if (wanted.length === 0) return new Map()
+      const rows = (await d.rows(ctx, ctx.db).where(sql.ref(idColumn), 'in', wanted).execute()) as Row[]
+      const replies = await present(ctx, rows, [])
+      return new Map(replies.map((reply) => [(reply as any).id as number, reply]))
+    },
+
+    async list(ctx, query, narrow = (rows) => rows) {
+      const fields = { ...columnsBase(table), ...d.filter(ctx) }
+      let rows = narrow(d.rows(ctx, ctx.db))
+      for (const condition of conditions(ctx, query, fields, d.search)) rows = rows.where(condition)
+      const { rows: shown, links, meta } = await page(ctx, rows, query, d.sort, idColumn)
+      return { data: await present(ctx, shown, query.include ?? []), links, meta }
+    },
+
+    create: (ctx, body) =>
+      transaction(ctx, async (ctx) => {
+        const found = new Findings()
+        const columns = await d.columns(body, { ctx, current: null, found })
+        found.settle()
+        const { id } = await write(ctx, event(d.operations.create), { entity, input: body }, async (ctx) => {
+          const at = now(ctx)
+          const inserted = await (ctx.db as any)
+            .insertInto(table)
+            .values({ ...columns, created_at: at, updated_at: at })
+            .returning('id')
+            .executeTakeFirstOrThrow()
+          const id = inserted.id as number
+          await d.settle?.(ctx, id, body)
+          return { id, entity: (await unscoped(ctx, id)) as Snapshot }
+        })
+        await d.link?.(ctx, id, body)
+        return unscoped(ctx, id)
+      }),
+
+    update: (ctx, id, body) =>
+      transaction(ctx, async (ctx) => {
+        const current = await find(ctx, id)
+        const { version } = current as { version?: number }
+        if (version !== undefined) checkIfMatch(ctx, version)
+        const before = (await one(ctx, current)) as Snapshot
+        const found = new Findings()
+        const columns = await d.columns(body, { ctx, current, found })
+        found.settle()
+        await write(ctx, event(d.operations.update), { entity, input: body, id, before }, async (ctx) => {
+          const stored = await (ctx.db as any).selectFrom(table).selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+          const changes = Object.fromEntries(Object.entries(columns).filter(([column, value]) => value !== undefined && stored[column] !== value))
+          if (Object.keys(changes).length > 0) await (ctx.db as any).updateTable(table).set(changes).where('id', '=', id).execute()
+          await d.settle?.(ctx, id, body)
+          let after = (await unscoped(ctx, id)) as Snapshot
+          // Columns that no reply shows still are a change, such as a password.
+          const visible = changedKeys(before, after)
+          const hidden = visible.length > 0 ? [] : Object.keys(changes).map((column) => column.replace(/_(hash|key)$/, ''))
+          if (visible.length + hidden.length > 0) {
+            await base.touch(ctx, id)
+            after = (await unscoped(ctx, id)) as Snapshot
+          }
+          return { id, entity: after, hidden }
+        })
+        if ((await d.link?.(ctx, id, body)) ?? false) await base.touch(ctx, id)
+        return unscoped(ctx, id)
+      }),
+
+    async remove(ctx, id) {
+      await transaction(ctx, async (ctx) => {
+        const row = await find(ctx, id)
+        const { version } = row as { version?: number }
+        if (version !== undefined) checkIfMatch(ctx, version)
+        const before = (await one(ctx, row)) as Snapshot
+        await write(ctx, event(d.operations.delete), { entity, input: {}, id, before }, async (ctx) => {
+          await d.release?.(ctx, row)
+          await (ctx.db as any).deleteFrom(table).where('id', '=', id).execute()
+          return { id, entity: null }
+        })
+      })
+    },
+
+    async touch(ctx, id) {
+      await (ctx.db as any)
+        .updateTable(table)
+        .set({ version: sql`version + 1`, updated_at: now(ctx) })
+        .where('id', '=', id)
+        .execute()
+    },
+  }
+
+  /** The record as it is after a write, also when the write moved it out of the caller's sight. */
+  async function unscoped(ctx: Context, id: number): Promise<Reply> {
+    const all: Context = ctx.user ? { ...ctx, user: { ...ctx.user, visibleOwners: null } } : ctx
+    const row = (await d.rows(all, ctx.db).where(sql.ref(idColumn), '=', id).executeTakeFirst()) as Row
+    return one(ctx, row)
+  }
+
+  const message = (verb: string): string => `${capital(d.noun)} ${verb}.`
+  const handlers = {
+    [d.operations.list]: (ctx: Context, { query }: { query: any }) => base.list(ctx, query),
+    [d.operations.get]: async (ctx: Context, { params, query }: any) => ({ data: await base.get(ctx, params.id, query.include) }),
+    [d.operations.create]: async (ctx: Context, { body }: any) => ({ data: await base.create(ctx, body), message: message('created') }),
+    [d.operations.update]: async (ctx: Context, { params, body }: any) => ({ data: await base.update(ctx, params.id, body), message: message('updated') }),
+    [d.operations.delete]: async (ctx: Context, { params }: any) => {
+      await base.remove(ctx, params.id)
+      return { message: message('deleted') }
+    },
+  }
+  return { ...base, handlers } as any
+}
+
+/** The rows of `table` that `values` names must exist and be visible; says so on `field` otherwise. Null passes. */
+export async function refer(
+  { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
+  field: string,
+  id: number | null | undefined,
+  resource: Pick<Resource<any, any>, 'seen' | 'noun'>,
+): Promise<void> {
+  if (id === null || id === undefined) return
+  if (!(await resource.seen(ctx, [id])).has(id)) found.invalid(field, `No ${resource.noun} has id ${id}.`)
+}
+
+/** The same for a list of ids; each missing one is named at its place. */
+export async function referAll(
+  { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
+  field: string,
+  ids: readonly number[] | undefined,
+  resource: Pick<Resource<any, any>, 'seen' | 'noun'>,
+): Promise<void> {
+  if (!ids || ids.length === 0) return
+  const seen = await resource.seen(ctx, ids)
+  for (const [index, id] of ids.entries()) if (!seen.has(id)) found.invalid(`${field}.${index}`, `No ${resource.noun} has id ${id}.`)
+}
+
+/** A value of a `_key` column must not be another row's. */
+export async function unique<T extends keyof Tables>(
+  { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
+  about: { field: string; table: T; column: string; key: string | undefined; entity: string; except: number | null; noun: string },
+): Promise<void> {
+  if (about.key === undefined) return
+  const other = await (ctx.db as any).selectFrom(about.table).select('id').where(about.column, '=', about.key).executeTakeFirst()
+  if (other && other.id !== about.except) found.taken(about.field, about.entity, other.id, `Another ${about.noun} has this ${about.field}.`)
+}
+
+/** Replaces references of replies by full resources, one query per name (`include`, DOMAIN 5.5). */
+export async function expand(ctx: Context, replies: readonly any[], include: Include, of: Record<string, () => Pick<Resource<any, any>, 'many'>>): Promise<void> {
+  for (const name of include) {
+    const resource = of[name]?.()
+    if (!resource) continue
+    const refs = replies.flatMap((reply) => reply[name] ?? [])
+    const full = await resource.many(ctx, refs.map((ref) => ref.id as number))
+    const swap = (ref: any) => full.get(ref.id) ?? ref
+    for (const reply of replies) {
+      if (Array.isArray(reply[name])) reply[name] = reply[name].map(swap)
+      else if (reply[name]) reply[name] = swap(reply[name])
+    }
+  }
+}
+
+/** `fields=`: keeps the named keys of a record. Throws 422 on `query.fields` for a key the record lacks. */
+export function pick(reply: any, names: readonly string[]): any {
+  const pickOne = (record: any) => {
+    for (const name of names) {
+      if (!Object.hasOwn(record, name)) throw invalid({ 'query.fields': [`Unknown field ${name}.${didYouMean(name, Object.keys(record))}`] })
+    }
+    return Object.fromEntries(names.map((name) => [name, record[name]]))
+  }
+  return { ...reply, data: Array.isArray(reply.data) ? reply.data.map(pickOne) : pickOne(reply.data) }
+}
+
+/** A row of ids and counts as a Map, for `gather`. */
+export const countsBy = (rows: readonly { id: number | null; count: number | string }[]): Map<number, number> =>
+  new Map(rows.flatMap(({ id, count }) => (id === null ? [] : [[id, Number(count)]])))

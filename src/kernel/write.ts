@@ -1,0 +1,131 @@
+// The only function that opens a transaction and the only one that emits (DESIGN 6): before → work → event log → commit →
+// after. Veto, rollback, dry run and the order of events are right for every write because they are decided here.
+import type { Db } from '../../db/open.ts'
+import type { EventBase } from '../contract/types.ts'
+import { type Context, now } from './context.ts'
+import { changedKeys, record } from './eventlog.ts'
+import { Problem } from './errors.ts'
+import { type AccordEvent, type Snapshot, Veto } from './events.ts'
+
+/** One transaction in progress: the events that wait for its commit. */
+export interface Unit {
+  readonly after: AccordEvent[]
+}
+
+export interface About {
+  /** Resource name as in paths: `leads`, `persons` … */
+  entity: string
+  input: unknown
+  id?: number
+  /** The record before the change; left out on creation. */
+  before?: Snapshot
+  related?: { type: string; id: number }
+}
+
+export interface Outcome {
+  id: number
+  /** The record after the change; null after a deletion. */
+  entity: Snapshot | null
+  /** Changes that no reply shows, such as a password. */
+  hidden?: string[]
+}
+
+/** The bare events: fired once more without a suffix, and stored without one (DOMAIN 17.2). */
+const bare: ReadonlySet<string> = new Set(['user.account.update-password'])
+
+class DryRun extends Error {
+  readonly result: unknown
+  constructor(result: unknown) {
+    super('dry run')
+    this.result = result
+  }
+}
+
+/**
+ * Runs `work` in a transaction, or joins the one `ctx` is in. Events wait for the outermost commit. With a dry run
+ * everything is rolled back and the result is returned all the same.
+ */
+export async function transaction<T>(ctx: Context, work: (ctx: Context & { unit: Unit }) => Promise<T>): Promise<T> {
+  if (ctx.unit) return work(ctx as Context & { unit: Unit })
+  const unit: Unit = { after: [] }
+  let result: T
+  try {
+    result = await ctx.db.transaction().execute(async (db) => {
+      const done = await work({ ...ctx, db: db as Db, unit })
+      if (ctx.dryRun) throw new DryRun(done)
+      await ctx.beforeCommit?.(db as Db)
+      return done
+    })
+  } catch (error) {
+    if (error instanceof DryRun) return error.result as T
+    throw translate(ctx, error)
+  }
+  for (const event of unit.after) ctx.services.events.emit(event)
+  return result
+}
+
+/**
+ * One change with its pair of events. `work` changes the rows and returns the record as it is then; a change of nothing
+ * leaves no row in the event log. Throws 403 `event_vetoed` when a listener refuses.
+ */
+export async function write(ctx: Context, name: EventBase, about: About, work: (ctx: Context & { unit: Unit }) => Promise<Outcome>): Promise<Outcome> {
+  return transaction(ctx, async (ctx) => {
+    const event = {
+      entityType: about.entity,
+      actor: actorOf(ctx),
+      tokenId: ctx.token?.id ?? null,
+      requestId: ctx.requestId,
+      origin: ctx.origin,
+      timestamp: now(ctx),
+      ...(about.related && { related: about.related }),
+    }
+    if (!ctx.dryRun) {
+      offer(ctx, {
+        ...event,
+        name: `${name}.before`,
+        entityId: about.id ?? null,
+        input: about.input,
+        ...(about.before && { entity: about.before }),
+      })
+    }
+    const outcome = await work(ctx)
+    const deleted = outcome.entity === null
+    const changed = deleted ? [] : [...changedKeys(about.before, outcome.entity ?? {}), ...(outcome.hidden ?? [])]
+    const after: AccordEvent = {
+      ...event,
+      name: `${name}.after`,
+      entityId: outcome.id,
+      entity: outcome.entity ?? about.before ?? null,
+      ...(about.before && { before: about.before }),
+      changed,
+    }
+    if (deleted || about.before === undefined || changed.length > 0) {
+      await record(ctx, { ...after, name: bare.has(name) ? name : after.name }, about.before ?? null, outcome.entity)
+    }
+    ctx.unit.after.push(after)
+    if (bare.has(name)) ctx.unit.after.push({ ...after, name })
+    return outcome
+  })
+}
+
+export const actorOf = (ctx: Context): AccordEvent['actor'] =>
+  ctx.user ? { type: 'user', id: ctx.user.id, name: ctx.user.name } : { type: 'system', id: null, name: 'system' }
+
+function offer(ctx: Context, event: AccordEvent): void {
+  try {
+    ctx.services.events.emit(event)
+  } catch (cause) {
+    if (cause instanceof Veto) throw new Problem('event_vetoed', cause.message || undefined, { cause })
+    // A listener that fails cannot have agreed.
+    throw new Problem('event_vetoed', 'A listener failed while it was asked about this change.', { cause })
+  }
+}
+
+/** What the database refused, for the caller. Rules are checked before; this is what a race or a lock leaves. */
+function translate(ctx: Context, error: unknown): unknown {
+  const { dialect } = ctx.services.store
+  if (dialect.isUniqueViolation(error)) return new Problem('unique_violation', undefined, { cause: error })
+  if (dialect.isForeignKeyViolation(error)) return new Problem('in_use', 'Another record refers to this one.', { cause: error })
+  if (dialect.isBusy(error)) return new Problem('unavailable', 'The database is busy.', { cause: error, headers: { 'retry-after': '1' } })
+  return error
+}

@@ -1,0 +1,33 @@
+// Where leads come from (DOMAIN 15.2). The slice to copy.
+import type { Schema } from '../../contract/types.ts'
+import { text } from '../../kernel/filter.ts'
+import { fold } from '../../kernel/format.ts'
+import type { HandlersFor } from '../../kernel/handler.ts'
+import { defineResource, unique } from '../../kernel/resource.ts'
+import { leadsCount, refuseLastOrUsed } from './usage.ts'
+
+export const sources = defineResource({
+  noun: 'source',
+  table: 'lead_sources',
+  operations: { list: 'listSources', get: 'getSource', create: 'createSource', update: 'updateSource', delete: 'deleteSource' },
+  rows: (ctx, db) => db.selectFrom('lead_sources').selectAll('lead_sources').select(leadsCount(ctx, 'lead_source_id', 'lead_sources.id')),
+  sort: { id: 'lead_sources.id', name: 'lead_sources.name_key', created_at: 'lead_sources.created_at' },
+  filter: () => ({ name: text('lead_sources.name_key') }),
+  search: [{ key: 'lead_sources.name_key' }],
+  columns: async ({ name }, writing) => {
+    const key = name === undefined ? undefined : fold(name)
+    await unique(writing, { field: 'name', table: 'lead_sources', column: 'name_key', key, entity: 'sources', except: writing.current?.id ?? null, noun: 'source' })
+    return { name, name_key: key }
+  },
+  present: (row): Schema<'Source'> => ({
+    id: row.id,
+    name: row.name,
+    leads_count: Number(row.leads_count),
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+  release: (ctx, row) => refuseLastOrUsed(ctx, 'lead_sources', 'lead_source_id', row),
+})
+
+export const handlers: HandlersFor<'listSources' | 'getSource' | 'createSource' | 'updateSource' | 'deleteSource'> = sources.handlers

@@ -1,0 +1,67 @@
+// Labels for records (DOMAIN 15.2). Everyone sees all tags; users without a global view change only their own.
+import { createHash } from 'node:crypto'
+import type { Schema } from '../../contract/types.ts'
+import { type Context, signedIn } from '../../kernel/context.ts'
+import { notFound } from '../../kernel/errors.ts'
+import { text, value } from '../../kernel/filter.ts'
+import { fold } from '../../kernel/format.ts'
+import type { HandlersFor } from '../../kernel/handler.ts'
+import { massDestroy } from '../../kernel/mass.ts'
+import { defineResource, expand, unique } from '../../kernel/resource.ts'
+import { userRef, users } from '../users/resource.ts'
+import { detachEverywhere } from './tagging.ts'
+
+const palette = ['#0E90D9', '#D92D20', '#DC6803', '#039855', '#7A5AF8', '#475467']
+
+const paletteColor = (key: string): string => palette[(createHash('sha256').update(key).digest()[0] ?? 0) % palette.length] ?? '#0E90D9'
+
+function refuseOthers(ctx: Context, tag: { id: number; user_id: number | null }): void {
+  if (ctx.user && ctx.user.visibleOwners !== null && tag.user_id !== ctx.user.id) throw notFound('tag', tag.id)
+}
+
+export const tags = defineResource({
+  noun: 'tag',
+  table: 'tags',
+  operations: { list: 'listTags', get: 'getTag', create: 'createTag', update: 'updateTag', delete: 'deleteTag' },
+  rows: (_ctx, db) =>
+    db.selectFrom('tags').leftJoin('users', 'users.id', 'tags.user_id').selectAll('tags').select(['users.name as user_name', 'users.email as user_email']),
+  sort: { id: 'tags.id', name: 'tags.name_key', created_at: 'tags.created_at' },
+  filter: () => ({ name: text('tags.name_key'), color: value('tags.color'), user_id: value('tags.user_id') }),
+  search: [{ key: 'tags.name_key' }],
+  columns: async ({ name, color }, writing) => {
+    const { ctx, current } = writing
+    if (current) refuseOthers(ctx, current)
+    const key = name === undefined ? undefined : fold(name)
+    await unique(writing, { field: 'name', table: 'tags', column: 'name_key', key, entity: 'tags', except: current?.id ?? null, noun: 'tag' })
+    if (current) return { name, name_key: key, color: color?.toUpperCase() }
+    return { name, name_key: key, color: color?.toUpperCase() ?? paletteColor(key ?? ''), user_id: ctx.user?.id ?? null }
+  },
+  present: (row): Schema<'Tag'> => ({
+    id: row.id,
+    name: row.name,
+    color: row.color,
+    user_id: row.user_id,
+    user: userRef(row.user_id, row.user_name, row.user_email),
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+  gather: (ctx, replies, include) => expand(ctx, replies, include, { user: () => users }),
+  release: async (ctx, row) => {
+    refuseOthers(ctx, row)
+    await detachEverywhere(ctx, row)
+  },
+})
+
+/** The tag of that name, created when there is none (the caller has checked that it may be). */
+export async function findOrCreateTag(ctx: Context, name: string): Promise<number> {
+  const known = await ctx.db.selectFrom('tags').select('id').where('name_key', '=', fold(name)).executeTakeFirst()
+  if (known) return known.id
+  signedIn(ctx)
+  return (await tags.create(ctx, { name })).id
+}
+
+export const handlers: HandlersFor<'listTags' | 'getTag' | 'createTag' | 'updateTag' | 'deleteTag' | 'massDestroyTags'> = {
+  ...tags.handlers,
+  massDestroyTags: massDestroy(tags),
+}

@@ -1,0 +1,154 @@
+// Tags on records (DOMAIN 9.6): the same list, attach and detach for every taggable resource, and `tag_ids` in bodies. Each
+// link is a write of its own, with the events of its resource, after the record's own pair.
+import { sql } from 'kysely'
+import type { Schema } from '../../contract/types.ts'
+import { type Context, holds } from '../../kernel/context.ts'
+import { Findings, forbidden, invalid, notFound, Problem } from '../../kernel/errors.ts'
+import { fold } from '../../kernel/format.ts'
+import type { Resource } from '../../kernel/resource.ts'
+import { transaction, write } from '../../kernel/write.ts'
+import { findOrCreateTag } from './resource.ts'
+
+/** Per taggable resource: its link table, the column of its id there, and the stem of its event names. */
+export const taggable = {
+  leads: { table: 'lead_tags', column: 'lead_id', event: 'leads.tag' },
+  persons: { table: 'person_tags', column: 'person_id', event: 'persons.tag' },
+  organizations: { table: 'organization_tags', column: 'organization_id', event: 'organizations.tag' },
+  products: { table: 'product_tags', column: 'product_id', event: 'products.tag' },
+} as const
+
+export type Taggable = keyof typeof taggable
+type TagRef = Schema<'TagRef'>
+const most = 50
+
+/** The tags of each of the records, by name. */
+export async function tagsOf(ctx: Context, entity: Taggable, ids: readonly number[]): Promise<Map<number, TagRef[]>> {
+  const { table, column } = taggable[entity]
+  const rows =
+    ids.length === 0
+      ? []
+      : (
+          await sql<TagRef & { owner: number }>`select ${sql.ref(`link.${column}`)} as owner, tags.id, tags.name, tags.color from ${sql.table(table)} as link join tags on tags.id = link.tag_id where ${sql.ref(`link.${column}`)} in (${sql.join(ids)}) order by tags.name_key`.execute(
+            ctx.db,
+          )
+        ).rows
+  const found = new Map<number, TagRef[]>()
+  for (const { owner, id, name, color } of rows) found.set(owner, [...(found.get(owner) ?? []), { id, name, color }])
+  return found
+}
+
+/** Fills `tags` of a page of replies, with one query. */
+export async function gatherTags(ctx: Context, entity: Taggable, replies: readonly { id: number; tags: TagRef[] }[]): Promise<void> {
+  const found = await tagsOf(ctx, entity, replies.map(({ id }) => id))
+  for (const reply of replies) reply.tags = found.get(reply.id) ?? []
+}
+
+/** Finds what is wrong with `tag_ids` of a body. */
+export async function checkTagIds(ctx: Context, found: Findings, ids: readonly number[] | undefined): Promise<void> {
+  if (!ids || ids.length === 0) return
+  const known = new Set((await ctx.db.selectFrom('tags').select('id').where('id', 'in', [...new Set(ids)]).execute()).map(({ id }) => id))
+  for (const [index, id] of ids.entries()) if (!known.has(id)) found.invalid(`tag_ids.${index}`, `No tag has id ${id}.`)
+}
+
+/** Makes `ids` the complete set of tags of a record. True when something changed. */
+export async function setTags(ctx: Context, entity: Taggable, id: number, ids: readonly number[] | undefined): Promise<boolean> {
+  if (!ids) return false
+  const present = (await tagsOf(ctx, entity, [id])).get(id) ?? []
+  const wanted = new Set(ids)
+  let changed = false
+  for (const tag of present) {
+    if (wanted.has(tag.id)) continue
+    await unlink(ctx, entity, id, tag)
+    changed = true
+  }
+  for (const tagId of wanted) {
+    if (present.some((tag) => tag.id === tagId)) continue
+    await link(ctx, entity, id, tagId)
+    changed = true
+  }
+  return changed
+}
+
+async function link(ctx: Context, entity: Taggable, id: number, tagId: number): Promise<void> {
+  const { table, column, event } = taggable[entity]
+  await write(ctx, `${event}.create`, { entity, input: { tag_id: tagId }, related: { type: 'tags', id: tagId } }, async (ctx) => {
+    await sql`insert into ${sql.table(table)} (${sql.ref(column)}, tag_id) values (${id}, ${tagId})`.execute(ctx.db)
+    const tag = await ctx.db.selectFrom('tags').select(['id', 'name', 'color']).where('id', '=', tagId).executeTakeFirstOrThrow()
+    return { id, entity: { [column]: id, tag_id: tagId, tag } }
+  })
+}
+
+async function unlink(ctx: Context, entity: Taggable, id: number, tag: TagRef): Promise<void> {
+  const { table, column, event } = taggable[entity]
+  const before = { [column]: id, tag_id: tag.id, tag }
+  await write(ctx, `${event}.delete`, { entity, input: {}, id, before, related: { type: 'tags', id: tag.id } }, async (ctx) => {
+    await sql`delete from ${sql.table(table)} where ${sql.ref(column)} = ${id} and tag_id = ${tag.id}`.execute(ctx.db)
+    return { id, entity: null }
+  })
+}
+
+/** Takes a tag off every record, with one event each (DOMAIN 15.2). */
+export async function detachEverywhere(ctx: Context, tag: { id: number; name: string; color: string }): Promise<void> {
+  for (const entity of Object.keys(taggable) as Taggable[]) {
+    const { table, column } = taggable[entity]
+    const { rows } = await sql<{ id: number }>`select ${sql.ref(column)} as id from ${sql.table(table)} where tag_id = ${tag.id} order by 1`.execute(ctx.db)
+    for (const { id } of rows) await unlink(ctx, entity, id, { id: tag.id, name: tag.name, color: tag.color })
+  }
+}
+
+type Target = Pick<Resource<unknown, never>, 'locate' | 'touch'>
+interface Attach {
+  params: { id: number }
+  body: Schema<'TagAttach'>
+}
+
+/** The three handlers of a taggable resource. */
+export function tagging(entity: Taggable, target: Target) {
+  const list = async (ctx: Context, id: number): Promise<TagRef[]> => (await tagsOf(ctx, entity, [id])).get(id) ?? []
+  return {
+    list: async (ctx: Context, { params }: { params: { id: number } }) => {
+      await target.locate(ctx, params.id)
+      return { data: await list(ctx, params.id) }
+    },
+    attach: (ctx: Context, { params, body }: Attach) =>
+      transaction(ctx, async (ctx) => {
+        await target.locate(ctx, params.id)
+        const tagId = await namedTag(ctx, body)
+        const present = await list(ctx, params.id)
+        if (!present.some((tag) => tag.id === tagId)) {
+          if (present.length >= most) throw new Problem('state_conflict', `A record has at most ${most} tags.`)
+          await link(ctx, entity, params.id, tagId)
+          await target.touch(ctx, params.id)
+        }
+        return { data: await list(ctx, params.id), message: 'Tag attached.' }
+      }),
+    detach: (ctx: Context, { params }: { params: { id: number; tag_id: number } }) =>
+      transaction(ctx, async (ctx) => {
+        await target.locate(ctx, params.id)
+        const tag = (await list(ctx, params.id)).find(({ id }) => id === params.tag_id)
+        if (!tag) throw notFound('attached tag', params.tag_id)
+        await unlink(ctx, entity, params.id, tag)
+        await target.touch(ctx, params.id)
+        return { message: 'Tag detached.' }
+      }),
+  }
+}
+
+async function namedTag(ctx: Context, { tag_id, name }: Schema<'TagAttach'>): Promise<number> {
+  if ((tag_id === undefined) === (name === undefined)) throw invalid({ tag_id: ['Send either tag_id or name.'] })
+  if (tag_id !== undefined) {
+    const found = new Findings()
+    const known = await ctx.db.selectFrom('tags').select('id').where('id', '=', tag_id).executeTakeFirst()
+    if (!known) found.invalid('tag_id', `No tag has id ${tag_id}.`)
+    found.settle()
+    return tag_id
+  }
+  const key = 'settings.other_settings.tags.create'
+  return holds(ctx, key) ? findOrCreateTag(ctx, name as string) : existingTag(ctx, name as string, key)
+}
+
+async function existingTag(ctx: Context, name: string, key: string): Promise<number> {
+  const known = await ctx.db.selectFrom('tags').select('id').where('name_key', '=', fold(name)).executeTakeFirst()
+  if (!known) throw forbidden(key)
+  return known.id
+}

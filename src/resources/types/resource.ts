@@ -1,0 +1,33 @@
+// What kind of business a lead is (DOMAIN 15.2).
+import type { Schema } from '../../contract/types.ts'
+import { text } from '../../kernel/filter.ts'
+import { fold } from '../../kernel/format.ts'
+import type { HandlersFor } from '../../kernel/handler.ts'
+import { defineResource, unique } from '../../kernel/resource.ts'
+import { leadsCount, refuseLastOrUsed } from '../sources/usage.ts'
+
+export const types = defineResource({
+  noun: 'type',
+  table: 'lead_types',
+  operations: { list: 'listTypes', get: 'getType', create: 'createType', update: 'updateType', delete: 'deleteType' },
+  rows: (ctx, db) => db.selectFrom('lead_types').selectAll('lead_types').select(leadsCount(ctx, 'lead_type_id', 'lead_types.id')),
+  sort: { id: 'lead_types.id', name: 'lead_types.name_key', created_at: 'lead_types.created_at' },
+  filter: () => ({ name: text('lead_types.name_key') }),
+  search: [{ key: 'lead_types.name_key' }],
+  columns: async ({ name }, writing) => {
+    const key = name === undefined ? undefined : fold(name)
+    await unique(writing, { field: 'name', table: 'lead_types', column: 'name_key', key, entity: 'types', except: writing.current?.id ?? null, noun: 'type' })
+    return { name, name_key: key }
+  },
+  present: (row): Schema<'Type'> => ({
+    id: row.id,
+    name: row.name,
+    leads_count: Number(row.leads_count),
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+  release: (ctx, row) => refuseLastOrUsed(ctx, 'lead_types', 'lead_type_id', row),
+})
+
+export const handlers: HandlersFor<'listTypes' | 'getType' | 'createType' | 'updateType' | 'deleteType'> = types.handlers

@@ -1,0 +1,124 @@
+// What holds for every migration and every table: order, immutability after release, STRICT, indexed foreign keys.
+
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import { describe, expect, it } from 'vitest'
+import { renderTables } from '../../db/introspect.ts'
+import { migrate, migrations, pending } from '../../db/migrate.ts'
+import { openStore, type Store } from '../../db/open.ts'
+
+const folder = new URL('../../db/migrations/', import.meta.url)
+
+async function withMigrated(work: (store: Store) => Promise<void>): Promise<void> {
+  const store = openStore('sqlite::memory:')
+  try {
+    await migrate(store)
+    await work(store)
+  } finally {
+    await store.close()
+  }
+}
+
+async function query<Row>(store: Store, text: string): Promise<Row[]> {
+  return (await sql.raw<Row>(text).execute(store.db)).rows
+}
+
+describe('migrate', () => {
+  it('applies every migration in order, and nothing the second time', async () => {
+    const store = openStore('sqlite::memory:')
+    const names = migrations.map((migration) => migration.name)
+    expect(await pending(store)).toEqual(names)
+    expect(await migrate(store)).toEqual(names)
+    const image = store.image()
+    expect(await pending(store)).toEqual([])
+    expect(await migrate(store)).toEqual([])
+    expect(store.image().equals(image)).toBe(true)
+    await store.close()
+  })
+
+  it('copies an existing database before changing it, and makes no copy of a new one', async () => {
+    const data = mkdtempSync(join(tmpdir(), 'accord-migrate-'))
+    const store = openStore(`sqlite:${join(data, 'accord.db')}`)
+    try {
+      await migrate(store)
+      expect(readdirSync(data)).not.toContain('backups')
+      await store.db.deleteFrom('migrations').where('name', '=', '0008_events').execute()
+      await sql`drop table events`.execute(store.db)
+      expect(await migrate(store)).toEqual(['0008_events'])
+      const copies = readdirSync(join(data, 'backups'))
+      expect(copies).toEqual([expect.stringMatching(/^accord-\d{4}-\d\d-\d\dT[\d-]+Z\.db$/)])
+      const copy = openStore(`sqlite:${join(data, 'backups', copies[0] ?? '')}`)
+      expect(await pending(copy)).toEqual(['0008_events'])
+      await copy.close()
+    } finally {
+      await store.close()
+      rmSync(data, { recursive: true, force: true })
+    }
+  })
+
+  it('leaves no trace of a migration that fails', async () => {
+    const store = openStore('sqlite::memory:')
+    await sql`create table users (id integer)`.execute(store.db)
+    await expect(migrate(store)).rejects.toThrow('users')
+    expect(await query(store, "select name from sqlite_schema where name = 'roles'")).toEqual([])
+    expect(await pending(store)).toHaveLength(migrations.length)
+    await store.close()
+  })
+
+  it('refuses a database from a newer version', () =>
+    withMigrated(async (store) => {
+      await store.db.insertInto('migrations').values({ name: '9999_future', applied_at: 'later' }).execute()
+      await expect(migrate(store)).rejects.toThrow('newer version of Accord CRM (9999_future)')
+    }))
+})
+
+describe('the migration files', () => {
+  it('are all in the list, numbered without gaps', () => {
+    const files = readdirSync(folder).filter((file) => file.endsWith('.ts'))
+    expect(migrations.map((migration) => `${migration.name}.ts`)).toEqual(files.sort())
+    expect(migrations.map((migration) => Number(migration.name.slice(0, 4)))).toEqual(migrations.map((_, i) => i + 1))
+  })
+
+  it('are never edited after release: write a new migration instead', () => {
+    const lines = readFileSync(new URL('released.txt', folder), 'utf8').split('\n')
+    for (const line of lines.filter((text) => text.trim() !== '' && !text.startsWith('#'))) {
+      const [name, hash] = line.split(' ')
+      const actual = createHash('sha256')
+        .update(readFileSync(new URL(`${name}.ts`, folder)))
+        .digest('hex')
+      expect(actual, `db/migrations/${name}.ts was released; undo the edit and add a new migration`).toBe(hash)
+    }
+  })
+})
+
+describe('every table', () => {
+  it('is STRICT', () =>
+    withMigrated(async (store) => {
+      const loose = await query(
+        store,
+        "select name from pragma_table_list where schema = 'main' and type = 'table' and strict = 0 and name not like 'sqlite_%'",
+      )
+      expect(loose).toEqual([])
+    }))
+
+  it('has an index that starts with each of its foreign keys', () =>
+    withMigrated(async (store) => {
+      const unindexed = await query(
+        store,
+        `select t.name, f."from" from pragma_table_list t, pragma_foreign_key_list(t.name) f
+         where t.schema = 'main' and not exists (
+           select 1 from pragma_index_list(t.name) l, pragma_index_info(l.name) i
+           where i.seqno = 0 and i.name = f."from" and l.partial = 0)`,
+      )
+      expect(unindexed).toEqual([])
+      expect(await query(store, 'pragma foreign_key_check')).toEqual([])
+    }))
+
+  it('has its type in tables.gen.ts; run npm run regenerate after changing a migration', async () => {
+    const generated = readFileSync(new URL('../tables.gen.ts', folder), 'utf8')
+    expect(generated).toBe(await renderTables())
+  })
+})
