@@ -1,7 +1,7 @@
 // The vocabulary of migrations: kinds of columns and `createTable`, which spells them for the engine at hand. Types and
 // checks come from the dialect, so one migration runs on every engine and yields rows that look the same.
 
-import { type ColumnDefinitionBuilder, type Kysely, sql } from 'kysely'
+import { type ColumnDefinitionBuilder, type CreateTableBuilder, type Kysely, sql } from 'kysely'
 import type { ColumnKind, Dialect } from './dialects/dialect.ts'
 
 type OnDelete = 'cascade' | 'restrict' | 'set null'
@@ -79,7 +79,7 @@ export async function createTable(
   columns: Readonly<Record<string, Column>>,
   options: TableOptions = {},
 ): Promise<void> {
-  let table = db.schema.createTable(name)
+  let table: CreateTableBuilder<string, string> = db.schema.createTable(name)
   for (const [columnName, column] of Object.entries(columns)) {
     const type = sql.raw(dialect.columnType(column.kind))
     table = table.addColumn(columnName, type, (builder) => defineColumn(builder, dialect, columnName, column))

@@ -184,7 +184,7 @@ export const schemasAreDescribed: Rule = ({ document, report }) => {
       if (!schema.description) report(at, name, 'no description; a newcomer meets it in the docs, so say what it is.')
       if (schema.example !== undefined || (Array.isArray(schema.examples) && schema.examples.length > 0)) continue
       // An envelope needs none of its own: what it holds is another schema, which has one.
-      const data = schema.properties?.data
+      const data: Schema | undefined = (schema as Schema).properties?.data
       if (data?.$ref !== undefined || data?.items?.$ref !== undefined) continue
       report(at, name, 'no example; people copy from the docs, so add one that is valid.')
     }

@@ -17,6 +17,8 @@ export interface Call {
   readonly headers: Record<string, string | string[] | undefined>
   readonly query: string
   readonly body: Buffer | undefined
+  /** The server's own request, for the caller's address. */
+  readonly request: { ip: string; id: string; protocol: string; host: string }
   /** Filled by `authenticate`; the caller's own. */
   context?: unknown
   refused?: unknown

@@ -35,6 +35,8 @@ export interface Services {
   /** Encrypts what must be kept but not be readable in the file. */
   seal: { close(text: string): string; open(sealed: string): string }
   statefulDomains: () => readonly string[]
+  /** Whether the published contract is there and current. */
+  readiness: () => 'ok' | 'missing' | 'outdated'
 }
 
 export interface Log {

@@ -3,7 +3,8 @@ import { DateTime } from 'luxon'
 import type { Config } from '../config.ts'
 
 /** The form in which names are compared and sorted: NFC, lower case (the `…_key` columns). */
-export const fold = (text: string): string => text.normalize('NFC').toLowerCase()
+export { foldText as fold } from '../../db/fold.ts'
+import { foldText as fold } from '../../db/fold.ts'
 
 export const currencyText = (value: number, { locale, currency }: Pick<Config, 'locale' | 'currency'>): string =>
   new Intl.NumberFormat(locale, { style: 'currency', currency }).format(value)

@@ -1,6 +1,6 @@
 // Mass operations (DOMAIN 3.4): the single operation, record by record, each in its own transaction and reported; with
 // `atomic` all of them or none.
-import type { OperationId, Reply } from '../contract/types.ts'
+import type { Reply } from '../contract/types.ts'
 import type { Context } from './context.ts'
 import { Problem } from './errors.ts'
 import type { Failure } from '../contract/problems.ts'

@@ -23,7 +23,7 @@ async function limited<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-const parameters = (config: Config) => ({ type: argon2id, memoryCost: config.passwordMemoryKiB, timeCost: 2, parallelism: 1 })
+const parameters = (config: Config) => ({ type: argon2id, memoryCost: config.passwordMemoryKiB, timeCost: 2, parallelism: 1 }) as const
 
 /** The hash to store, with its parameters in it. Never call it inside a transaction: it takes tens of milliseconds. */
 export const hashPassword = (config: Config, password: string): Promise<string> => limited(() => hash(password, parameters(config)))

@@ -2,10 +2,11 @@
 // resource is special, its slice keeps, wraps or replaces these functions, or writes its own with `write` and `page`.
 // This is the one file where `any` is allowed: the description is typed, the machinery behind it is generic.
 import { sql } from 'kysely'
-import type { Db, Tables } from '../../db/open.ts'
+import type { Db } from '../../db/open.ts'
+import type { DB as Tables } from '../../db/tables.gen.ts'
 import { operations } from '../contract/operations.gen.ts'
 import { didYouMean } from '../contract/problems.ts'
-import type { Body, Data, EventBase, OperationFact, OperationId, Query, SortName } from '../contract/types.ts'
+import type { Body, Data, EventBase, OperationFact, OperationId, SortName } from '../contract/types.ts'
 import { type Context, now } from './context.ts'
 import { Findings, invalid, notFound } from './errors.ts'
 import { checkIfMatch } from './etag.ts'

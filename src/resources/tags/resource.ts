@@ -8,7 +8,8 @@ import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import { massDestroy } from '../../kernel/mass.ts'
 import { defineResource, expand, unique } from '../../kernel/resource.ts'
-import { userRef, users } from '../users/resource.ts'
+import { userRef } from '../users/owner.ts'
+import { users } from '../users/resource.ts'
 import { detachEverywhere } from './tagging.ts'
 
 const palette = ['#0E90D9', '#D92D20', '#DC6803', '#039855', '#7A5AF8', '#475467']

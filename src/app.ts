@@ -1,0 +1,138 @@
+// Composition root: wires everything, listens to nothing. Read it top to bottom to know what a server is made of.
+import { randomUUID } from 'node:crypto'
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { Store } from '../db/open.ts'
+import { type Config, statefulDomains } from './config.ts'
+import { createBackend } from './contract/backend.ts'
+import { Problem, problemDocument } from './contract/problems.ts'
+import { createReplyChecker } from './contract/replies.ts'
+import { registerRoutes } from './contract/routes.ts'
+import { registerDocs } from './docs.ts'
+import type { Services } from './kernel/context.ts'
+import { createEmitter, type Emitter } from './kernel/events.ts'
+import { createSeal } from './kernel/seal.ts'
+import { type Clock, systemClock } from './kernel/clock.ts'
+import { registerListeners } from './listeners.ts'
+import { handlers, locators } from './operations.ts'
+import { createPipeline } from './pipeline.ts'
+import type { Published } from './published.ts'
+import { loginPage } from './resources/authentication/page.ts'
+
+export interface AppOptions {
+  config: Config
+  store: Store
+  /** Key material of this installation (ACCORD_SECRET). */
+  secret: string
+  /** The generated contract this build was made from. */
+  contract: object
+  /** What the data folder holds of it; null before installation. */
+  published: () => Published | null
+  clock?: Clock
+  /** Modules of the deployment, in the order they are named. */
+  extensions?: readonly ((events: Emitter) => void)[]
+  /** Tests check every reply and throw; production checks a sample and logs. */
+  replies?: { share: number; closed: boolean; onBreach?: (findings: string[]) => void }
+}
+
+export interface App {
+  http: FastifyInstance
+  services: Services
+  /** Compiles what requests would otherwise wait for. */
+  warmUp(): Promise<void>
+}
+
+export async function buildApp(options: AppOptions): Promise<App> {
+  const { config, store } = options
+  const http = Fastify({
+    logger: config.logLevel === 'silent' ? false : { level: config.logLevel, redact: ['req.headers.authorization', 'req.headers.cookie'] },
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: 1024 * 1024,
+    trustProxy: config.trustedProxies.length > 0 ? config.trustedProxies : false,
+    requestIdHeader: false,
+    genReqId: (request) => requestId(request.headers['x-request-id']),
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
+    frameworkErrors: (error, request, reply) => answerError(config, error, request, reply),
+  })
+  // Bodies are read by the contract's own rules, after authentication (DOMAIN 4.3).
+  http.removeAllContentTypeParsers()
+  http.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+
+  const services: Services = {
+    config,
+    store,
+    events: createEmitter(() => http.log),
+    clock: options.clock ?? systemClock,
+    log: http.log,
+    seal: createSeal(options.secret),
+    statefulDomains: () => statefulDomains(config, portOf(http) ?? config.port),
+    readiness: () => options.published()?.state ?? 'missing',
+  }
+  registerListeners(services.events)
+  for (const extend of options.extensions ?? []) extend(services.events)
+
+  const { share, closed, onBreach } = options.replies ?? { share: config.env === 'production' ? 0.01 : 1, closed: false }
+  const backend = await createBackend(
+    options.contract,
+    createPipeline(services, handlers, locators, {
+      checker: createReplyChecker(options.contract, { closed }),
+      share,
+      report: (findings, call) => {
+        http.log.error({ findings, operation: call.operation, request_id: call.request.id }, 'A reply breaks the contract.')
+        onBreach?.(findings)
+      },
+    }),
+    { zone: config.timezone, strict: config.strict },
+  )
+
+  http.addHook('onRequest', async (request, reply) => {
+    reply.headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' })
+  })
+  http.addHook('onResponse', async (request, reply) => {
+    request.log.info({ method: request.method, path: request.url.split('?')[0], status: reply.statusCode, ms: Math.round(reply.elapsedTime) }, 'answered')
+  })
+  http.setErrorHandler((error: FastifyError | Problem, request, reply) => answerError(config, error, request, reply))
+  http.setNotFoundHandler(() => {
+    throw new Problem('not_found', 'There is nothing at this path.')
+  })
+  registerRoutes(http, backend)
+  await registerDocs(http, { config, published: options.published })
+  return { http, services, warmUp: () => backend.warmUp() }
+}
+
+const requestId = (sent: string | string[] | undefined): string => (typeof sent === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(sent) ? sent : randomUUID())
+
+function portOf(http: FastifyInstance): number | undefined {
+  const address = http.server.address()
+  return typeof address === 'object' && address !== null ? address.port : undefined
+}
+
+/** The one place where an error becomes a reply. The caller gets the sentence, the log gets the cause. */
+function answerError(config: Config, error: FastifyError | Problem, request: FastifyRequest, reply: FastifyReply): void {
+  const problem = toProblem(error)
+  if (problem.status >= 500) request.log.error({ err: error, request_id: request.id }, problem.message)
+  else if (problem.more.cause !== undefined) request.log.info({ err: problem.more.cause, request_id: request.id, code: problem.code }, problem.message)
+  reply.code(problem.status).headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', ...problem.more.headers })
+  const path = request.url.split('?')[0] ?? '/'
+  if (wantsLoginPage(problem, path, request)) {
+    const page = loginPage(config)
+    reply.headers(page.headers).type('text/html; charset=utf-8').send(page.html)
+    return
+  }
+  const base = config.appUrl ?? `${request.protocol}://${request.host}`
+  reply.type('application/problem+json; charset=utf-8').send(JSON.stringify(problemDocument(problem, { base, path, requestId: request.id })))
+}
+
+function toProblem(error: FastifyError | Problem): Problem {
+  if (error instanceof Problem) return error
+  if (error.statusCode === 413) return new Problem('payload_too_large', undefined, { cause: error })
+  if (error.statusCode !== undefined && error.statusCode < 500) return new Problem('malformed_request', undefined, { cause: error })
+  return new Problem('internal_error', undefined, { cause: error })
+}
+
+/** DOMAIN 4.4: a refused token gets the login page unless the request asks for JSON. */
+function wantsLoginPage(problem: Problem, path: string, { headers }: FastifyRequest): boolean {
+  if (problem.status !== 401 || problem.code === 'invalid_credentials' || problem.code === 'stateful_domain_mismatch') return false
+  if (path.replace(/\/+$/, '') === '/api/admin/login') return false
+  if (String(headers['x-requested-with'] ?? '').toLowerCase() === 'xmlhttprequest') return false
+  return !/application\/json|\+json/i.test(headers.accept ?? '')
+}

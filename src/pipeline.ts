@@ -1,0 +1,141 @@
+// What each step of a request means (contract/backend.ts gives the order): who calls, may they, where the record is, and how
+// a handler's result becomes a reply. Built once by app.ts.
+import type { Call, Input, Pipeline } from './contract/backend.ts'
+import type { ReplyChecker } from './contract/replies.ts'
+import type { Answered } from './contract/routes.ts'
+import type { OperationId } from './contract/types.ts'
+import { authenticate, covers } from './kernel/auth.ts'
+import type { Context, Services } from './kernel/context.ts'
+import { Problem } from './kernel/errors.ts'
+import { etagOf, matches } from './kernel/etag.ts'
+import { once } from './kernel/idempotency.ts'
+import { pick } from './kernel/resource.ts'
+import type { Handlers } from './kernel/handler.ts'
+
+export type Locators = Record<string, (ctx: Context, id: number) => Promise<void>>
+
+export interface ReplyCheck {
+  checker: ReplyChecker
+  /** Called with sentences when a reply breaks the contract. */
+  report: (findings: string[], call: Call) => void
+  /** Share of the replies that is checked. */
+  share: number
+}
+
+type AnyHandler = (ctx: Context, input: Input) => Promise<unknown>
+
+/** `locators`: show path of a resource (`/api/admin/leads/{id}`) to the function that finds a record or throws 404. */
+export function createPipeline(services: Services, handlers: Handlers, locators: Locators, check: ReplyCheck): Pipeline {
+  return {
+    async authenticate(call) {
+      const { user, token } = await authenticate(services, header(call, 'authorization'), call.request.ip)
+      call.context = contextOf(services, call, { user, token })
+    },
+
+    welcome(call) {
+      call.context = contextOf(services, call, { user: null, token: null })
+    },
+
+    authorize(call) {
+      const { permission, ability } = call.fact
+      const { user, token } = contextIn(call)
+      if (ability !== null && token && !covers(token.abilities, ability)) {
+        throw new Problem('forbidden', `This token lacks the ability ${ability}.`, { required: ability })
+      }
+      if (permission !== null && user && user.permissions !== 'all' && !user.permissions.has(permission)) {
+        throw new Problem('forbidden', `You need the permission ${permission} for this.`, { required: permission })
+      }
+    },
+
+    async locate(call, params) {
+      const show = /^.*?\{id\}/.exec(call.fact.path)?.[0]
+      const id = params.id
+      if (show !== undefined && typeof id === 'number') await locators[show]?.(contextIn(call), id)
+    },
+
+    async handle(call, input) {
+      const ctx = contextIn(call)
+      const handler = handlers[call.operation as OperationId] as unknown as AnyHandler
+      const answer = async (ctx: Context): Promise<Answered> => {
+        const reply = await handler(ctx, input)
+        checkReply(check, call, reply)
+        return render(ctx, call, input, reply)
+      }
+      const key = header(call, 'idempotency-key')
+      if (key === undefined || call.fact.method !== 'post') return answer(ctx)
+      const { mediaType } = call.fact.produces ? { mediaType: call.fact.produces } : { mediaType: 'application/json' }
+      const { replayed, ...kept } = await once(ctx, key, input, async (inner) => {
+        const { status, headers, body } = await answer(inner)
+        return { status, headers, body: body ?? '' }
+      })
+      return { ...kept, mediaType, headers: replayed ? { ...kept.headers, 'idempotency-replayed': 'true' } : kept.headers } satisfies Answered
+    },
+  }
+}
+
+function render(ctx: Context, call: Call, input: Input, reply: unknown): Answered {
+  const { fact } = call
+  const mediaType = fact.produces ?? 'application/json'
+  const names = input.query.fields as string[] | undefined
+  const shown = names ? pick(reply, names) : reply
+  const body = JSON.stringify(shown)
+  const headers: Record<string, string> = {}
+  if (ctx.dryRun) headers['accord-dry-run'] = 'true'
+  const etag = etagOf(reply, body)
+  if (etag !== undefined) {
+    headers.etag = etag
+    const known = header(call, 'if-none-match')
+    if (fact.method === 'get' && known !== undefined && matches(known, etag)) return { status: 304, headers, body: undefined, mediaType }
+  }
+  const link = linkHeader(reply)
+  if (link) headers.link = link
+  if (fact.location && !ctx.dryRun) headers.location = `${ctx.base}${call.path}/${(reply as { data: { id: number } }).data.id}`
+  return { status: ctx.dryRun && fact.method !== 'get' ? 200 : fact.status, headers, body, mediaType }
+}
+
+/** The Link header of a list (RFC 8288), from its links. */
+function linkHeader(reply: unknown): string | undefined {
+  const links = (reply as { links?: Record<string, string | null> } | null)?.links
+  if (!links) return undefined
+  return Object.entries(links)
+    .filter(([, url]) => url !== null)
+    .map(([rel, url]) => `<${url}>; rel="${rel}"`)
+    .join(', ')
+}
+
+function checkReply({ checker, report, share }: ReplyCheck, call: Call, reply: unknown): void {
+  if (share <= 0 || (share < 1 && Math.random() >= share)) return
+  // As the caller gets it: undefined keys are gone, dates are text.
+  const sent: unknown = JSON.parse(JSON.stringify(reply))
+  const findings = checker.findings(call.fact, call.fact.status, call.fact.produces ?? 'application/json', sent)
+  if (findings.length > 0) report(findings, call)
+}
+
+export const contextIn = (call: Call): Context => call.context as Context
+
+export function header(call: Call, name: string): string | undefined {
+  const value = call.headers[name]
+  return Array.isArray(value) ? value.join(', ') : value
+}
+
+function contextOf(services: Services, call: Call, who: Pick<Context, 'user' | 'token'>): Context {
+  const { request } = call
+  return {
+    services,
+    db: services.store.db,
+    operation: call.operation as OperationId,
+    ...who,
+    origin: 'api',
+    requestId: request.id,
+    ip: request.ip,
+    dryRun: header(call, 'accord-dry-run') === 'true' && call.fact.method !== 'get',
+    ifMatch: header(call, 'if-match') ?? null,
+    headers: call.headers,
+    base: services.config.appUrl ?? `${request.protocol}://${request.host}`,
+    path: call.path,
+    query: call.query,
+    time: services.clock.now(),
+    unit: null,
+    beforeCommit: null,
+  }
+}

@@ -1,0 +1,26 @@
+// The owner of a record: how it is shown, and who may be named as one (DOMAIN 3.4 Owner, 3.5 UserRef).
+import type { Schema } from '../../contract/types.ts'
+import type { Writing } from '../../kernel/resource.ts'
+import { seesOwner } from '../../kernel/visibility.ts'
+
+/** A UserRef of joined columns; null without a user. */
+export function userRef(id: number | null, name: string | null, email: string | null): Schema<'UserRef'> | null {
+  return id === null || name === null ? null : { id, name, email: email ?? '', image_url: null }
+}
+
+/**
+ * The `user_id` to store: the caller when a new record names none, undefined for "unchanged". Finds an owner who does not
+ * exist, is inactive or is out of the caller's sight, and null from a caller without a global view.
+ */
+export async function ownerOf({ ctx, current, found }: Writing<{ user_id: number | null }>, sent: number | null | undefined): Promise<number | null | undefined> {
+  if (sent === undefined) return current ? undefined : (ctx.user?.id ?? null)
+  if (current && sent === current.user_id) return undefined
+  if (sent === null) {
+    if (ctx.user && ctx.user.visibleOwners !== null) found.invalid('user_id', 'Only users with a global view can leave a record without an owner.')
+    return null
+  }
+  const owner = await ctx.db.selectFrom('users').select('status').where('id', '=', sent).executeTakeFirst()
+  if (!owner || !seesOwner(ctx, sent)) found.invalid('user_id', `No user has id ${sent}.`)
+  else if (owner.status !== 1) found.invalid('user_id', 'This user is not active.')
+  return sent
+}

@@ -1,0 +1,171 @@
+// A whole server in memory for one test: a copy of a migrated and seeded database, a clock that stands still, cheap password
+// hashing, every reply checked against the closed contract. Everything goes through the front door (house rule 10).
+import { readFileSync } from 'node:fs'
+import type { InjectOptions, LightMyRequestResponse } from 'fastify'
+import { openImage, openStore, type Store } from '../../db/open.ts'
+import { migrate } from '../../db/migrate.ts'
+import { seed } from '../../db/seed.ts'
+import { buildApp, type App } from '../../src/app.ts'
+import { type Config, readConfig } from '../../src/config.ts'
+import { issueToken } from '../../src/kernel/auth.ts'
+import type { AccordEvent, Emitter } from '../../src/kernel/events.ts'
+import { hashPassword } from '../../src/kernel/passwords.ts'
+import type { Published } from '../../src/published.ts'
+
+export const contract = JSON.parse(readFileSync(new URL('../../src/contract/document.gen.json', import.meta.url), 'utf8')) as Record<string, unknown>
+export const start = '2026-03-01T09:30:00.000Z'
+export const adminPassword = 'correct horse battery'
+
+const published: Published = {
+  document: contract,
+  json: JSON.stringify(contract),
+  yaml: readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8'),
+  etag: '"test"',
+  state: 'ok',
+}
+
+export function testConfig(changes: Partial<Config> = {}): Config {
+  const { config } = readConfig({ ACCORD_ENV: 'test', ACCORD_LOG_LEVEL: 'silent', ACCORD_ADMIN_PASSWORD: adminPassword })
+  return { ...config, databaseUrl: 'sqlite::memory:', passwordMemoryKiB: 1024, ...changes }
+}
+
+let image: Promise<Buffer> | undefined
+
+/** The seeded database, made once per worker. */
+export function seededImage(): Promise<Buffer> {
+  image ??= (async () => {
+    const store = openStore('sqlite::memory:')
+    await migrate(store)
+    const adminPasswordHash = await hashPassword(testConfig(), adminPassword)
+    await seed(store, { adminName: 'Example Admin', adminEmail: 'admin@example.com', adminPasswordHash, now: start })
+    const bytes = store.image()
+    await store.close()
+    return bytes
+  })()
+  return image
+}
+
+export interface Reply<T = any> {
+  status: number
+  headers: LightMyRequestResponse['headers']
+  body: T
+  text: string
+}
+
+export interface Caller {
+  get<T = any>(path: string, options?: Call): Promise<Reply<T>>
+  post<T = any>(path: string, body?: unknown, options?: Call): Promise<Reply<T>>
+  put<T = any>(path: string, body?: unknown, options?: Call): Promise<Reply<T>>
+  delete<T = any>(path: string, options?: Call): Promise<Reply<T>>
+  token: string | null
+}
+
+interface Call {
+  headers?: Record<string, string>
+  query?: Record<string, string>
+}
+
+export interface TestServer {
+  app: App
+  store: Store
+  clock: { now(): Date; set(to: string): void; advanceMs(by: number): void }
+  /** Signed in as the seeded administrator. */
+  admin: Caller
+  anonymous: Caller
+  /** A caller with a token of its own for a user. */
+  as(userId: number, abilities?: string[]): Promise<Caller>
+  caller(token: string | null): Caller
+  /** Names of the events since the last look, in order. Expecting a list means: these and no others. */
+  events(): string[]
+  /** The same events in full. */
+  seen: AccordEvent[]
+  inject(options: InjectOptions): Promise<LightMyRequestResponse>
+  close(): Promise<void>
+}
+
+export interface ServerOptions {
+  config?: Partial<Config>
+  published?: () => Published | null
+  extensions?: ((events: Emitter) => void)[]
+}
+
+/** Starts a server in memory. Close it in `afterEach`. Paths are relative to /api/admin unless they start with `//`. */
+export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
+  const store = openImage(await seededImage())
+  let time = new Date(start)
+  const clock = {
+    now: () => time,
+    set: (to: string) => {
+      time = new Date(to)
+    },
+    advanceMs: (by: number) => {
+      time = new Date(time.getTime() + by)
+    },
+  }
+  const seen: AccordEvent[] = []
+  const breaches: string[] = []
+  const app = await buildApp({
+    config: testConfig(options.config),
+    store,
+    secret: 'test secret of at least thirty-two characters',
+    contract,
+    published: options.published ?? (() => published),
+    clock,
+    extensions: [(events) => events.on('*', (event) => void seen.push(event)), ...(options.extensions ?? [])],
+    replies: { share: 1, closed: true, onBreach: (findings) => breaches.push(...findings) },
+  })
+  await app.http.ready()
+
+  async function inject(request: InjectOptions): Promise<LightMyRequestResponse> {
+    const reply = await app.http.inject(request)
+    const found = breaches.splice(0)
+    if (found.length > 0) throw new Error(`A reply breaks the contract:\n${found.join('\n')}`)
+    return reply
+  }
+
+  function caller(token: string | null): Caller {
+    const call = async (method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body: unknown, { headers = {}, query }: Call = {}): Promise<Reply> => {
+      const reply = await inject({
+        method,
+        url: path.startsWith('//') ? path.slice(1) : `/api/admin${path}`,
+        headers: {
+          accept: 'application/json',
+          ...(token !== null && { authorization: `Bearer ${token}` }),
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(query && { query }),
+        ...(body !== undefined && { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
+      })
+      const isJson = String(reply.headers['content-type'] ?? '').includes('json')
+      return { status: reply.statusCode, headers: reply.headers, text: reply.body, body: isJson && reply.body !== '' ? JSON.parse(reply.body) : undefined }
+    }
+    return {
+      token,
+      get: (path, request) => call('GET', path, undefined, request),
+      post: (path, body, request) => call('POST', path, body, request),
+      put: (path, body, request) => call('PUT', path, body, request),
+      delete: (path, request) => call('DELETE', path, undefined, request),
+    }
+  }
+
+  const tokenFor = async (userId: number, abilities: string[] = ['*']): Promise<string> =>
+    (await issueToken(store.db, { userId, name: 'test', kind: 'personal', abilities, expiresAt: null, allowedIps: [] }, start)).text
+
+  return {
+    app,
+    store,
+    clock,
+    admin: caller(await tokenFor(1)),
+    anonymous: caller(null),
+    as: async (userId, abilities) => caller(await tokenFor(userId, abilities)),
+    caller,
+    events: () => seen.splice(0).map((event) => event.name),
+    seen,
+    inject,
+    close: async () => {
+      await app.http.close()
+      await store.close()
+    },
+  }
+}
