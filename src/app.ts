@@ -1,6 +1,6 @@
 // Composition root: wires everything, listens to nothing. Read it top to bottom to know what a server is made of.
 import { randomUUID } from 'node:crypto'
-import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import Fastify, { LogController, type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Store } from '../db/open.ts'
 import { type Config, statefulDomains } from './config.ts'
 import { createBackend } from './contract/backend.ts'
