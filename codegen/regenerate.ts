@@ -63,7 +63,8 @@ function outputsOf(root: string): Output[] {
   return [...(existsSync(join(root, 'src')) ? outputs : []), ...(isCompiled ? builtOutputs : [])]
 }
 
-async function main(args: string[]): Promise<number> {
+/** The command: what it prints and its exit code. */
+export async function main(args: string[]): Promise<number> {
   const root = findRoot()
   const unknown = args.find((arg) => arg !== '--check')
   if (unknown !== undefined) {

@@ -1,6 +1,7 @@
 // Opens a database by its url and hands out Kysely with the engine's dialect. The one place that turns a url into an
 // engine; migrating is migrate.ts, so that a test can open an image that already is.
 
+import { existsSync } from 'node:fs'
 import type { Database as SqliteConnection } from 'better-sqlite3'
 import { Kysely } from 'kysely'
 import type { Dialect } from './dialects/dialect.ts'
@@ -10,6 +11,7 @@ import {
   openSqlite,
   openSqliteImage,
   sqliteDialect,
+  sqliteFile,
   sqliteImage,
 } from './dialects/sqlite.ts'
 import type { DB } from './tables.gen.ts'
@@ -31,6 +33,12 @@ export function openStore(url: string): Store {
     throw new Error(`Cannot open a database url with ${scheme}; write sqlite:<path> or sqlite::memory:.`)
   }
   return storeOf(openSqlite(url), url)
+}
+
+/** Whether opening this url would find something there rather than begin an empty database. */
+export function storeExists(url: string): boolean {
+  const file = isSqliteUrl(url) ? sqliteFile(url) : null
+  return file !== null && existsSync(file)
 }
 
 /** A copy in memory, independent of the store the image came from. */

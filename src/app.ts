@@ -1,6 +1,12 @@
 // Composition root: wires everything, listens to nothing. Read it top to bottom to know what a server is made of.
 import { randomUUID } from 'node:crypto'
-import Fastify, { LogController, type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import Fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
 import type { Store } from '../db/open.ts'
 import { type Config, statefulDomains } from './config.ts'
 import { createBackend } from './contract/backend.ts'
@@ -8,15 +14,16 @@ import { Problem, problemDocument } from './contract/problems.ts'
 import { createReplyChecker } from './contract/replies.ts'
 import { registerRoutes } from './contract/routes.ts'
 import { registerDocs } from './docs.ts'
+import { type Clock, systemClock } from './kernel/clock.ts'
 import type { Services } from './kernel/context.ts'
 import { createEmitter, type Emitter } from './kernel/events.ts'
 import { createSeal } from './kernel/seal.ts'
-import { type Clock, systemClock } from './kernel/clock.ts'
-import { registerListeners } from './listeners.ts'
+import { registerListeners, releases } from './listeners.ts'
 import { handlers, locators } from './operations.ts'
 import { createPipeline } from './pipeline.ts'
 import type { Published } from './published.ts'
 import { loginPage } from './resources/authentication/page.ts'
+import { moveLeads } from './resources/leads/move.ts'
 
 export interface AppOptions {
   config: Config
@@ -44,7 +51,10 @@ export interface App {
 export async function buildApp(options: AppOptions): Promise<App> {
   const { config, store } = options
   const http = Fastify({
-    logger: config.logLevel === 'silent' ? false : { level: config.logLevel, redact: ['req.headers.authorization', 'req.headers.cookie'] },
+    logger:
+      config.logLevel === 'silent'
+        ? false
+        : { level: config.logLevel, redact: ['req.headers.authorization', 'req.headers.cookie'] },
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: 1024 * 1024,
     trustProxy: config.trustedProxies.length > 0 ? config.trustedProxies : false,
@@ -61,23 +71,31 @@ export async function buildApp(options: AppOptions): Promise<App> {
     config,
     store,
     events: createEmitter(() => http.log),
+    releases,
     clock: options.clock ?? systemClock,
     log: http.log,
     seal: createSeal(options.secret),
     statefulDomains: () => statefulDomains(config, portOf(http) ?? config.port),
+    moveLeads,
     readiness: () => options.published()?.state ?? 'missing',
   }
   registerListeners(services.events)
   for (const extend of options.extensions ?? []) extend(services.events)
 
-  const { share, closed, onBreach } = options.replies ?? { share: config.env === 'production' ? 0.01 : 1, closed: false }
+  const { share, closed, onBreach } = options.replies ?? {
+    share: config.env === 'production' ? 0.01 : 1,
+    closed: false,
+  }
   const backend = await createBackend(
     options.contract,
     createPipeline(services, handlers, locators, {
       checker: createReplyChecker(options.contract, { closed }),
       share,
       report: (findings, call) => {
-        http.log.error({ findings, operation: call.operation, request_id: call.request.id }, 'A reply breaks the contract.')
+        http.log.error(
+          { findings, operation: call.operation, request_id: call.request.id },
+          'A reply breaks the contract.',
+        )
         onBreach?.(findings)
       },
     }),
@@ -88,7 +106,15 @@ export async function buildApp(options: AppOptions): Promise<App> {
     reply.headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' })
   })
   http.addHook('onResponse', async (request, reply) => {
-    request.log.info({ method: request.method, path: request.url.split('?')[0], status: reply.statusCode, ms: Math.round(reply.elapsedTime) }, 'answered')
+    request.log.info(
+      {
+        method: request.method,
+        path: request.url.split('?')[0],
+        status: reply.statusCode,
+        ms: Math.round(reply.elapsedTime),
+      },
+      'answered',
+    )
   })
   http.setErrorHandler((error: FastifyError | Problem, request, reply) => answerError(config, error, request, reply))
   http.setNotFoundHandler(() => {
@@ -99,7 +125,8 @@ export async function buildApp(options: AppOptions): Promise<App> {
   return { http, services, warmUp: () => backend.warmUp() }
 }
 
-const requestId = (sent: string | string[] | undefined): string => (typeof sent === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(sent) ? sent : randomUUID())
+const requestId = (sent: string | string[] | undefined): string =>
+  typeof sent === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(sent) ? sent : randomUUID()
 
 function portOf(http: FastifyInstance): number | undefined {
   const address = http.server.address()
@@ -107,11 +134,19 @@ function portOf(http: FastifyInstance): number | undefined {
 }
 
 /** The one place where an error becomes a reply. The caller gets the sentence, the log gets the cause. */
-function answerError(config: Config, error: FastifyError | Problem, request: FastifyRequest, reply: FastifyReply): void {
+function answerError(
+  config: Config,
+  error: FastifyError | Problem,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): void {
   const problem = toProblem(error)
   if (problem.status >= 500) request.log.error({ err: error, request_id: request.id }, problem.message)
-  else if (problem.more.cause !== undefined) request.log.info({ err: problem.more.cause, request_id: request.id, code: problem.code }, problem.message)
-  reply.code(problem.status).headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', ...problem.more.headers })
+  else if (problem.more.cause !== undefined)
+    request.log.info({ err: problem.more.cause, request_id: request.id, code: problem.code }, problem.message)
+  reply
+    .code(problem.status)
+    .headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', ...problem.more.headers })
   const path = request.url.split('?')[0] ?? '/'
   if (wantsLoginPage(problem, path, request)) {
     const page = loginPage(config)
@@ -119,19 +154,23 @@ function answerError(config: Config, error: FastifyError | Problem, request: Fas
     return
   }
   const base = config.appUrl ?? `${request.protocol}://${request.host}`
-  reply.type('application/problem+json; charset=utf-8').send(JSON.stringify(problemDocument(problem, { base, path, requestId: request.id })))
+  reply
+    .type('application/problem+json; charset=utf-8')
+    .send(JSON.stringify(problemDocument(problem, { base, path, requestId: request.id })))
 }
 
 function toProblem(error: FastifyError | Problem): Problem {
   if (error instanceof Problem) return error
   if (error.statusCode === 413) return new Problem('payload_too_large', undefined, { cause: error })
-  if (error.statusCode !== undefined && error.statusCode < 500) return new Problem('malformed_request', undefined, { cause: error })
+  if (error.statusCode !== undefined && error.statusCode < 500)
+    return new Problem('malformed_request', undefined, { cause: error })
   return new Problem('internal_error', undefined, { cause: error })
 }
 
 /** DOMAIN 4.4: a refused token gets the login page unless the request asks for JSON. */
 function wantsLoginPage(problem: Problem, path: string, { headers }: FastifyRequest): boolean {
-  if (problem.status !== 401 || problem.code === 'invalid_credentials' || problem.code === 'stateful_domain_mismatch') return false
+  if (problem.status !== 401 || problem.code === 'invalid_credentials' || problem.code === 'stateful_domain_mismatch')
+    return false
   if (path.replace(/\/+$/, '') === '/api/admin/login') return false
   if (String(headers['x-requested-with'] ?? '').toLowerCase() === 'xmlhttprequest') return false
   return !/application\/json|\+json/i.test(headers.accept ?? '')

@@ -24,6 +24,8 @@ export interface Config {
   statefulDomains: string[]
   dataDir: string
   databaseUrl: string
+  /** Key material; null: the one in the data folder. */
+  secret: string | null
   adminEmail: string
   adminPassword: string | null
   timezone: string
@@ -43,11 +45,16 @@ export interface Config {
 export function readConfig(environment: Environment): { config: Config; warnings: string[] } {
   const warnings: string[] = []
   const text = (name: string, fallback: string): string => environment[name]?.trim() || fallback
-  const list = (name: string): string[] => text(name, '').split(',').map((each) => each.trim()).filter(Boolean)
+  const list = (name: string): string[] =>
+    text(name, '')
+      .split(',')
+      .map((each) => each.trim())
+      .filter(Boolean)
   const integer = (name: string, fallback: number, low: number, high: number): number => {
     const raw = text(name, String(fallback))
     const value = Number(raw)
-    if (!/^\d+$/.test(raw) || value < low || value > high) throw new ConfigError(name, `must be a whole number from ${low} to ${high}, not "${raw}".`)
+    if (!/^\d+$/.test(raw) || value < low || value > high)
+      throw new ConfigError(name, `must be a whole number from ${low} to ${high}, not "${raw}".`)
     return value
   }
   const choice = <T extends string>(name: string, fallback: T, allowed: readonly T[]): T => {
@@ -62,24 +69,31 @@ export function readConfig(environment: Environment): { config: Config; warnings
   const port = integer('ACCORD_PORT', 8000, 0, 65535)
   const dataDir = resolve(text('ACCORD_DATA_DIR', './data'))
   const databaseUrl = text('ACCORD_DATABASE_URL', `sqlite:${join(dataDir, 'accord.db')}`)
-  if (!databaseUrl.startsWith('sqlite:')) throw new ConfigError('ACCORD_DATABASE_URL', `must start with sqlite:, not "${databaseUrl.split(':')[0]}:".`)
+  if (!databaseUrl.startsWith('sqlite:'))
+    throw new ConfigError('ACCORD_DATABASE_URL', `must start with sqlite:, not "${databaseUrl.split(':')[0]}:".`)
 
   const appUrl = text('ACCORD_APP_URL', '').replace(/\/+$/, '') || null
-  if (appUrl !== null && !/^https?:$/.test(URL.parse(appUrl)?.protocol ?? '')) throw new ConfigError('ACCORD_APP_URL', `must be an http or https URL, not "${appUrl}".`)
+  if (appUrl !== null && !(URL.canParse(appUrl) && /^https?:$/.test(new URL(appUrl).protocol)))
+    throw new ConfigError('ACCORD_APP_URL', `must be an http or https URL, not "${appUrl}".`)
 
   const timezone = text('ACCORD_TIMEZONE', 'UTC')
-  if (!IANAZone.isValidZone(timezone)) throw new ConfigError('ACCORD_TIMEZONE', `must be an IANA time zone such as Europe/Berlin, not "${timezone}".`)
+  if (!IANAZone.isValidZone(timezone))
+    throw new ConfigError('ACCORD_TIMEZONE', `must be an IANA time zone such as Europe/Berlin, not "${timezone}".`)
   const locale = text('ACCORD_LOCALE', 'en-US')
   const currency = text('ACCORD_CURRENCY', 'USD')
   try {
     new Intl.NumberFormat(locale, { style: 'currency', currency })
   } catch {
-    throw new ConfigError('ACCORD_LOCALE / ACCORD_CURRENCY', `must be a BCP 47 locale and an ISO 4217 code, not "${locale}" and "${currency}".`)
+    throw new ConfigError(
+      'ACCORD_LOCALE / ACCORD_CURRENCY',
+      `must be a BCP 47 locale and an ISO 4217 code, not "${locale}" and "${currency}".`,
+    )
   }
 
   const trustedProxies = list('ACCORD_TRUSTED_PROXIES')
   for (const range of trustedProxies) {
-    if (!ipaddr.isValid(range) && !ipaddr.isValidCIDR(range)) throw new ConfigError('ACCORD_TRUSTED_PROXIES', `must list addresses or CIDR ranges; "${range}" is neither.`)
+    if (!ipaddr.isValid(range) && !ipaddr.isValidCIDR(range))
+      throw new ConfigError('ACCORD_TRUSTED_PROXIES', `must list addresses or CIDR ranges; "${range}" is neither.`)
   }
 
   const config: Config = {
@@ -90,11 +104,13 @@ export function readConfig(environment: Environment): { config: Config; warnings
     appName: text('ACCORD_APP_NAME', 'Accord CRM'),
     statefulDomains: list('ACCORD_STATEFUL_DOMAINS').map((entry) => {
       const plain = entry.replace(/^[a-z]+:\/\//i, '').replace(/\/.*$/, '')
-      if (plain !== entry) warnings.push(`ACCORD_STATEFUL_DOMAINS: "${entry}" is read as "${plain}"; list hosts without scheme and path.`)
+      if (plain !== entry)
+        warnings.push(`ACCORD_STATEFUL_DOMAINS: "${entry}" is read as "${plain}"; list hosts without scheme and path.`)
       return plain === '::1' ? '[::1]' : plain.toLowerCase()
     }),
     dataDir,
     databaseUrl,
+    secret: text('ACCORD_SECRET', '') || null,
     adminEmail: text('ACCORD_ADMIN_EMAIL', 'admin@example.com'),
     adminPassword: environment.ACCORD_ADMIN_PASSWORD || null,
     timezone,
@@ -111,6 +127,12 @@ export function readConfig(environment: Environment): { config: Config; warnings
   if (config.adminPassword !== null && (config.adminPassword.length < 8 || config.adminPassword.length > 128)) {
     throw new ConfigError('ACCORD_ADMIN_PASSWORD', 'must have 8 to 128 characters.')
   }
+  if (config.adminPassword === config.adminEmail)
+    throw new ConfigError('ACCORD_ADMIN_PASSWORD', 'must not be the e-mail address.')
+  if (!/^[^\s@]+@[^\s@]+$/.test(config.adminEmail))
+    throw new ConfigError('ACCORD_ADMIN_EMAIL', `must be an e-mail address, not "${config.adminEmail}".`)
+  if (config.secret !== null && config.secret.length < 32)
+    throw new ConfigError('ACCORD_SECRET', 'must have at least 32 characters.')
   return { config, warnings }
 }
 

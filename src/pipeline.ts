@@ -8,9 +8,9 @@ import { authenticate, covers } from './kernel/auth.ts'
 import type { Context, Services } from './kernel/context.ts'
 import { Problem } from './kernel/errors.ts'
 import { etagOf, matches } from './kernel/etag.ts'
+import type { Handlers } from './kernel/handler.ts'
 import { once } from './kernel/idempotency.ts'
 import { pick } from './kernel/resource.ts'
-import type { Handlers } from './kernel/handler.ts'
 
 export type Locators = Record<string, (ctx: Context, id: number) => Promise<void>>
 
@@ -25,7 +25,12 @@ export interface ReplyCheck {
 type AnyHandler = (ctx: Context, input: Input) => Promise<unknown>
 
 /** `locators`: show path of a resource (`/api/admin/leads/{id}`) to the function that finds a record or throws 404. */
-export function createPipeline(services: Services, handlers: Handlers, locators: Locators, check: ReplyCheck): Pipeline {
+export function createPipeline(
+  services: Services,
+  handlers: Handlers,
+  locators: Locators,
+  check: ReplyCheck,
+): Pipeline {
   return {
     async authenticate(call) {
       const { user, token } = await authenticate(services, header(call, 'authorization'), call.request.ip)
@@ -68,7 +73,11 @@ export function createPipeline(services: Services, handlers: Handlers, locators:
         const { status, headers, body } = await answer(inner)
         return { status, headers, body: body ?? '' }
       })
-      return { ...kept, mediaType, headers: replayed ? { ...kept.headers, 'idempotency-replayed': 'true' } : kept.headers } satisfies Answered
+      return {
+        ...kept,
+        mediaType,
+        headers: replayed ? { ...kept.headers, 'idempotency-replayed': 'true' } : kept.headers,
+      } satisfies Answered
     },
   }
 }
@@ -85,11 +94,13 @@ function render(ctx: Context, call: Call, input: Input, reply: unknown): Answere
   if (etag !== undefined) {
     headers.etag = etag
     const known = header(call, 'if-none-match')
-    if (fact.method === 'get' && known !== undefined && matches(known, etag)) return { status: 304, headers, body: undefined, mediaType }
+    if (fact.method === 'get' && known !== undefined && matches(known, etag))
+      return { status: 304, headers, body: undefined, mediaType }
   }
   const link = linkHeader(reply)
   if (link) headers.link = link
-  if (fact.location && !ctx.dryRun) headers.location = `${ctx.base}${call.path}/${(reply as { data: { id: number } }).data.id}`
+  if (fact.location && !ctx.dryRun)
+    headers.location = `${ctx.base}${call.path}/${(reply as { data: { id: number } }).data.id}`
   return { status: ctx.dryRun && fact.method !== 'get' ? 200 : fact.status, headers, body, mediaType }
 }
 
@@ -132,6 +143,7 @@ function contextOf(services: Services, call: Call, who: Pick<Context, 'user' | '
     ifMatch: header(call, 'if-match') ?? null,
     headers: call.headers,
     base: services.config.appUrl ?? `${request.protocol}://${request.host}`,
+    calledAt: `${request.protocol}://${request.host}`,
     path: call.path,
     query: call.query,
     time: services.clock.now(),

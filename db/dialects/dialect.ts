@@ -29,6 +29,9 @@ export interface Dialect {
   /** Another connection holds the database; trying again later may work. */
   isBusy(error: unknown): boolean
 
+  /** What the engine finds wrong with its own file and with foreign keys, in sentences; for `accord doctor`. */
+  findings(db: Kysely<unknown>): Promise<string[]>
+
   hasTables(db: Kysely<unknown>): Promise<boolean>
   /** Copies the database aside before migrations touch it and answers where to; null where a copy is not ours to make. */
   copyAside(db: Kysely<unknown>, url: string, stamp: string): Promise<string | null>

@@ -158,6 +158,16 @@ export const sqliteDialect: Dialect = {
     (codeOf(error) === 'SQLITE_CONSTRAINT_TRIGGER' && String(error).includes('FOREIGN KEY')),
   isBusy: (error) => /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error)),
 
+  async findings(db) {
+    const integrity = await sql<{ integrity_check: string }>`pragma integrity_check`.execute(db)
+    const keys = await sql<{ table: string; rowid: number; parent: string }>`pragma foreign_key_check`.execute(db)
+    return [
+      ...integrity.rows.map((row) => row.integrity_check).filter((text) => text !== 'ok'),
+      ...keys.rows.map(
+        ({ table, rowid, parent }) => `Row ${rowid} of ${table} refers to a row of ${parent} that is gone.`,
+      ),
+    ]
+  },
   async hasTables(db) {
     const found = await sql`select 1 from sqlite_schema where type = 'table' limit 1`.execute(db)
     return found.rows.length > 0

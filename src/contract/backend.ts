@@ -1,8 +1,8 @@
 // openapi-backend, set up once: it routes to the operation, runs security and permission, validates, and calls the handler.
 // The order is that of DOMAIN 4.3. What each step means is given by the caller as a Pipeline.
-import { type Ajv, type ErrorObject, Ajv as PlainAjv } from 'ajv'
+import type { Ajv, ErrorObject, Ajv as PlainAjv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { OpenAPIBackend, type Context as BackendContext } from 'openapi-backend'
+import { type Context as BackendContext, OpenAPIBackend } from 'openapi-backend'
 import { addFormats, controlCharacters } from './formats.ts'
 import { normaliseBody, type Reading, readQuery, type Shape } from './normalise.ts'
 import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
@@ -80,7 +80,8 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
     strict: true,
     coerceTypes: true,
     // The types of openapi-backend know Ajv's draft-07 class only; both share one implementation.
-    customizeAjv: ((_ajv: PlainAjv, _options: unknown, part: unknown) => (part === 'requestBodyValidator' ? bodies : parameters)) as never,
+    customizeAjv: ((_ajv: PlainAjv, _options: unknown, part: unknown) =>
+      part === 'requestBodyValidator' ? bodies : parameters) as never,
   })
   await api.init()
   const matched = rememberOperations(api)
@@ -147,7 +148,9 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
  * the recursive reply schemas out of its dereferencing. Lists in the query are split in normalise.ts, hence no `explode`.
  */
 function requestSide(document: object): Definition {
-  const copy = structuredClone(document) as Definition & { components: { parameters: Record<string, { explode?: boolean }>; schemas: object } }
+  const copy = structuredClone(document) as Definition & {
+    components: { parameters: Record<string, { explode?: boolean }>; schemas: object }
+  }
   for (const path of Object.values(copy.paths)) {
     for (const operation of Object.values(path)) {
       if (typeof operation === 'object' && operation !== null && 'responses' in operation) {
@@ -187,7 +190,8 @@ function rememberOperations(api: OpenAPIBackend): Map<string, Matched> {
   return byId as unknown as Map<string, Matched>
 }
 
-const bodySchema = (operation: Matched | undefined): Shape | undefined => Object.values(operation?.requestBody?.content ?? {})[0]?.schema
+const bodySchema = (operation: Matched | undefined): Shape | undefined =>
+  Object.values(operation?.requestBody?.content ?? {})[0]?.schema
 
 /** The body as JSON or form fields (DOMAIN 3.1). Undefined when there is none. */
 function readBody({ body, headers, fact }: Call): unknown {
@@ -212,7 +216,8 @@ function readBody({ body, headers, fact }: Call): unknown {
     throw new Problem('malformed_json', 'The body is not valid JSON.', { cause })
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Problem('malformed_json')
-  if (depth(value) > maxDepth) throw new Problem('malformed_json', `The body is nested more than ${maxDepth} levels deep.`)
+  if (depth(value) > maxDepth)
+    throw new Problem('malformed_json', `The body is nested more than ${maxDepth} levels deep.`)
   return value
 }
 
@@ -233,7 +238,9 @@ function depth(value: object): number {
   let row: object[] = [value]
   while (row.length > 0 && level <= maxDepth) {
     level++
-    row = row.flatMap((each) => Object.values(each).filter((inner): inner is object => typeof inner === 'object' && inner !== null))
+    row = row.flatMap((each) =>
+      Object.values(each).filter((inner): inner is object => typeof inner === 'object' && inner !== null),
+    )
   }
   return level
 }
@@ -242,8 +249,14 @@ async function refuse(context: BackendContext, call: Call, pipeline: Pipeline): 
   const findings = (context.validation?.errors ?? []) as ErrorObject[]
   // An id that is no positive integer names nothing (DOMAIN 3.1).
   if (findings.some(({ instancePath }) => instancePath.startsWith('/path'))) throw new Problem('not_found')
-  if (findings.every(({ instancePath, params }) => instancePath.startsWith('/requestBody') || params.missingProperty === 'requestBody')) {
-    const params = Object.fromEntries(Object.entries(context.request.params ?? {}).map(([name, text]) => [name, Number(text)]))
+  if (
+    findings.every(
+      ({ instancePath, params }) => instancePath.startsWith('/requestBody') || params.missingProperty === 'requestBody',
+    )
+  ) {
+    const params = Object.fromEntries(
+      Object.entries(context.request.params ?? {}).map(([name, text]) => [name, Number(text)]),
+    )
     await pipeline.locate(call, params)
   }
   const errors = { ...fieldErrors(findings, headerNames), ...strayCharacters(context.request.requestBody, []) }

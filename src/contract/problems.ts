@@ -20,31 +20,67 @@ export type FieldErrors = Record<string, string[]>
 
 export const problemCodes = {
   malformed_json: [400, 'The body is not a JSON object.', 'Send one JSON object, in UTF-8.'],
-  malformed_request: [400, 'The request could not be read.', 'Check percent-encoding, query string length and headers.'],
-  unauthenticated: [401, 'No valid bearer token was sent.', 'Sign in with POST /api/admin/login and send `Authorization: Bearer <token>`.'],
+  malformed_request: [
+    400,
+    'The request could not be read.',
+    'Check percent-encoding, query string length and headers.',
+  ],
+  unauthenticated: [
+    401,
+    'No valid bearer token was sent.',
+    'Sign in with POST /api/admin/login and send `Authorization: Bearer <token>`.',
+  ],
   invalid_credentials: [401, 'These credentials do not match our records.', 'Check e-mail address and password.'],
-  stateful_domain_mismatch: [401, 'Signing in from this host is not allowed.', 'Add the host to ACCORD_STATEFUL_DOMAINS, or sign in from one that is listed.'],
+  stateful_domain_mismatch: [
+    401,
+    'Signing in from this host is not allowed.',
+    'Add the host to ACCORD_STATEFUL_DOMAINS, or sign in from one that is listed.',
+  ],
   account_inactive: [401, 'This account is not active.', 'Ask an administrator to activate it.'],
   forbidden: [403, 'You may not do this.', '`required` names the permission or token ability that is missing.'],
-  csrf_mismatch: [403, 'The CSRF token is missing or wrong.', 'Send the value of the XSRF-TOKEN cookie in the X-XSRF-TOKEN header.'],
+  csrf_mismatch: [
+    403,
+    'The CSRF token is missing or wrong.',
+    'Send the value of the XSRF-TOKEN cookie in the X-XSRF-TOKEN header.',
+  ],
   event_vetoed: [403, 'A listener refused this change.', 'The detail is the reason the listener gave.'],
   not_found: [404, 'Not found.', 'There is no such path or record, or none you may see.'],
   method_not_allowed: [405, 'This path does not know this method.', 'The Allow header lists the methods it knows.'],
   unique_violation: [409, 'A value that must be unique is taken.', '`conflicts` names the record that has it.'],
   in_use: [409, 'The record is in use.', '`conflicts` names the first 20 records that refer to it.'],
   state_conflict: [409, 'Not possible in the present state.', 'Read the record again and see what it allows.'],
-  schedule_conflict: [409, 'The meeting overlaps another one.', '`conflicts` names it; set allow_overlap to accept it.'],
+  schedule_conflict: [
+    409,
+    'The meeting overlaps another one.',
+    '`conflicts` names it; set allow_overlap to accept it.',
+  ],
   protected: [409, 'The record is protected.', 'It is needed by the system or by yourself.'],
-  idempotency_in_flight: [409, 'A request with this Idempotency-Key is not finished or its answer was lost.', 'Wait, then look whether the record exists before trying again with a new key.'],
-  version_mismatch: [412, 'The record has changed since you read it.', 'Read it again and repeat the change with its new ETag.'],
+  idempotency_in_flight: [
+    409,
+    'A request with this Idempotency-Key is not finished or its answer was lost.',
+    'Wait, then look whether the record exists before trying again with a new key.',
+  ],
+  version_mismatch: [
+    412,
+    'The record has changed since you read it.',
+    'Read it again and repeat the change with its new ETag.',
+  ],
   payload_too_large: [413, 'The body is too large.', 'Send at most 1 MiB.'],
   unsupported_media_type: [415, 'The body has a media type this operation does not take.', 'Send application/json.'],
   validation_failed: [422, 'The request is not valid.', '`errors` lists every refused field.'],
   mass_failed: [422, 'None of the records was changed.', '`failed` says why, record by record.'],
-  idempotency_key_reused: [422, 'This Idempotency-Key was used with another request.', 'Use a new key for a new request.'],
+  idempotency_key_reused: [
+    422,
+    'This Idempotency-Key was used with another request.',
+    'Use a new key for a new request.',
+  ],
   rate_limited: [429, 'Too many requests.', 'Wait for as many seconds as Retry-After says.'],
   internal_error: [500, 'Something went wrong on our side.', 'Report the request id.'],
-  unavailable: [503, 'The server cannot take this request at the moment.', 'Wait for as many seconds as Retry-After says.'],
+  unavailable: [
+    503,
+    'The server cannot take this request at the moment.',
+    'Wait for as many seconds as Retry-After says.',
+  ],
 } as const satisfies Record<string, readonly [status: number, detail: string, advice: string]>
 
 export type ProblemCode = keyof typeof problemCodes
@@ -96,7 +132,11 @@ export function problemDocument(problem: Problem, about: { base: string; path: s
   const [first] = sentences
   const rest = sentences.length - 1
   const message =
-    first === undefined ? problem.message : rest === 0 ? first : `${first} (and ${rest} more ${rest === 1 ? 'error' : 'errors'})`
+    first === undefined
+      ? problem.message
+      : rest === 0
+        ? first
+        : `${first} (and ${rest} more ${rest === 1 ? 'error' : 'errors'})`
   return {
     type: `${about.base}/api/admin/documentation/errors#${problem.code}`,
     title: titles[problem.status] ?? 'Error',
@@ -127,11 +167,20 @@ export function fieldErrors(findings: readonly ErrorObject[], headerNames: reado
   for (const finding of findings) {
     const union = unions.find((each) => each !== finding && finding.schemaPath.startsWith(`${each.schemaPath}/`))
     if (union && finding.instancePath === union.instancePath && finding.keyword === 'type') continue
-    if (unions.includes(finding) && findings.some((each) => each !== finding && each.schemaPath.startsWith(`${finding.schemaPath}/`) && each.instancePath !== finding.instancePath)) continue
+    if (
+      unions.includes(finding) &&
+      findings.some(
+        (each) =>
+          each !== finding &&
+          each.schemaPath.startsWith(`${finding.schemaPath}/`) &&
+          each.instancePath !== finding.instancePath,
+      )
+    )
+      continue
     const field = fieldName(finding, headerNames)
     const sentence = sentenceFor(finding)
-    const list = (errors[field] ??= [])
-    if (!list.includes(sentence)) list.push(sentence)
+    const list = errors[field] ?? []
+    if (!list.includes(sentence)) errors[field] = [...list, sentence]
   }
   return { ...errors }
 }
@@ -171,7 +220,7 @@ const formatSentences: Record<string, string> = {
   country: 'Must be an ISO 3166-1 country code of two letters.',
 }
 
-function sentenceFor({ keyword, params, parentSchema, instancePath }: ErrorObject): string {
+function sentenceFor({ keyword, params, parentSchema, instancePath, data }: ErrorObject): string {
   switch (keyword) {
     case 'required':
       return 'The field is required.'
@@ -186,7 +235,7 @@ function sentenceFor({ keyword, params, parentSchema, instancePath }: ErrorObjec
     }
     case 'enum': {
       const allowed = (params.allowedValues as unknown[]).map(String)
-      return `Must be one of ${allowed.join(', ')}.`
+      return `Must be one of ${allowed.join(', ')}.${typeof data === 'string' ? didYouMean(data, allowed) : ''}`
     }
     case 'format':
       return formatSentences[String(params.format)] ?? `Must be in the format ${String(params.format)}.`

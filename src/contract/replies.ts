@@ -9,7 +9,7 @@ export interface ReplyChecker {
   findings(operation: { path: string; method: string }, status: number, mediaType: string, body: unknown): string[]
 }
 
-const escape = (part: string): string => part.replaceAll('~', '~0').replaceAll('/', '~1')
+const pointerPart = (part: string): string => part.replaceAll('~', '~0').replaceAll('/', '~1')
 
 export function createReplyChecker(document: object, options: { closed: boolean }): ReplyChecker {
   const ajv = addFormats(new Ajv2020({ strict: false, validateSchema: false, allErrors: true }) as unknown as Ajv)
@@ -21,10 +21,10 @@ export function createReplyChecker(document: object, options: { closed: boolean 
   function validator(path: string, method: string, status: number, mediaType: string): ValidateFunction | undefined {
     const declared = copy.paths[path]?.[method]?.responses?.[String(status)]
     if (!declared) return undefined
-    const pointer = declared.$ref ?? `#/paths/${escape(path)}/${method}/responses/${status}`
+    const pointer = declared.$ref ?? `#/paths/${pointerPart(path)}/${method}/responses/${status}`
     const response = declared.$ref ? copy.components.responses[declared.$ref.split('/').at(-1) ?? ''] : declared
     if (!response?.content?.[mediaType]?.schema) return undefined
-    const ref = encodeURI(`contract${pointer}/content/${escape(mediaType)}/schema`)
+    const ref = encodeURI(`contract${pointer}/content/${pointerPart(mediaType)}/schema`)
     const known = compiled.get(ref)
     if (known) return known
     const made = ajv.compile({ $ref: ref })
@@ -35,14 +35,16 @@ export function createReplyChecker(document: object, options: { closed: boolean 
   return {
     findings({ path, method }, status, mediaType, body) {
       const validate = validator(path, method, status, mediaType)
-      if (!validate) return [`${method.toUpperCase()} ${path} answered ${status} ${mediaType}, which the contract does not list.`]
+      if (!validate)
+        return [`${method.toUpperCase()} ${path} answered ${status} ${mediaType}, which the contract does not list.`]
       if (mediaType.startsWith('text/') || validate(body)) return []
       return (validate.errors ?? []).map((error) => `${method.toUpperCase()} ${path} ${status} ${where(error)}`)
     },
   }
 }
 
-const where = ({ instancePath, message, params }: ErrorObject): string => `${instancePath || '/'} ${message} ${JSON.stringify(params)}`
+const where = ({ instancePath, message, params }: ErrorObject): string =>
+  `${instancePath || '/'} ${message} ${JSON.stringify(params)}`
 
 interface Response {
   $ref?: string

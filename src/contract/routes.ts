@@ -23,7 +23,11 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
     const url = fact.path.replaceAll(/\{(\w+)\}/g, ':$1')
     methods.set(url, [...(methods.get(url) ?? []), fact.method.toUpperCase()])
     if (fact.servedBy === 'docs') continue
-    app.route({ method: fact.method.toUpperCase(), url, handler: (request, reply) => serve(backend, id, fact, request, reply) })
+    app.route({
+      method: fact.method.toUpperCase(),
+      url,
+      handler: (request, reply) => serve(backend, id, fact, request, reply),
+    })
   }
   for (const [url, known] of methods) refuseOtherMethods(app, url, known)
 }
@@ -42,10 +46,17 @@ function refuseOtherMethods(app: FastifyInstance, url: string, known: string[]):
   })
 }
 
-async function serve(backend: Backend, id: OperationId, fact: OperationFact, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+async function serve(
+  backend: Backend,
+  id: OperationId,
+  fact: OperationFact,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
   const [path = '', query = ''] = split(request.url)
   if (query.length > longestQuery) throw new Problem('malformed_request', 'The query string is longer than 8 KiB.')
-  if (!isDecodable(query)) throw new Problem('malformed_request', 'The query string is not valid percent-encoded UTF-8.')
+  if (!isDecodable(query))
+    throw new Problem('malformed_request', 'The query string is not valid percent-encoded UTF-8.')
   const call: Call = {
     operation: id,
     fact,

@@ -27,11 +27,16 @@ export type Body<O extends OperationId> = operations[O] extends { requestBody?: 
 type Success = 200 | 201 | 202
 
 export type Reply<O extends OperationId> = {
-  [S in keyof operations[O]['responses'] & Success]: operations[O]['responses'][S] extends { content: { 'application/json': infer R } } ? R : never
+  [S in keyof operations[O]['responses'] & Success]: operations[O]['responses'][S] extends {
+    content: { 'application/json': infer R }
+  }
+    ? R
+    : never
 }[keyof operations[O]['responses'] & Success]
 
 /** The record inside a reply: `data` of a show, one element of `data` of a list. */
 export type Data<O extends OperationId> = Reply<O> extends { data: infer D } ? (D extends (infer E)[] ? E : D) : never
 
 /** The names a list may be sorted by, without the sign. */
-export type SortName<O extends OperationId> = Query<O> extends { sort?: (infer S)[] } ? (S extends `-${string}` ? never : S & string) : never
+export type SortName<O extends OperationId> =
+  Query<O> extends { sort?: (infer S)[] } ? (S extends `-${string}` ? never : S & string) : never

@@ -42,7 +42,11 @@ export async function issueToken(db: Db, token: NewToken, at: string): Promise<{
 }
 
 /** The user and token behind an Authorization header. Throws 401 `unauthenticated` or `account_inactive`. */
-export async function authenticate(services: Services, authorization: string | undefined, ip: string): Promise<{ user: SignedIn; token: CallingToken }> {
+export async function authenticate(
+  services: Services,
+  authorization: string | undefined,
+  ip: string,
+): Promise<{ user: SignedIn; token: CallingToken }> {
   const [, idText, secret] = /^Bearer ([1-9]\d{0,15})\|([\w-]{20,100})$/i.exec(authorization?.trim() ?? '') ?? []
   if (!idText || !secret) throw unauthenticated()
   const { db } = services.store
@@ -50,8 +54,23 @@ export async function authenticate(services: Services, authorization: string | u
     .selectFrom('tokens')
     .innerJoin('users', 'users.id', 'tokens.user_id')
     .innerJoin('roles', 'roles.id', 'users.role_id')
-    .select(['tokens.id', 'tokens.secret_hash', 'tokens.abilities', 'tokens.expires_at', 'tokens.last_used_at', 'tokens.created_at', 'tokens.allowed_ips'])
-    .select(['users.id as user_id', 'users.name', 'users.email', 'users.status', 'users.view_permission', 'users.role_id'])
+    .select([
+      'tokens.id',
+      'tokens.secret_hash',
+      'tokens.abilities',
+      'tokens.expires_at',
+      'tokens.last_used_at',
+      'tokens.created_at',
+      'tokens.allowed_ips',
+    ])
+    .select([
+      'users.id as user_id',
+      'users.name',
+      'users.email',
+      'users.status',
+      'users.view_permission',
+      'users.role_id',
+    ])
     .select(['roles.permission_type', 'roles.permissions'])
     .where('tokens.id', '=', Number(idText))
     .executeTakeFirst()
@@ -61,7 +80,8 @@ export async function authenticate(services: Services, authorization: string | u
   const at = stamp(time)
   if (row.expires_at !== null && row.expires_at <= at) throw unauthenticated()
   const idleDays = services.config.tokenIdleDays
-  if (idleDays > 0 && (row.last_used_at ?? row.created_at) < stamp(new Date(time.getTime() - daysMs(idleDays)))) throw unauthenticated()
+  if (idleDays > 0 && (row.last_used_at ?? row.created_at) < stamp(new Date(time.getTime() - daysMs(idleDays))))
+    throw unauthenticated()
   if (!isAllowed(ip, JSON.parse(row.allowed_ips) as string[])) throw unauthenticated()
   if (row.status !== 1) throw new Problem('account_inactive', undefined, { headers })
 
@@ -105,21 +125,44 @@ function isAllowed(ip: string, networks: readonly string[]): boolean {
   if (!ipaddr.isValid(ip)) return false
   const address = ipaddr.process(ip)
   return networks.some((network) => {
-    if (!ipaddr.isValidCIDR(network)) return ipaddr.process(network).toNormalizedString() === address.toNormalizedString()
+    if (!ipaddr.isValidCIDR(network))
+      return ipaddr.process(network).toNormalizedString() === address.toNormalizedString()
     const [range, bits] = ipaddr.parseCIDR(network)
     return range.kind() === address.kind() && address.match(range, bits)
   })
 }
 
-const areas = ['leads', 'persons', 'organizations', 'quotes', 'products', 'activities', 'emails', 'settings', 'automation', 'data-transfer', 'events', 'reports', 'files', 'account']
+const areas = [
+  'leads',
+  'persons',
+  'organizations',
+  'quotes',
+  'products',
+  'activities',
+  'emails',
+  'settings',
+  'automation',
+  'data-transfer',
+  'events',
+  'reports',
+  'files',
+  'account',
+]
 
 /** Every ability a token can have, for a hint (DOMAIN 6.4). */
-export const knownAbilities: readonly string[] = ['*', '*:read', ...areas.flatMap((area) => [`${area}:*`, `${area}:read`, `${area}:write`])]
+export const knownAbilities: readonly string[] = [
+  '*',
+  '*:read',
+  ...areas.flatMap((area) => [`${area}:*`, `${area}:read`, `${area}:write`]),
+]
 
 /** Whether abilities cover one: `leads:*` covers `leads:write`, `*:read` covers `leads:read`. */
 export function covers(abilities: readonly string[], wanted: string): boolean {
   if (abilities.includes('*') || abilities.includes(wanted)) return true
   const [area, verb] = wanted.split(':')
-  if (verb === '*') return abilities.includes(`${area}:*`) || (abilities.includes(`${area}:read`) && abilities.includes(`${area}:write`))
+  if (verb === '*')
+    return (
+      abilities.includes(`${area}:*`) || (abilities.includes(`${area}:read`) && abilities.includes(`${area}:write`))
+    )
   return abilities.includes(`${area}:*`) || (verb === 'read' && abilities.includes('*:read'))
 }

@@ -4,6 +4,7 @@ import type { Db, Store } from '../../db/open.ts'
 import type { Config } from '../config.ts'
 import type { OperationId } from '../contract/types.ts'
 import type { Emitter } from './events.ts'
+import type { Releases } from './releases.ts'
 import type { Unit } from './write.ts'
 
 export type Origin = 'api' | 'session' | 'import' | 'web_form' | 'inbound_mail' | 'workflow' | 'campaign' | 'cli'
@@ -30,11 +31,15 @@ export interface Services {
   config: Config
   store: Store
   events: Emitter
+  /** What goes with a deleted record, by entity. */
+  releases: Releases
   clock: { now(): Date }
   log: Log
   /** Encrypts what must be kept but not be readable in the file. */
   seal: { close(text: string): string; open(sealed: string): string }
   statefulDomains: () => readonly string[]
+  /** Moves every lead of a stage to another one, with one event each; handed in because leads come after pipelines. */
+  moveLeads: (ctx: Context, from: { stageId: number }, to: { stageId: number }) => Promise<void>
   /** Whether the published contract is there and current. */
   readiness: () => 'ok' | 'missing' | 'outdated'
 }
@@ -61,6 +66,8 @@ export interface Context {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   /** Scheme and host of this server as the caller sees it, without a trailing slash. */
   readonly base: string
+  /** Scheme and host the request was sent to, whatever ACCORD_APP_URL says; a forwarded host counts from a trusted proxy only. */
+  readonly calledAt: string
   readonly path: string
   readonly query: string
   readonly time: Date
@@ -78,4 +85,5 @@ export function signedIn(ctx: Context): SignedIn {
   return ctx.user
 }
 
-export const holds = (ctx: Context, key: string): boolean => ctx.user === null || ctx.user.permissions === 'all' || ctx.user.permissions.has(key)
+export const holds = (ctx: Context, key: string): boolean =>
+  ctx.user === null || ctx.user.permissions === 'all' || ctx.user.permissions.has(key)

@@ -4,8 +4,10 @@ import { type Conflict, type FieldErrors, Problem } from '../contract/problems.t
 export { Problem } from '../contract/problems.ts'
 
 export const invalid = (errors: FieldErrors): Problem => new Problem('validation_failed', undefined, { errors })
-export const notFound = (noun: string, id: number | string): Problem => new Problem('not_found', `No ${noun} has id ${id}.`)
-export const forbidden = (required: string): Problem => new Problem('forbidden', `You need the permission ${required} for this.`, { required })
+export const notFound = (noun: string, id: number | string): Problem =>
+  new Problem('not_found', `No ${noun} has id ${id}.`)
+export const forbidden = (required: string): Problem =>
+  new Problem('forbidden', `You need the permission ${required} for this.`, { required })
 export const isProtected = (detail: string): Problem => new Problem('protected', detail)
 export const inUse = (detail: string, conflicts: Conflict[]): Problem => new Problem('in_use', detail, { conflicts })
 
@@ -31,10 +33,9 @@ export class Findings {
 
   /** Findings of a nested record, below `prefix`. */
   below(prefix: string): Findings {
-    const outer = this
     const inner = new Findings()
-    inner.invalid = (field, sentence) => outer.invalid(`${prefix}.${field}`, sentence)
-    inner.taken = (field, entity, id, sentence) => outer.taken(`${prefix}.${field}`, entity, id, sentence)
+    inner.invalid = (field, sentence) => this.invalid(`${prefix}.${field}`, sentence)
+    inner.taken = (field, entity, id, sentence) => this.taken(`${prefix}.${field}`, entity, id, sentence)
     inner.settle = () => undefined
     return inner
   }
@@ -45,6 +46,7 @@ export class Findings {
 
   settle(): void {
     if (Object.keys(this.#invalid).length > 0) throw invalid({ ...this.#invalid, ...this.#taken })
-    if (this.#conflicts.length > 0) throw new Problem('unique_violation', undefined, { errors: this.#taken, conflicts: this.#conflicts })
+    if (this.#conflicts.length > 0)
+      throw new Problem('unique_violation', undefined, { errors: this.#taken, conflicts: this.#conflicts })
   }
 }

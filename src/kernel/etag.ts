@@ -9,7 +9,8 @@ export const versionTag = (version: number): string => `"${version}"`
 export function etagOf(reply: unknown, text: string): string | undefined {
   if (typeof reply !== 'object' || reply === null || !('data' in reply)) return undefined
   const { data } = reply as { data: unknown }
-  if (typeof data === 'object' && data !== null && 'version' in data && typeof data.version === 'number') return versionTag(data.version)
+  if (typeof data === 'object' && data !== null && 'version' in data && typeof data.version === 'number')
+    return versionTag(data.version)
   if (!('meta' in reply)) return undefined
   return `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
 }
@@ -24,5 +25,6 @@ export function checkIfMatch(ctx: Context, version: number): void {
   if (ctx.ifMatch === null || ctx.ifMatch.trim() === '*') return
   // If-Match compares strongly: a weak tag never matches.
   const tags = ctx.ifMatch.split(',').map((tag) => tag.trim())
-  if (!tags.includes(versionTag(version))) throw new Problem('version_mismatch', `The record is at version ${version} by now.`)
+  if (!tags.includes(versionTag(version)))
+    throw new Problem('version_mismatch', `The record is at version ${version} by now.`)
 }

@@ -4,19 +4,34 @@ import type { Context } from './context.ts'
 import type { AccordEvent, Snapshot } from './events.ts'
 
 /** Never stored, whatever a snapshot holds. */
-const secrets = new Set(['password', 'password_confirmation', 'current_password', 'password_hash', 'secret', 'secret_hash', 'token'])
+const secrets = new Set([
+  'password',
+  'password_confirmation',
+  'current_password',
+  'password_hash',
+  'secret',
+  'secret_hash',
+  'token',
+])
 /** Follow from other keys, from the clock or from other records; they are no change of this record. */
 const derived = new Set(['updated_at', 'version', 'tags', 'rotten_days', 'is_rotten'])
 
 const withoutSecrets = (snapshot: Snapshot | null): string | null =>
   snapshot === null ? null : JSON.stringify(snapshot, (key, value: unknown) => (secrets.has(key) ? undefined : value))
 
+/** What a `before` listener gets to see of a body: everything but secrets. */
+export function withoutSecretKeys(input: unknown): unknown {
+  if (typeof input !== 'object' || input === null || !Object.keys(input).some((key) => secrets.has(key))) return input
+  return Object.fromEntries(Object.entries(input).filter(([key]) => !secrets.has(key)))
+}
+
 /** Top-level keys (and `custom_attributes.<code>`) whose value differs. All keys of a new record. */
 export function changedKeys(before: Snapshot | undefined, after: Snapshot): string[] {
   if (!before) return Object.keys(after).filter((key) => !derived.has(key))
   const keys: string[] = []
   for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
-    if (derived.has(key) || key.endsWith('_count') || JSON.stringify(before[key]) === JSON.stringify(after[key])) continue
+    if (derived.has(key) || key.endsWith('_count') || JSON.stringify(before[key]) === JSON.stringify(after[key]))
+      continue
     if (key !== 'custom_attributes') {
       keys.push(key)
       continue
@@ -29,7 +44,12 @@ export function changedKeys(before: Snapshot | undefined, after: Snapshot): stri
   return keys
 }
 
-export async function record(ctx: Context, event: AccordEvent, before: Snapshot | null, after: Snapshot | null): Promise<void> {
+export async function record(
+  ctx: Context,
+  event: AccordEvent,
+  before: Snapshot | null,
+  after: Snapshot | null,
+): Promise<void> {
   const owner = (after ?? before)?.user_id
   await ctx.db
     .insertInto('events')

@@ -81,7 +81,12 @@ export function createEmitter(log: () => Log): Emitter {
         if (event.name.endsWith('.before')) {
           const answer = listener(event)
           if (answer instanceof Promise) {
-            answer.catch((cause: unknown) => log().error({ err: cause, event: event.name }, 'A before listener failed after it had returned; only a synchronous throw vetoes.'))
+            answer.catch((cause: unknown) =>
+              log().error(
+                { err: cause, event: event.name },
+                'A before listener failed after it had returned; only a synchronous throw vetoes.',
+              ),
+            )
           }
           return
         }
@@ -95,7 +100,11 @@ export function createEmitter(log: () => Log): Emitter {
 }
 
 function guard(event: AccordEvent, listener: Listener, log: Log): void {
-  const report = (cause: unknown) => log.error({ err: cause, event: event.name, entity: event.entityId, request_id: event.requestId }, 'An after listener failed.')
+  const report = (cause: unknown) =>
+    log.error(
+      { err: cause, event: event.name, entity: event.entityId, request_id: event.requestId },
+      'An after listener failed.',
+    )
   try {
     Promise.resolve(listener(event)).catch(report)
   } catch (cause) {

@@ -1,7 +1,8 @@
 // The filters of a list (DOMAIN 5.3): `field`, `field[not]`, `field[null]`, `field[gt|gte|lt|lte]` and `q`. The contract says
 // which of them a list takes; a slice says which column each field is.
 import { type Expression, type SqlBool, sql } from 'kysely'
-import { dayBoundary, isDateOnly, canonicalTime } from '../contract/formats.ts'
+import type { Dialect } from '../../db/dialects/dialect.ts'
+import { canonicalTime, dayBoundary, isDateOnly } from '../contract/formats.ts'
 import type { Context } from './context.ts'
 import { fold } from './format.ts'
 import { toScaled } from './money.ts'
@@ -45,7 +46,9 @@ export function conditions(ctx: Context, query: Query, fields: Fields, search: r
 function condition(ctx: Context, field: Field, operator: string, sent: unknown): Condition {
   if (field.kind === 'flagged') return field.where(sent === true)
   if (field.kind === 'exists') {
-    const matches = field.where([sent].flat() as (string | number)[])
+    const values = [sent].flat() as (string | number)[]
+    if (values.length === 0) return operator === 'not' ? sql<SqlBool>`1 = 1` : sql<SqlBool>`1 = 0`
+    const matches = field.where(values)
     return operator === 'not' ? sql<SqlBool>`not (${matches})` : matches
   }
   const column = sql.ref(field.column)
@@ -61,7 +64,9 @@ function condition(ctx: Context, field: Field, operator: string, sent: unknown):
   if (field.kind === 'time') {
     const { timezone } = ctx.services.config
     const said = String(sent)
-    const moment = isDateOnly(said) ? dayBoundary(said, timezone, operator === 'lte' || operator === 'gt') : canonicalTime(said, timezone)
+    const moment = isDateOnly(said)
+      ? dayBoundary(said, timezone, operator === 'lte' || operator === 'gt')
+      : canonicalTime(said, timezone)
     return sql<SqlBool>`${column} ${sign} ${moment}`
   }
   return sql<SqlBool>`${column} ${sign} ${stored(field, sent)}`
@@ -75,7 +80,7 @@ function stored(field: Field, sent: unknown): string | number {
 }
 
 /** A field that `q` looks into: a folded `_key` column, any text column, or a condition for one word. */
-export type SearchField = { key: string } | { text: string } | { where: (pattern: string) => Condition }
+export type SearchField = { key: string } | { text: string } | { where: (word: string, dialect: Dialect) => Condition }
 
 const words = (q: string): string[] => [...new Set(fold(q).split(/\s+/).filter(Boolean))]
 
@@ -86,7 +91,7 @@ function contains(ctx: Context, word: string, search: readonly SearchField[]): C
   const pattern = likePattern(word)
   const { dialect } = ctx.services.store
   const tests = search.map((field): Condition => {
-    if ('where' in field) return field.where(pattern)
+    if ('where' in field) return field.where(word, dialect)
     const column = 'key' in field ? sql.ref(field.key) : dialect.fold(sql.ref(field.text))
     return sql<SqlBool>`${column} like ${pattern} escape '\\'`
   })
@@ -96,7 +101,7 @@ function contains(ctx: Context, word: string, search: readonly SearchField[]): C
 /** A row of `link` joins the record to one of the values, e.g. its tags. */
 export function linked(table: string, owner: string, ownerColumn: string, valueColumn: string): Field {
   return exists(
-    (values) => sql<SqlBool>`exists (select 1 from ${sql.table(table)} as link where ${sql.ref(`link.${ownerColumn}`)} = ${sql.ref(owner)} and ${sql.ref(`link.${valueColumn}`)} in (${sql.join(values)}))`,
+    (values) =>
+      sql<SqlBool>`exists (select 1 from ${sql.table(table)} as link where ${sql.ref(`link.${ownerColumn}`)} = ${sql.ref(owner)} and ${sql.ref(`link.${valueColumn}`)} in (${sql.join(values)}))`,
   )
 }
-

@@ -4,6 +4,7 @@ import type { Config } from '../config.ts'
 
 /** The form in which names are compared and sorted: NFC, lower case (the `…_key` columns). */
 export { foldText as fold } from '../../db/fold.ts'
+
 import { foldText as fold } from '../../db/fold.ts'
 
 export const currencyText = (value: number, { locale, currency }: Pick<Config, 'locale' | 'currency'>): string =>

@@ -1,13 +1,14 @@
 // Mass operations (DOMAIN 3.4): the single operation, record by record, each in its own transaction and reported; with
 // `atomic` all of them or none.
+
+import type { Failure } from '../contract/problems.ts'
 import type { Reply } from '../contract/types.ts'
 import type { Context } from './context.ts'
-import { Problem } from './errors.ts'
-import type { Failure } from '../contract/problems.ts'
+import { invalid, Problem } from './errors.ts'
 import type { Resource } from './resource.ts'
 import { transaction } from './write.ts'
 
-type MassReply = Reply<"massDestroyLeads">
+type MassReply = Reply<'massDestroyLeads'>
 
 interface Work {
   noun: { one: string; many: string }
@@ -63,7 +64,10 @@ export async function inMass(ctx: Context, work: Work): Promise<MassReply> {
   }
   if (processed.length === 0) throw new Problem('mass_failed', undefined, { failed })
   const { one, many } = work.noun
-  return { data: { processed, failed }, message: `${processed.length} ${processed.length === 1 ? one : many} ${work.verb}.` }
+  return {
+    data: { processed, failed },
+    message: `${processed.length} ${processed.length === 1 ? one : many} ${work.verb}.`,
+  }
 }
 
 /** The handler of a mass-destroy, for a resource. */
@@ -77,13 +81,21 @@ export const massDestroy =
       each: (inner, id) => resource.remove(inner, id),
     })
 
+/** Throws 422 unless exactly one of `value` and `changes` was sent. */
+export function oneOf<B extends { value?: unknown; changes?: unknown }>(body: B): B {
+  if ((body.value === undefined) === (body.changes === undefined))
+    throw invalid({ value: ['Send either value or changes.'] })
+  return body
+}
+
 /** The handler of a mass-update: `value` as `fromValue` says, or `changes` as the body of an update. */
 export const massUpdate =
   <W>(resource: Pick<Resource<unknown, W>, 'noun' | 'entity' | 'update'>, fromValue: (value: never) => W) =>
-  (ctx: Context, { body }: { body: { indices: number[]; value?: unknown; changes?: W; atomic?: boolean } }): Promise<MassReply> => {
-    if ((body.value === undefined) === (body.changes === undefined)) {
-      throw new Problem('validation_failed', undefined, { errors: { value: ['Send either value or changes.'] } })
-    }
+  (
+    ctx: Context,
+    { body }: { body: { indices: number[]; value?: unknown; changes?: W; atomic?: boolean } },
+  ): Promise<MassReply> => {
+    oneOf(body)
     return inMass(ctx, {
       noun: { one: resource.noun, many: resource.entity },
       verb: 'updated',
@@ -92,4 +104,3 @@ export const massUpdate =
       each: (inner, id) => resource.update(inner, id, body.changes ?? fromValue(body.value as never)),
     })
   }
-

@@ -32,5 +32,7 @@ export function fromSum(text: string): number {
   const [units = '0', parts = '0'] = text.split('|')
   const scaled = BigInt(units) * BigInt(scale) + BigInt(parts)
   const absolute = scaled < 0n ? -scaled : scaled
-  return Number(`${scaled < 0n ? '-' : ''}${absolute / BigInt(scale)}.${String(absolute % BigInt(scale)).padStart(4, '0')}`)
+  return Number(
+    `${scaled < 0n ? '-' : ''}${absolute / BigInt(scale)}.${String(absolute % BigInt(scale)).padStart(4, '0')}`,
+  )
 }

@@ -34,7 +34,13 @@ const bookkeeping = new Set(['page', 'per_page', 'cursor', 'count', 'include', '
  * One page of `rows`. `sort` maps every name the contract allows to a column; `id` is the column of the last tie-breaker.
  * Throws 422 on `query.cursor` for a cursor of another list, sort or filter, and for page together with cursor.
  */
-export async function page<Row extends object>(ctx: Context, rows: Rows<Row>, query: Query, sort: Record<string, string>, id: string): Promise<Paged<Row>> {
+export async function page<Row extends object>(
+  ctx: Context,
+  rows: Rows<Row>,
+  query: Query,
+  sort: Record<string, string>,
+  id: string,
+): Promise<Paged<Row>> {
   const keys = sortKeys(query, sort, id)
   const size = Number(query.per_page ?? 10)
   if (query.cursor === undefined) return byNumber(ctx, rows, query, keys, size)
@@ -55,13 +61,24 @@ function sortKeys(query: Query, sort: Record<string, string>, id: string): Key[]
   return [...keys, { column: id, descending: keys.at(-1)?.descending ?? true }]
 }
 
-async function byNumber<Row extends object>(ctx: Context, rows: Rows<Row>, query: Query, keys: Key[], size: number): Promise<Paged<Row>> {
+async function byNumber<Row extends object>(
+  ctx: Context,
+  rows: Rows<Row>,
+  query: Query,
+  keys: Key[],
+  size: number,
+): Promise<Paged<Row>> {
   const number = Number(query.page ?? 1)
   const counted = query.count !== 'none'
   const offset = (number - 1) * size
   const total = counted ? await count(rows) : null
   const beyond = !Number.isSafeInteger(offset) || (total !== null && offset >= total)
-  const found = beyond ? [] : await ordered(rows, keys, false).limit(counted ? size : size + 1).offset(offset).execute()
+  const found = beyond
+    ? []
+    : await ordered(rows, keys, false)
+        .limit(counted ? size : size + 1)
+        .offset(offset)
+        .execute()
   const more = counted ? offset + found.length < (total ?? 0) : found.length > size
   const shown = found.slice(0, size)
   const last = total === null ? null : Math.max(1, Math.ceil(total / size))
@@ -86,19 +103,29 @@ async function byNumber<Row extends object>(ctx: Context, rows: Rows<Row>, query
   }
 }
 
-async function byCursor<Row extends object>(ctx: Context, rows: Rows<Row>, query: Query, keys: Key[], size: number): Promise<Paged<Row>> {
+async function byCursor<Row extends object>(
+  ctx: Context,
+  rows: Rows<Row>,
+  query: Query,
+  keys: Key[],
+  size: number,
+): Promise<Paged<Row>> {
   const of = fingerprint(ctx, query, keys)
   const cursor = query.cursor === '' ? null : readCursor(String(query.cursor), of, keys.length)
   const back = cursor?.back ?? false
-  let selected = ordered(rows, keys, back).select(keys.map(({ column }, index) => sql<string | number | null>`${sql.ref(column)}`.as(`cursor_${index}`)))
+  let selected = ordered(rows, keys, back).select(
+    keys.map(({ column }, index) => sql<string | number | null>`${sql.ref(column)}`.as(`cursor_${index}`)),
+  )
   if (cursor) selected = selected.where(behind(keys, cursor))
   const found = (await selected.limit(size + 1).execute()) as (Row & Record<string, string | number | null>)[]
   const more = found.length > size
   const shown = found.slice(0, size)
   if (back) shown.reverse()
-  const at = (row: Record<string, string | number | null> | undefined): (string | number | null)[] => keys.map((_, index) => row?.[`cursor_${index}`] ?? null)
+  const at = (row: Record<string, string | number | null> | undefined): (string | number | null)[] =>
+    keys.map((_, index) => row?.[`cursor_${index}`] ?? null)
   const next = shown.length > 0 && (back || more) ? writeCursor({ at: at(shown.at(-1)), back: false, of }) : null
-  const prev = shown.length > 0 && (back ? more : cursor !== null) ? writeCursor({ at: at(shown[0]), back: true, of }) : null
+  const prev =
+    shown.length > 0 && (back ? more : cursor !== null) ? writeCursor({ at: at(shown[0]), back: true, of }) : null
   return {
     rows: shown,
     links: {
@@ -126,7 +153,9 @@ function ordered<Row>(rows: Rows<Row>, keys: readonly Key[], reverse: boolean): 
   let result = rows
   for (const { column, descending } of keys) {
     const nulls = sql`(${sql.ref(column)} is null)`
-    result = result.orderBy(nulls, reverse ? 'desc' : 'asc').orderBy(sql.ref(column), descending !== reverse ? 'desc' : 'asc')
+    result = result
+      .orderBy(nulls, reverse ? 'desc' : 'asc')
+      .orderBy(sql.ref(column), descending !== reverse ? 'desc' : 'asc')
   }
   return result
 }
@@ -146,7 +175,11 @@ function behind(keys: readonly Key[], { at, back }: Cursor): Expression<SqlBool>
 const equal = ({ column }: Key, at: string | number | null): RawBuilder<SqlBool> =>
   at === null ? sql<SqlBool>`${sql.ref(column)} is null` : sql<SqlBool>`${sql.ref(column)} = ${at}`
 
-function beyond({ column, descending }: Key, at: string | number | null, back: boolean): RawBuilder<SqlBool> | undefined {
+function beyond(
+  { column, descending }: Key,
+  at: string | number | null,
+  back: boolean,
+): RawBuilder<SqlBool> | undefined {
   const ref = sql.ref(column)
   if (at === null) return back ? sql<SqlBool>`${ref} is not null` : undefined
   const sign = sql.raw(descending !== back ? '<' : '>')
@@ -178,7 +211,10 @@ function readCursor(text: string, of: string, length: number): Cursor {
     throw refused
   }
   const { at, back } = cursor ?? {}
-  const sound = Array.isArray(at) && at.length === length && at.every((each) => each === null || ['string', 'number'].includes(typeof each))
+  const sound =
+    Array.isArray(at) &&
+    at.length === length &&
+    at.every((each) => each === null || ['string', 'number'].includes(typeof each))
   if (cursor?.of !== of || typeof back !== 'boolean' || !sound) throw refused
   return { at, back, of }
 }

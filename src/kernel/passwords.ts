@@ -11,7 +11,8 @@ const waiting: (() => void)[] = []
 
 async function limited<T>(work: () => Promise<T>): Promise<T> {
   if (running >= atOnce) {
-    if (waiting.length >= mayWait) throw new Problem('rate_limited', 'Too many people are signing in at once.', { headers: { 'retry-after': '1' } })
+    if (waiting.length >= mayWait)
+      throw new Problem('rate_limited', 'Too many people are signing in at once.', { headers: { 'retry-after': '1' } })
     await new Promise<void>((resolve) => waiting.push(resolve))
   }
   running++
@@ -23,16 +24,22 @@ async function limited<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-const parameters = (config: Config) => ({ type: argon2id, memoryCost: config.passwordMemoryKiB, timeCost: 2, parallelism: 1 }) as const
+const parameters = (config: Config) =>
+  ({ type: argon2id, memoryCost: config.passwordMemoryKiB, timeCost: 2, parallelism: 1 }) as const
 
 /** The hash to store, with its parameters in it. Never call it inside a transaction: it takes tens of milliseconds. */
-export const hashPassword = (config: Config, password: string): Promise<string> => limited(() => hash(password, parameters(config)))
+export const hashPassword = (config: Config, password: string): Promise<string> =>
+  limited(() => hash(password, parameters(config)))
 
 // What an unknown e-mail is compared with, so that it takes as long as a known one. One per set of parameters.
 const decoys = new Map<number, Promise<string>>()
 
 /** Whether the password is right; compares with a decoy when there is no hash, so that both take the same time. */
-export async function verifyPassword(config: Config, stored: string | null, password: string): Promise<{ right: boolean; outdated: boolean }> {
+export async function verifyPassword(
+  config: Config,
+  stored: string | null,
+  password: string,
+): Promise<{ right: boolean; outdated: boolean }> {
   if (stored === null) {
     const memory = config.passwordMemoryKiB
     const decoy = decoys.get(memory) ?? hashPassword(config, 'no account has this password')

@@ -15,6 +15,7 @@ import type { Snapshot } from './events.ts'
 import { conditions, type Fields, type SearchField, time, value } from './filter.ts'
 import { capital } from './format.ts'
 import { page, type Rows } from './page.ts'
+import { seesOwner } from './visibility.ts'
 import { transaction, write } from './write.ts'
 
 /** What the rules of a write can look at. `current` is the row before an update, null on creation. */
@@ -24,7 +25,15 @@ export interface Writing<Row> {
   found: Findings
 }
 
-export interface Definition<Table extends keyof Tables, L extends OperationId, G extends OperationId, C extends OperationId, U extends OperationId, D extends OperationId, Row> {
+export interface Definition<
+  Table extends keyof Tables,
+  L extends OperationId,
+  G extends OperationId,
+  C extends OperationId,
+  U extends OperationId,
+  D extends OperationId,
+  Row,
+> {
   /** "No lead has id 7." */
   noun: string
   table: Table
@@ -35,7 +44,7 @@ export interface Definition<Table extends keyof Tables, L extends OperationId, G
   /** Every name the contract lets a list be sorted by, and its column. */
   sort: Record<SortName<L>, string>
   /** Columns of the filters, and the fields that `q` looks into. */
-  filter: (ctx: Context) => Fields
+  filter: (ctx: Context, query: Record<string, unknown>) => Fields | Promise<Fields>
   search: readonly SearchField[]
   /** Contract to row: rules beyond shape are found here, only what was sent is returned. */
   columns: (body: Body<U>, writing: Writing<Row>) => Promise<Record<string, unknown>> | Record<string, unknown>
@@ -76,7 +85,15 @@ const columnsBase = (table: string): Fields => ({
   updated_at: time(`${table}.updated_at`),
 })
 
-export function defineResource<Table extends keyof Tables, L extends OperationId, G extends OperationId, C extends OperationId, U extends OperationId, D extends OperationId, Row>(
+export function defineResource<
+  Table extends keyof Tables,
+  L extends OperationId,
+  G extends OperationId,
+  C extends OperationId,
+  U extends OperationId,
+  D extends OperationId,
+  Row,
+>(
   d: Definition<Table, L, G, C, U, D, Row>,
 ): Resource<Data<G>, Body<U>> & { handlers: { [O in L | G | C | U | D]: any } } {
   type Reply = Data<G>
@@ -98,7 +115,8 @@ export function defineResource<Table extends keyof Tables, L extends OperationId
     return replies
   }
 
-  const one = async (ctx: Context, row: Row, include: Include = []): Promise<Reply> => (await present(ctx, [row], include))[0] as Reply
+  const one = async (ctx: Context, row: Row, include: Include = []): Promise<Reply> =>
+    (await present(ctx, [row], include))[0] as Reply
 
   const base: Resource<Reply, Body<U>> = {
     noun: d.noun,
@@ -135,7 +153,7 @@ export function defineResource<Table extends keyof Tables, L extends OperationId
     },
 
     async list(ctx, query, narrow = (rows) => rows) {
-      const fields = { ...columnsBase(table), ...d.filter(ctx) }
+      const fields = { ...columnsBase(table), ...(await d.filter(ctx, query)) }
       let rows = narrow(d.rows(ctx, ctx.db))
       for (const condition of conditions(ctx, query, fields, d.search)) rows = rows.where(condition)
       const { rows: shown, links, meta } = await page(ctx, rows, query, d.sort, idColumn)
@@ -171,22 +189,33 @@ export function defineResource<Table extends keyof Tables, L extends OperationId
         const found = new Findings()
         const columns = await d.columns(body, { ctx, current, found })
         found.settle()
+        let touched = false
         await write(ctx, event(d.operations.update), { entity, input: body, id, before }, async (ctx) => {
-          const stored = await (ctx.db as any).selectFrom(table).selectAll().where('id', '=', id).executeTakeFirstOrThrow()
-          const changes = Object.fromEntries(Object.entries(columns).filter(([column, value]) => value !== undefined && stored[column] !== value))
-          if (Object.keys(changes).length > 0) await (ctx.db as any).updateTable(table).set(changes).where('id', '=', id).execute()
+          const stored = await (ctx.db as any)
+            .selectFrom(table)
+            .selectAll()
+            .where('id', '=', id)
+            .executeTakeFirstOrThrow()
+          const changes = Object.fromEntries(
+            Object.entries(columns).filter(([column, value]) => value !== undefined && stored[column] !== value),
+          )
+          if (Object.keys(changes).length > 0)
+            await (ctx.db as any).updateTable(table).set(changes).where('id', '=', id).execute()
           await d.settle?.(ctx, id, body)
           let after = (await unscoped(ctx, id)) as Snapshot
           // Columns that no reply shows still are a change, such as a password.
           const visible = changedKeys(before, after)
-          const hidden = visible.length > 0 ? [] : Object.keys(changes).map((column) => column.replace(/_(hash|key)$/, ''))
+          const unseen = Object.keys(changes).filter((column) => visible.length === 0 || column.endsWith('_hash'))
+          const hidden = unseen.map((column) => column.replace(/_(hash|key)$/, ''))
           if (visible.length + hidden.length > 0) {
             await base.touch(ctx, id)
+            touched = true
             after = (await unscoped(ctx, id)) as Snapshot
           }
           return { id, entity: after, hidden }
         })
-        if ((await d.link?.(ctx, id, body)) ?? false) await base.touch(ctx, id)
+        // One request is one change: the version counts it once.
+        if (((await d.link?.(ctx, id, body)) ?? false) && !touched) await base.touch(ctx, id)
         return unscoped(ctx, id)
       }),
 
@@ -223,9 +252,17 @@ export function defineResource<Table extends keyof Tables, L extends OperationId
   const message = (verb: string): string => `${capital(d.noun)} ${verb}.`
   const handlers = {
     [d.operations.list]: (ctx: Context, { query }: { query: any }) => base.list(ctx, query),
-    [d.operations.get]: async (ctx: Context, { params, query }: any) => ({ data: await base.get(ctx, params.id, query.include) }),
-    [d.operations.create]: async (ctx: Context, { body }: any) => ({ data: await base.create(ctx, body), message: message('created') }),
-    [d.operations.update]: async (ctx: Context, { params, body }: any) => ({ data: await base.update(ctx, params.id, body), message: message('updated') }),
+    [d.operations.get]: async (ctx: Context, { params, query }: any) => ({
+      data: await base.get(ctx, params.id, query.include),
+    }),
+    [d.operations.create]: async (ctx: Context, { body }: any) => ({
+      data: await base.create(ctx, body),
+      message: message('created'),
+    }),
+    [d.operations.update]: async (ctx: Context, { params, body }: any) => ({
+      data: await base.update(ctx, params.id, body),
+      message: message('updated'),
+    }),
     [d.operations.delete]: async (ctx: Context, { params }: any) => {
       await base.remove(ctx, params.id)
       return { message: message('deleted') }
@@ -254,26 +291,51 @@ export async function referAll(
 ): Promise<void> {
   if (!ids || ids.length === 0) return
   const seen = await resource.seen(ctx, ids)
-  for (const [index, id] of ids.entries()) if (!seen.has(id)) found.invalid(`${field}.${index}`, `No ${resource.noun} has id ${id}.`)
+  for (const [index, id] of ids.entries())
+    if (!seen.has(id)) found.invalid(`${field}.${index}`, `No ${resource.noun} has id ${id}.`)
 }
 
-/** A value of a `_key` column must not be another row's. */
+/** A value of a `_key` column must not be another row's. With `owner`, its column, a row the caller may not see stays unnamed. */
 export async function unique<T extends keyof Tables>(
   { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
-  about: { field: string; table: T; column: string; key: string | undefined; entity: string; except: number | null; noun: string },
+  about: {
+    field: string
+    table: T
+    column: string
+    key: string | undefined
+    entity: string
+    except: number | null
+    noun: string
+    owner?: string
+  },
 ): Promise<void> {
   if (about.key === undefined) return
-  const other = await (ctx.db as any).selectFrom(about.table).select('id').where(about.column, '=', about.key).executeTakeFirst()
-  if (other && other.id !== about.except) found.taken(about.field, about.entity, other.id, `Another ${about.noun} has this ${about.field}.`)
+  const columns = about.owner === undefined ? ['id'] : ['id', `${about.owner} as owner`]
+  const other = await (ctx.db as any)
+    .selectFrom(about.table)
+    .select(columns)
+    .where(about.column, '=', about.key)
+    .executeTakeFirst()
+  if (!other || other.id === about.except) return
+  const seen = about.owner === undefined || seesOwner(ctx, other.owner)
+  found.taken(about.field, about.entity, seen ? other.id : null, `Another ${about.noun} has this ${about.field}.`)
 }
 
 /** Replaces references of replies by full resources, one query per name (`include`, DOMAIN 5.5). */
-export async function expand(ctx: Context, replies: readonly any[], include: Include, of: Record<string, () => Pick<Resource<any, any>, 'many'>>): Promise<void> {
+export async function expand(
+  ctx: Context,
+  replies: readonly any[],
+  include: Include,
+  of: Record<string, () => Pick<Resource<any, any>, 'many'>>,
+): Promise<void> {
   for (const name of include) {
     const resource = of[name]?.()
     if (!resource) continue
     const refs = replies.flatMap((reply) => reply[name] ?? [])
-    const full = await resource.many(ctx, refs.map((ref) => ref.id as number))
+    const full = await resource.many(
+      ctx,
+      refs.map((ref) => ref.id as number),
+    )
     const swap = (ref: any) => full.get(ref.id) ?? ref
     for (const reply of replies) {
       if (Array.isArray(reply[name])) reply[name] = reply[name].map(swap)
@@ -286,7 +348,8 @@ export async function expand(ctx: Context, replies: readonly any[], include: Inc
 export function pick(reply: any, names: readonly string[]): any {
   const pickOne = (record: any) => {
     for (const name of names) {
-      if (!Object.hasOwn(record, name)) throw invalid({ 'query.fields': [`Unknown field ${name}.${didYouMean(name, Object.keys(record))}`] })
+      if (!Object.hasOwn(record, name))
+        throw invalid({ 'query.fields': [`Unknown field ${name}.${didYouMean(name, Object.keys(record))}`] })
     }
     return Object.fromEntries(names.map((name) => [name, record[name]]))
   }

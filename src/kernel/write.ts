@@ -3,8 +3,8 @@
 import type { Db } from '../../db/open.ts'
 import type { EventBase } from '../contract/types.ts'
 import { type Context, now } from './context.ts'
-import { changedKeys, record } from './eventlog.ts'
 import { Problem } from './errors.ts'
+import { changedKeys, record, withoutSecretKeys } from './eventlog.ts'
 import { type AccordEvent, type Snapshot, Veto } from './events.ts'
 
 /** One transaction in progress: the events that wait for its commit. */
@@ -68,7 +68,12 @@ export async function transaction<T>(ctx: Context, work: (ctx: Context & { unit:
  * One change with its pair of events. `work` changes the rows and returns the record as it is then; a change of nothing
  * leaves no row in the event log. Throws 403 `event_vetoed` when a listener refuses.
  */
-export async function write(ctx: Context, name: EventBase, about: About, work: (ctx: Context & { unit: Unit }) => Promise<Outcome>): Promise<Outcome> {
+export async function write(
+  ctx: Context,
+  name: EventBase,
+  about: About,
+  work: (ctx: Context & { unit: Unit }) => Promise<Outcome>,
+): Promise<Outcome> {
   return transaction(ctx, async (ctx) => {
     const event = {
       entityType: about.entity,
@@ -84,7 +89,7 @@ export async function write(ctx: Context, name: EventBase, about: About, work: (
         ...event,
         name: `${name}.before`,
         entityId: about.id ?? null,
-        input: about.input,
+        input: withoutSecretKeys(about.input),
         ...(about.before && { entity: about.before }),
       })
     }
@@ -125,7 +130,9 @@ function offer(ctx: Context, event: AccordEvent): void {
 function translate(ctx: Context, error: unknown): unknown {
   const { dialect } = ctx.services.store
   if (dialect.isUniqueViolation(error)) return new Problem('unique_violation', undefined, { cause: error })
-  if (dialect.isForeignKeyViolation(error)) return new Problem('in_use', 'Another record refers to this one.', { cause: error })
-  if (dialect.isBusy(error)) return new Problem('unavailable', 'The database is busy.', { cause: error, headers: { 'retry-after': '1' } })
+  if (dialect.isForeignKeyViolation(error))
+    return new Problem('in_use', 'Another record refers to this one.', { cause: error })
+  if (dialect.isBusy(error))
+    return new Problem('unavailable', 'The database is busy.', { cause: error, headers: { 'retry-after': '1' } })
   return error
 }

@@ -12,7 +12,13 @@ describe('listSources', () => {
   it('answers the seeded sources, newest first, in the pagination envelope', async () => {
     const { status, body } = await server.admin.get('/sources')
     expect(status).toBe(200)
-    expect(body.data.map((source: { name: string }) => source.name)).toEqual(['Direct', 'Phone', 'Web Form', 'Web', 'Email'])
+    expect(body.data.map((source: { name: string }) => source.name)).toEqual([
+      'Direct',
+      'Phone',
+      'Web Form',
+      'Web',
+      'Email',
+    ])
     expect(body.meta).toMatchObject({ current_page: 1, last_page: 1, per_page: 10, total: 5, from: 1, to: 5 })
     expect(body.links.next).toBeNull()
   })
@@ -22,7 +28,10 @@ describe('createSource', () => {
   it('creates a source, says where it is, and fires its pair of events', async () => {
     const { status, body, headers } = await server.admin.post('/sources', { name: ' Trade fair ' })
     expect(status).toBe(201)
-    expect(body).toMatchObject({ data: { id: 6, name: 'Trade fair', version: 1, leads_count: 0 }, message: 'Source created.' })
+    expect(body).toMatchObject({
+      data: { id: 6, name: 'Trade fair', version: 1, leads_count: 0 },
+      message: 'Source created.',
+    })
     expect(headers.location).toMatch(/\/api\/admin\/sources\/6$/)
     expect(headers.etag).toBe('"1"')
     expect(server.events()).toEqual(['settings.source.create.before', 'settings.source.create.after'])
@@ -31,7 +40,10 @@ describe('createSource', () => {
   it('refuses a name that differs only in case with 409, names the other source and changes nothing', async () => {
     const { status, body } = await server.admin.post('/sources', { name: 'wEB' })
     expect(status).toBe(409)
-    expect(body).toMatchObject({ code: 'unique_violation', conflicts: [{ entity_type: 'sources', id: 2, field: 'name' }] })
+    expect(body).toMatchObject({
+      code: 'unique_violation',
+      conflicts: [{ entity_type: 'sources', id: 2, field: 'name' }],
+    })
     expect(server.events()).toEqual([])
     expect((await server.admin.get('/sources')).body.meta.total).toBe(5)
   })

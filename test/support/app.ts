@@ -2,17 +2,19 @@
 // hashing, every reply checked against the closed contract. Everything goes through the front door (house rule 10).
 import { readFileSync } from 'node:fs'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
-import { openImage, openStore, type Store } from '../../db/open.ts'
 import { migrate } from '../../db/migrate.ts'
+import { openImage, openStore, type Store } from '../../db/open.ts'
 import { seed } from '../../db/seed.ts'
-import { buildApp, type App } from '../../src/app.ts'
+import { type App, buildApp } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import { issueToken } from '../../src/kernel/auth.ts'
 import type { AccordEvent, Emitter } from '../../src/kernel/events.ts'
 import { hashPassword } from '../../src/kernel/passwords.ts'
 import type { Published } from '../../src/published.ts'
 
-export const contract = JSON.parse(readFileSync(new URL('../../src/contract/document.gen.json', import.meta.url), 'utf8')) as Record<string, unknown>
+export const contract = JSON.parse(
+  readFileSync(new URL('../../src/contract/document.gen.json', import.meta.url), 'utf8'),
+) as Record<string, unknown>
 export const start = '2026-03-01T09:30:00.000Z'
 export const adminPassword = 'correct horse battery'
 
@@ -25,7 +27,11 @@ const published: Published = {
 }
 
 export function testConfig(changes: Partial<Config> = {}): Config {
-  const { config } = readConfig({ ACCORD_ENV: 'test', ACCORD_LOG_LEVEL: 'silent', ACCORD_ADMIN_PASSWORD: adminPassword })
+  const { config } = readConfig({
+    ACCORD_ENV: 'test',
+    ACCORD_LOG_LEVEL: 'silent',
+    ACCORD_ADMIN_PASSWORD: adminPassword,
+  })
   return { ...config, databaseUrl: 'sqlite::memory:', passwordMemoryKiB: 1024, ...changes }
 }
 
@@ -80,6 +86,9 @@ export interface TestServer {
   /** The same events in full. */
   seen: AccordEvent[]
   inject(options: InjectOptions): Promise<LightMyRequestResponse>
+  /** Remembers the database as it is; `rewind` goes back to it, faster than a new server. */
+  keep(): void
+  rewind(): Promise<void>
   close(): Promise<void>
 }
 
@@ -91,7 +100,17 @@ export interface ServerOptions {
 
 /** Starts a server in memory. Close it in `afterEach`. Paths are relative to /api/admin unless they start with `//`. */
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
-  const store = openImage(await seededImage())
+  let kept = await seededImage()
+  let current = openImage(kept)
+  const store: Store = {
+    get db() {
+      return current.db
+    },
+    dialect: current.dialect,
+    url: current.url,
+    image: () => current.image(),
+    close: () => current.close(),
+  }
   let time = new Date(start)
   const clock = {
     now: () => time,
@@ -124,7 +143,12 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   }
 
   function caller(token: string | null): Caller {
-    const call = async (method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body: unknown, { headers = {}, query }: Call = {}): Promise<Reply> => {
+    const call = async (
+      method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+      path: string,
+      body: unknown,
+      { headers = {}, query }: Call = {},
+    ): Promise<Reply> => {
       const reply = await inject({
         method,
         url: path.startsWith('//') ? path.slice(1) : `/api/admin${path}`,
@@ -138,7 +162,12 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
         ...(body !== undefined && { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
       })
       const isJson = String(reply.headers['content-type'] ?? '').includes('json')
-      return { status: reply.statusCode, headers: reply.headers, text: reply.body, body: isJson && reply.body !== '' ? JSON.parse(reply.body) : undefined }
+      return {
+        status: reply.statusCode,
+        headers: reply.headers,
+        text: reply.body,
+        body: isJson && reply.body !== '' ? JSON.parse(reply.body) : undefined,
+      }
     }
     return {
       token,
@@ -150,7 +179,13 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   }
 
   const tokenFor = async (userId: number, abilities: string[] = ['*']): Promise<string> =>
-    (await issueToken(store.db, { userId, name: 'test', kind: 'personal', abilities, expiresAt: null, allowedIps: [] }, start)).text
+    (
+      await issueToken(
+        store.db,
+        { userId, name: 'test', kind: 'personal', abilities, expiresAt: null, allowedIps: [] },
+        start,
+      )
+    ).text
 
   return {
     app,
@@ -163,6 +198,15 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     events: () => seen.splice(0).map((event) => event.name),
     seen,
     inject,
+    keep: () => {
+      kept = store.image()
+    },
+    rewind: async () => {
+      await current.close()
+      current = openImage(kept)
+      time = new Date(start)
+      seen.length = 0
+    },
     close: async () => {
       await app.http.close()
       await store.close()

@@ -9,14 +9,32 @@ import { leadsCount, refuseLastOrUsed } from './usage.ts'
 export const sources = defineResource({
   noun: 'source',
   table: 'lead_sources',
-  operations: { list: 'listSources', get: 'getSource', create: 'createSource', update: 'updateSource', delete: 'deleteSource' },
-  rows: (ctx, db) => db.selectFrom('lead_sources').selectAll('lead_sources').select(leadsCount(ctx, 'lead_source_id', 'lead_sources.id')),
+  operations: {
+    list: 'listSources',
+    get: 'getSource',
+    create: 'createSource',
+    update: 'updateSource',
+    delete: 'deleteSource',
+  },
+  rows: (ctx, db) =>
+    db
+      .selectFrom('lead_sources')
+      .selectAll('lead_sources')
+      .select(leadsCount(ctx, 'lead_source_id', 'lead_sources.id')),
   sort: { id: 'lead_sources.id', name: 'lead_sources.name_key', created_at: 'lead_sources.created_at' },
   filter: () => ({ name: text('lead_sources.name_key') }),
   search: [{ key: 'lead_sources.name_key' }],
   columns: async ({ name }, writing) => {
     const key = name === undefined ? undefined : fold(name)
-    await unique(writing, { field: 'name', table: 'lead_sources', column: 'name_key', key, entity: 'sources', except: writing.current?.id ?? null, noun: 'source' })
+    await unique(writing, {
+      field: 'name',
+      table: 'lead_sources',
+      column: 'name_key',
+      key,
+      entity: 'sources',
+      except: writing.current?.id ?? null,
+      noun: 'source',
+    })
     return { name, name_key: key }
   },
   present: (row): Schema<'Source'> => ({
@@ -30,4 +48,5 @@ export const sources = defineResource({
   release: (ctx, row) => refuseLastOrUsed(ctx, 'lead_sources', 'lead_source_id', row),
 })
 
-export const handlers: HandlersFor<'listSources' | 'getSource' | 'createSource' | 'updateSource' | 'deleteSource'> = sources.handlers
+export const handlers: HandlersFor<'listSources' | 'getSource' | 'createSource' | 'updateSource' | 'deleteSource'> =
+  sources.handlers

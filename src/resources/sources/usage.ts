@@ -7,17 +7,33 @@ import { seesOwner, visible } from '../../kernel/visibility.ts'
 type Column = 'lead_source_id' | 'lead_type_id'
 
 export const leadsCount = (ctx: Context, column: Column | 'lead_pipeline_id', of: string) =>
-  sql<number>`(select count(*) from leads where ${sql.ref(`leads.${column}`)} = ${sql.ref(of)} and ${visible(ctx, 'leads.user_id')})`.as('leads_count')
+  sql<number>`(select count(*) from leads where ${sql.ref(`leads.${column}`)} = ${sql.ref(of)} and ${visible(ctx, 'leads.user_id')})`.as(
+    'leads_count',
+  )
 
 /** Throws 409 `in_use` while leads refer to the row, 409 `protected` when it is the last of its table. */
-export async function refuseLastOrUsed(ctx: Context, table: 'lead_sources' | 'lead_types', column: Column, row: { id: number; name: string }): Promise<void> {
-  const users = await ctx.db.selectFrom('leads').select(['id', 'user_id']).where(column, '=', row.id).orderBy('id').limit(20).execute()
+export async function refuseLastOrUsed(
+  ctx: Context,
+  table: 'lead_sources' | 'lead_types',
+  column: Column,
+  row: { id: number; name: string },
+): Promise<void> {
+  const users = await ctx.db
+    .selectFrom('leads')
+    .select(['id', 'user_id'])
+    .where(column, '=', row.id)
+    .orderBy('id')
+    .limit(20)
+    .execute()
   if (users.length > 0) {
     throw inUse(
       `Leads refer to ${row.name}.`,
       users.map((lead) => ({ entity_type: 'leads', id: seesOwner(ctx, lead.user_id) ? lead.id : null, field: column })),
     )
   }
-  const { count } = await ctx.db.selectFrom(table).select((eb) => eb.fn.countAll<number>().as('count')).executeTakeFirstOrThrow()
+  const { count } = await ctx.db
+    .selectFrom(table)
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow()
   if (Number(count) === 1) throw isProtected(`${row.name} is the last one; leads need it.`)
 }

@@ -14,7 +14,8 @@ import { detachEverywhere } from './tagging.ts'
 
 const palette = ['#0E90D9', '#D92D20', '#DC6803', '#039855', '#7A5AF8', '#475467']
 
-const paletteColor = (key: string): string => palette[(createHash('sha256').update(key).digest()[0] ?? 0) % palette.length] ?? '#0E90D9'
+const paletteColor = (key: string): string =>
+  palette[(createHash('sha256').update(key).digest()[0] ?? 0) % palette.length] ?? '#0E90D9'
 
 function refuseOthers(ctx: Context, tag: { id: number; user_id: number | null }): void {
   if (ctx.user && ctx.user.visibleOwners !== null && tag.user_id !== ctx.user.id) throw notFound('tag', tag.id)
@@ -25,7 +26,11 @@ export const tags = defineResource({
   table: 'tags',
   operations: { list: 'listTags', get: 'getTag', create: 'createTag', update: 'updateTag', delete: 'deleteTag' },
   rows: (_ctx, db) =>
-    db.selectFrom('tags').leftJoin('users', 'users.id', 'tags.user_id').selectAll('tags').select(['users.name as user_name', 'users.email as user_email']),
+    db
+      .selectFrom('tags')
+      .leftJoin('users', 'users.id', 'tags.user_id')
+      .selectAll('tags')
+      .select(['users.name as user_name', 'users.email as user_email']),
   sort: { id: 'tags.id', name: 'tags.name_key', created_at: 'tags.created_at' },
   filter: () => ({ name: text('tags.name_key'), color: value('tags.color'), user_id: value('tags.user_id') }),
   search: [{ key: 'tags.name_key' }],
@@ -33,9 +38,22 @@ export const tags = defineResource({
     const { ctx, current } = writing
     if (current) refuseOthers(ctx, current)
     const key = name === undefined ? undefined : fold(name)
-    await unique(writing, { field: 'name', table: 'tags', column: 'name_key', key, entity: 'tags', except: current?.id ?? null, noun: 'tag' })
+    await unique(writing, {
+      field: 'name',
+      table: 'tags',
+      column: 'name_key',
+      key,
+      entity: 'tags',
+      except: current?.id ?? null,
+      noun: 'tag',
+    })
     if (current) return { name, name_key: key, color: color?.toUpperCase() }
-    return { name, name_key: key, color: color?.toUpperCase() ?? paletteColor(key ?? ''), user_id: ctx.user?.id ?? null }
+    return {
+      name,
+      name_key: key,
+      color: color?.toUpperCase() ?? paletteColor(key ?? ''),
+      user_id: ctx.user?.id ?? null,
+    }
   },
   present: (row): Schema<'Tag'> => ({
     id: row.id,
@@ -62,7 +80,9 @@ export async function findOrCreateTag(ctx: Context, name: string): Promise<numbe
   return (await tags.create(ctx, { name })).id
 }
 
-export const handlers: HandlersFor<'listTags' | 'getTag' | 'createTag' | 'updateTag' | 'deleteTag' | 'massDestroyTags'> = {
+export const handlers: HandlersFor<
+  'listTags' | 'getTag' | 'createTag' | 'updateTag' | 'deleteTag' | 'massDestroyTags'
+> = {
   ...tags.handlers,
   massDestroyTags: massDestroy(tags),
 }

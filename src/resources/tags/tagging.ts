@@ -28,7 +28,9 @@ export async function tagsOf(ctx: Context, entity: Taggable, ids: readonly numbe
     ids.length === 0
       ? []
       : (
-          await sql<TagRef & { owner: number }>`select ${sql.ref(`link.${column}`)} as owner, tags.id, tags.name, tags.color from ${sql.table(table)} as link join tags on tags.id = link.tag_id where ${sql.ref(`link.${column}`)} in (${sql.join(ids)}) order by tags.name_key`.execute(
+          await sql<
+            TagRef & { owner: number }
+          >`select ${sql.ref(`link.${column}`)} as owner, tags.id, tags.name, tags.color from ${sql.table(table)} as link join tags on tags.id = link.tag_id where ${sql.ref(`link.${column}`)} in (${sql.join(ids)}) order by tags.name_key`.execute(
             ctx.db,
           )
         ).rows
@@ -38,20 +40,41 @@ export async function tagsOf(ctx: Context, entity: Taggable, ids: readonly numbe
 }
 
 /** Fills `tags` of a page of replies, with one query. */
-export async function gatherTags(ctx: Context, entity: Taggable, replies: readonly { id: number; tags: TagRef[] }[]): Promise<void> {
-  const found = await tagsOf(ctx, entity, replies.map(({ id }) => id))
+export async function gatherTags(
+  ctx: Context,
+  entity: Taggable,
+  replies: readonly { id: number; tags: TagRef[] }[],
+): Promise<void> {
+  const found = await tagsOf(
+    ctx,
+    entity,
+    replies.map(({ id }) => id),
+  )
   for (const reply of replies) reply.tags = found.get(reply.id) ?? []
 }
 
 /** Finds what is wrong with `tag_ids` of a body. */
 export async function checkTagIds(ctx: Context, found: Findings, ids: readonly number[] | undefined): Promise<void> {
   if (!ids || ids.length === 0) return
-  const known = new Set((await ctx.db.selectFrom('tags').select('id').where('id', 'in', [...new Set(ids)]).execute()).map(({ id }) => id))
+  const known = new Set(
+    (
+      await ctx.db
+        .selectFrom('tags')
+        .select('id')
+        .where('id', 'in', [...new Set(ids)])
+        .execute()
+    ).map(({ id }) => id),
+  )
   for (const [index, id] of ids.entries()) if (!known.has(id)) found.invalid(`tag_ids.${index}`, `No tag has id ${id}.`)
 }
 
 /** Makes `ids` the complete set of tags of a record. True when something changed. */
-export async function setTags(ctx: Context, entity: Taggable, id: number, ids: readonly number[] | undefined): Promise<boolean> {
+export async function setTags(
+  ctx: Context,
+  entity: Taggable,
+  id: number,
+  ids: readonly number[] | undefined,
+): Promise<boolean> {
   if (!ids) return false
   const present = (await tagsOf(ctx, entity, [id])).get(id) ?? []
   const wanted = new Set(ids)
@@ -71,27 +94,43 @@ export async function setTags(ctx: Context, entity: Taggable, id: number, ids: r
 
 async function link(ctx: Context, entity: Taggable, id: number, tagId: number): Promise<void> {
   const { table, column, event } = taggable[entity]
-  await write(ctx, `${event}.create`, { entity, input: { tag_id: tagId }, related: { type: 'tags', id: tagId } }, async (ctx) => {
-    await sql`insert into ${sql.table(table)} (${sql.ref(column)}, tag_id) values (${id}, ${tagId})`.execute(ctx.db)
-    const tag = await ctx.db.selectFrom('tags').select(['id', 'name', 'color']).where('id', '=', tagId).executeTakeFirstOrThrow()
-    return { id, entity: { [column]: id, tag_id: tagId, tag } }
-  })
+  await write(
+    ctx,
+    `${event}.create`,
+    { entity, input: { tag_id: tagId }, related: { type: 'tags', id: tagId } },
+    async (ctx) => {
+      await sql`insert into ${sql.table(table)} (${sql.ref(column)}, tag_id) values (${id}, ${tagId})`.execute(ctx.db)
+      const tag = await ctx.db
+        .selectFrom('tags')
+        .select(['id', 'name', 'color'])
+        .where('id', '=', tagId)
+        .executeTakeFirstOrThrow()
+      return { id, entity: { [column]: id, tag_id: tagId, tag } }
+    },
+  )
 }
 
 async function unlink(ctx: Context, entity: Taggable, id: number, tag: TagRef): Promise<void> {
   const { table, column, event } = taggable[entity]
   const before = { [column]: id, tag_id: tag.id, tag }
-  await write(ctx, `${event}.delete`, { entity, input: {}, id, before, related: { type: 'tags', id: tag.id } }, async (ctx) => {
-    await sql`delete from ${sql.table(table)} where ${sql.ref(column)} = ${id} and tag_id = ${tag.id}`.execute(ctx.db)
-    return { id, entity: null }
-  })
+  await write(
+    ctx,
+    `${event}.delete`,
+    { entity, input: {}, id, before, related: { type: 'tags', id: tag.id } },
+    async (ctx) => {
+      await sql`delete from ${sql.table(table)} where ${sql.ref(column)} = ${id} and tag_id = ${tag.id}`.execute(ctx.db)
+      return { id, entity: null }
+    },
+  )
 }
 
 /** Takes a tag off every record, with one event each (DOMAIN 15.2). */
 export async function detachEverywhere(ctx: Context, tag: { id: number; name: string; color: string }): Promise<void> {
   for (const entity of Object.keys(taggable) as Taggable[]) {
     const { table, column } = taggable[entity]
-    const { rows } = await sql<{ id: number }>`select ${sql.ref(column)} as id from ${sql.table(table)} where tag_id = ${tag.id} order by 1`.execute(ctx.db)
+    const { rows } = await sql<{
+      id: number
+    }>`select ${sql.ref(column)} as id from ${sql.table(table)} where tag_id = ${tag.id} order by 1`.execute(ctx.db)
     for (const { id } of rows) await unlink(ctx, entity, id, { id: tag.id, name: tag.name, color: tag.color })
   }
 }

@@ -10,13 +10,25 @@ export const types = defineResource({
   noun: 'type',
   table: 'lead_types',
   operations: { list: 'listTypes', get: 'getType', create: 'createType', update: 'updateType', delete: 'deleteType' },
-  rows: (ctx, db) => db.selectFrom('lead_types').selectAll('lead_types').select(leadsCount(ctx, 'lead_type_id', 'lead_types.id')),
+  rows: (ctx, db) =>
+    db
+      .selectFrom('lead_types')
+      .selectAll('lead_types')
+      .select(leadsCount(ctx, 'lead_type_id', 'lead_types.id')),
   sort: { id: 'lead_types.id', name: 'lead_types.name_key', created_at: 'lead_types.created_at' },
   filter: () => ({ name: text('lead_types.name_key') }),
   search: [{ key: 'lead_types.name_key' }],
   columns: async ({ name }, writing) => {
     const key = name === undefined ? undefined : fold(name)
-    await unique(writing, { field: 'name', table: 'lead_types', column: 'name_key', key, entity: 'types', except: writing.current?.id ?? null, noun: 'type' })
+    await unique(writing, {
+      field: 'name',
+      table: 'lead_types',
+      column: 'name_key',
+      key,
+      entity: 'types',
+      except: writing.current?.id ?? null,
+      noun: 'type',
+    })
     return { name, name_key: key }
   },
   present: (row): Schema<'Type'> => ({
@@ -30,4 +42,5 @@ export const types = defineResource({
   release: (ctx, row) => refuseLastOrUsed(ctx, 'lead_types', 'lead_type_id', row),
 })
 
-export const handlers: HandlersFor<'listTypes' | 'getType' | 'createType' | 'updateType' | 'deleteType'> = types.handlers
+export const handlers: HandlersFor<'listTypes' | 'getType' | 'createType' | 'updateType' | 'deleteType'> =
+  types.handlers

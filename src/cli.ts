@@ -1,0 +1,70 @@
+#!/usr/bin/env node
+// The command `accord`. Each command is loaded when it is asked for, so that starting one does not wait for the others.
+// A failure is one plain sentence on standard error and exit code 1.
+import { Command } from 'commander'
+import { version } from './package.ts'
+import { readEnvironment } from './commands/environment.ts'
+import { fail } from './commands/fail.ts'
+
+const program = new Command('accord')
+  .description('Accord CRM: a self-hosted CRM REST API whose OpenAPI contract is the product.')
+  .version(version)
+  .showHelpAfterError('(accord --help lists the commands)')
+  .addHelpText('after', '\nSettings come from the environment and from .env in this folder; `accord install` writes one with every setting explained.')
+
+program
+  .command('install')
+  .description('prepare the data folder: .env, secret, tables, seeds, administrator, documentation; repeatable')
+  .action(async () => (await import('./commands/install.ts')).installCommand(readEnvironment()))
+
+program
+  .command('serve')
+  .description('serve the API and its documentation')
+  .action(async () => void (await (await import('./commands/serve.ts')).serveCommand(readEnvironment())))
+
+program
+  .command('start')
+  .description('install what is missing, say where everything is, then serve (what npm start runs)')
+  .action(async () => void (await (await import('./commands/serve.ts')).startCommand(readEnvironment())))
+
+program
+  .command('migrate')
+  .description('bring the database to the newest shape, after a copy of it')
+  .action(async () => (await import('./commands/migrate.ts')).migrateCommand(readEnvironment()))
+
+program
+  .command('regenerate')
+  .description('make everything that is generated from openapi.yaml, and publish it to the data folder')
+  .option('--check', 'write nothing; name what is stale and exit with 1')
+  .action(async (options) => (await import('./commands/regenerate.ts')).regenerateCommand(readEnvironment, options))
+
+program
+  .command('doctor')
+  .description('look at everything this installation needs and say what to do about what is missing')
+  .action(async () => (await import('./commands/doctor.ts')).doctorCommand(readEnvironment()))
+
+const user = program.command('user').description('people who may sign in')
+user
+  .command('create')
+  .description('create a user; without --password a random one is printed once')
+  .requiredOption('--name <name>', 'full name')
+  .requiredOption('--email <address>', 'e-mail address to sign in with')
+  .requiredOption('--role <role>', 'name or id of a role')
+  .option('--password <password>', '8 to 128 characters')
+  .action(async (options) => (await import('./commands/user.ts')).createUserCommand(readEnvironment(), options))
+
+const token = program.command('token').description('bearer tokens for programs')
+token
+  .command('create')
+  .description('create a token for a user and print it once')
+  .requiredOption('--email <address>', 'e-mail address of the user the token acts for')
+  .requiredOption('--name <name>', 'what the token is for')
+  .option('--abilities <list>', 'comma-separated abilities such as leads:read,persons:*', '*')
+  .option('--expires-in-days <days>', '1 to 365, or never', '90')
+  .action(async (options) => (await import('./commands/token.ts')).createTokenCommand(readEnvironment(), options))
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  fail(error)
+}

@@ -1,0 +1,28 @@
+// How a command ends badly: one sentence for the person, the stack only for those who ask with ACCORD_LOG_LEVEL=debug.
+import { Problem } from '../contract/problems.ts'
+
+/** What a person can put right. Everything else is reported with its message as well, as a defect. */
+export class CommandError extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.name = 'CommandError'
+  }
+}
+
+export function fail(error: unknown): void {
+  console.error(sentenceOf(error))
+  const { ACCORD_LOG_LEVEL: level } = process.env
+  if (level === 'debug' || level === 'trace') console.error(error)
+  process.exitCode = 1
+}
+
+function sentenceOf(error: unknown): string {
+  if (error instanceof Problem && error.more.errors) {
+    return Object.entries(error.more.errors)
+      .map(([field, sentences]) => `${field}: ${sentences.join(' ')}`)
+      .join('\n')
+  }
+  const message = error instanceof Error ? error.message : String(error)
+  const isOurs = error instanceof CommandError || error instanceof Problem || (error instanceof Error && error.name === 'ConfigError')
+  return isOurs ? message : `${message.replace(/([^.!?])$/, '$1.')} (ACCORD_LOG_LEVEL=debug shows more.)`
+}

@@ -1,0 +1,78 @@
+// `accord install`: everything a data folder needs before it can be served. Each step looks first, so that running it again
+// does what is missing and nothing else (DOMAIN 24.2).
+import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { migrate } from '../../db/migrate.ts'
+import type { Store } from '../../db/open.ts'
+import { seed } from '../../db/seed.ts'
+import type { Config } from '../config.ts'
+import { openData, publishContract, secretOf } from '../data.ts'
+import { hashPassword } from '../kernel/passwords.ts'
+import { envTemplate } from './env-template.ts'
+
+export interface Installed {
+  /** What was done, in sentences. */
+  done: string[]
+  /** The administrator that was created now; the password only when it was made up here. */
+  admin: { email: string; password: string | null } | null
+}
+
+export async function installCommand(config: Config): Promise<void> {
+  const store = openData(config)
+  try {
+    const { done, admin } = await install(config, store)
+    for (const sentence of done) console.log(sentence)
+    if (done.length === 0) console.log(`Everything is in place in ${config.dataDir}.`)
+    if (admin) printAdmin(admin)
+    console.log('Serve it with: accord serve')
+  } finally {
+    await store.close()
+  }
+}
+
+/** Whether nothing was ever installed into this database. */
+export async function isEmpty(store: Store): Promise<boolean> {
+  const tables = await store.db.introspection.getTables()
+  return !tables.some(({ name }) => name === 'roles') || (await store.db.selectFrom('roles').select('id').limit(1).execute()).length === 0
+}
+
+export async function install(config: Config, store: Store): Promise<Installed> {
+  const done: string[] = []
+  if (writeEnvironmentFile()) done.push('Wrote .env with every setting commented out.')
+  if (secretOf(config).isNew) done.push(`Generated the secret in ${config.dataDir}. Keep a copy: without it encrypted values are lost.`)
+  const migrated = await migrate(store)
+  if (migrated.length > 0) done.push(`Applied ${migrated.length} ${migrated.length === 1 ? 'migration' : 'migrations'}.`)
+  const admin = await seedOnce(config, store)
+  if (admin) done.push('Created the administrator, the default pipeline, sources, types and attributes.')
+  if (publishContract(config)) done.push('Published the contract for the documentation.')
+  return { done, admin }
+}
+
+async function seedOnce(config: Config, store: Store): Promise<Installed['admin']> {
+  if (!(await isEmpty(store))) return null
+  const password = config.adminPassword ?? randomPassword()
+  const email = config.adminEmail
+  const adminPasswordHash = await hashPassword(config, password)
+  await seed(store, { adminName: 'Example Admin', adminEmail: email, adminPasswordHash, now: new Date().toISOString() })
+  return { email, password: config.adminPassword === null ? password : null }
+}
+
+/** 144 bits; no character that needs care in a shell or in JSON. */
+export const randomPassword = (): string => randomBytes(18).toString('base64url')
+
+/** False when there is one already, or when this folder is not ours to write (a container, a system service). */
+function writeEnvironmentFile(): boolean {
+  try {
+    writeFileSync('.env', envTemplate(), { mode: 0o600, flag: 'wx' })
+    return true
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && ['EEXIST', 'EACCES', 'EROFS', 'EPERM'].includes(String(error.code))) return false
+    throw error
+  }
+}
+
+/** Printed before anything else can fail: this is the only time the password is shown. */
+export function printAdmin({ email, password }: { email: string; password: string | null }): void {
+  console.log(`\n  Administrator  ${email}`)
+  console.log(`  Password       ${password === null ? 'the one in ACCORD_ADMIN_PASSWORD' : `${password}   (shown only now)`}\n`)
+}

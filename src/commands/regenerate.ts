@@ -1,0 +1,25 @@
+// `accord regenerate`: the generator where it is there, then the published copy in the data folder, so that a running
+// server's documentation shows the new contract on the next reload.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from '../config.ts'
+import { publishContract } from '../data.ts'
+import { packageRoot } from '../package.ts'
+
+export async function regenerateCommand(readConfig: () => Config, { check = false }: { check?: boolean }): Promise<void> {
+  if (existsSync(join(packageRoot, 'openapi.yaml'))) {
+    const { main } = await import('../../codegen/regenerate.ts')
+    const code = await main(check ? ['--check'] : [])
+    if (code !== 0) {
+      process.exitCode = code
+      return
+    }
+  }
+  if (check) return
+  const config = readConfig()
+  // Only an installed data folder has documentation to refresh; installing publishes the rest.
+  if (!existsSync(config.dataDir)) return
+  if (publishContract(config)) {
+    console.log(`Published the contract to ${config.dataDir}. Reload the documentation; restart the server to follow it.`)
+  }
+}

@@ -1,0 +1,31 @@
+// `accord serve` and `accord start`. Start is what a newcomer runs: it installs into an empty data folder, keeps an existing
+// one current, and says where everything is.
+import type { Config } from '../config.ts'
+import { openData } from '../data.ts'
+import { closeOnSignals, type Running, startServer } from '../server.ts'
+import { install, isEmpty, printAdmin } from './install.ts'
+
+export async function serveCommand(config: Config): Promise<Running> {
+  const running = await startServer(config)
+  closeOnSignals(running)
+  return running
+}
+
+export async function startCommand(config: Config): Promise<Running> {
+  const store = openData(config)
+  try {
+    const isFresh = await isEmpty(store)
+    const { done, admin } = await install(config, store)
+    for (const sentence of done) console.log(sentence)
+    if (isFresh) console.log(`Accord CRM is installed in ${config.dataDir}.`)
+    if (admin) printAdmin(admin)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  const running = await startServer(config, store)
+  closeOnSignals(running)
+  console.log(`\n  Base URL       ${running.url}`)
+  console.log(`  Documentation  ${running.url}/api/admin/documentation\n`)
+  return running
+}

@@ -1,0 +1,54 @@
+// `accord token create`: a named token for a program, printed once.
+import { foldText } from '../../db/fold.ts'
+import type { Config } from '../config.ts'
+import { didYouMean } from '../contract/problems.ts'
+import { issueToken, knownAbilities } from '../kernel/auth.ts'
+import { daysMs, stamp } from '../kernel/clock.ts'
+import { asSystem } from './context.ts'
+import { CommandError } from './fail.ts'
+
+interface Options {
+  email: string
+  name: string
+  abilities: string
+  expiresInDays: string
+}
+
+export async function createTokenCommand(config: Config, options: Options): Promise<void> {
+  const name = options.name.trim()
+  if (name === '' || name.length > 255) throw new CommandError('--name must have 1 to 255 characters.')
+  const abilities = readAbilities(options.abilities)
+  const days = readDays(options.expiresInDays)
+
+  await asSystem(config, async (ctx) => {
+    const user = await ctx.db
+      .selectFrom('users')
+      .select(['id', 'name', 'email', 'status'])
+      .where('email_key', '=', foldText(options.email.trim()))
+      .executeTakeFirst()
+    if (!user) throw new CommandError(`No user has the e-mail address ${options.email}.`)
+    if (user.status !== 1) throw new CommandError(`${user.email} is not active, so a token would be refused.`)
+    const expiresAt = days === null ? null : stamp(new Date(ctx.time.getTime() + daysMs(days)))
+    const token = { userId: user.id, name, kind: 'personal', abilities, expiresAt, allowedIps: [] } as const
+    const { text } = await issueToken(ctx.db, token, stamp(ctx.time))
+    console.error(`Token "${name}" for ${user.name}, ${expiresAt === null ? 'never expires' : `expires ${expiresAt}`}; shown only now:`)
+    // Alone on standard output, so that a script can take it.
+    console.log(text)
+  })
+}
+
+function readAbilities(text: string): string[] {
+  const abilities = [...new Set(text.split(',').map((each) => each.trim()).filter(Boolean))]
+  if (abilities.length === 0) throw new CommandError('--abilities must name at least one ability.')
+  for (const ability of abilities) {
+    if (!knownAbilities.includes(ability)) throw new CommandError(`There is no ability ${ability}.${didYouMean(ability, knownAbilities)}`)
+  }
+  return abilities
+}
+
+function readDays(text: string): number | null {
+  if (text === 'never') return null
+  const days = Number(text)
+  if (!/^\d+$/.test(text) || days < 1 || days > 365) throw new CommandError(`--expires-in-days must be 1 to 365 or never, not "${text}".`)
+  return days
+}

@@ -1,0 +1,68 @@
+// The data folder: opens the database in it, keeps the key material, publishes the contract into it. One place, so that
+// the server and every command find and create the same things with the same rights.
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { stringify } from 'yaml'
+import { openStore, type Store } from '../db/open.ts'
+import { type Config, ConfigError } from './config.ts'
+import { generatedContract, writtenContract } from './package.ts'
+import { type Published, publish, publishedIn } from './published.ts'
+
+/** Creates the data folder when it is missing, readable by its owner alone, and opens the database. */
+export function openData(config: Config): Store {
+  try {
+    mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
+  } catch (cause) {
+    throw failed('ACCORD_DATA_DIR', `is ${config.dataDir}, which cannot be created: ${messageOf(cause)}.`, cause)
+  }
+  try {
+    return openStore(config.databaseUrl)
+  } catch (cause) {
+    throw failed('ACCORD_DATABASE_URL', `is ${config.databaseUrl}, which cannot be opened: ${messageOf(cause)}.`, cause)
+  }
+}
+
+export const secretFile = (config: Config): string => join(config.dataDir, 'secret')
+
+/** ACCORD_SECRET, else the secret of the data folder, else a new one that is kept there. */
+export function secretOf(config: Config): { secret: string; isNew: boolean } {
+  if (config.secret !== null) return { secret: config.secret, isNew: false }
+  const path = secretFile(config)
+  try {
+    const secret = randomBytes(32).toString('base64url')
+    writeFileSync(path, `${secret}\n`, { mode: 0o600, flag: 'wx' })
+    return { secret, isNew: true }
+  } catch (cause) {
+    if (!(cause instanceof Error && 'code' in cause && cause.code === 'EEXIST')) {
+      throw failed('ACCORD_SECRET', `is not set and ${path} cannot be written: ${messageOf(cause)}.`, cause)
+    }
+  }
+  const secret = readFileSync(path, 'utf8').trim()
+  if (secret.length < 32) throw new ConfigError('ACCORD_SECRET', `is not set and ${path} holds less than 32 characters. Restore that file from a backup.`)
+  return { secret, isNew: false }
+}
+
+/** What the documentation serves; see published.ts. */
+export const publishedOf = (config: Config): (() => Published | null) => publishedIn(config.dataDir, writtenContract)
+
+/** Publishes the contract this program was generated from. False when it is published already. */
+export function publishContract(config: Config): boolean {
+  const generated = generatedContract()
+  const hash = generated['x-contract-hash']
+  const known = publishedOf(config)()
+  if (known?.document['x-contract-hash'] === hash && known?.json === JSON.stringify(generated)) return false
+  const written = writtenContract()
+  // An openapi.yaml that was edited since is not the contract in force; JSON and YAML must say the same.
+  const isCurrent = written !== null && createHash('sha256').update(written).digest('hex') === hash
+  publish(config.dataDir, generated, isCurrent ? written : stringify(generated))
+  return true
+}
+
+function failed(variable: string, problem: string, cause: unknown): ConfigError {
+  const error = new ConfigError(variable, problem)
+  error.cause = cause
+  return error
+}
+
+const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))

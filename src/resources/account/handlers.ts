@@ -1,0 +1,89 @@
+// The own account (DOMAIN 6.1): who am I and what may I do, and changing name, address and password. Needs no permission,
+// but the password in force for whatever signs in.
+import type { Body, EventBase, Schema } from '../../contract/types.ts'
+import { type Context, now, signedIn } from '../../kernel/context.ts'
+import { Findings, notFound } from '../../kernel/errors.ts'
+import type { Snapshot } from '../../kernel/events.ts'
+import { fold } from '../../kernel/format.ts'
+import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { verifyPassword } from '../../kernel/passwords.ts'
+import { permissionKeys } from '../../kernel/permissions.ts'
+import { braked } from '../../kernel/ratelimit.ts'
+import { transaction, write } from '../../kernel/write.ts'
+import { checkCredentials, hashed, revokeTokens } from '../users/credentials.ts'
+import { users } from '../users/resource.ts'
+
+type Account = Schema<'Account'>
+
+async function present(ctx: Context): Promise<Account> {
+  const { id, permissions } = signedIn(ctx)
+  return {
+    ...(await users.get(ctx, id)),
+    permissions: permissions === 'all' ? ['*'] : permissionKeys.filter((key) => permissions.has(key)),
+    abilities: [...(ctx.token?.abilities ?? [])],
+  }
+}
+
+const getAccount: Handler<'getAccount'> = async (ctx) => ({ data: await present(ctx) })
+
+const updateAccount: Handler<'updateAccount'> = async (ctx, { body }) => {
+  const { id } = signedIn(ctx)
+  await users.locate(ctx, id)
+  const isProven = await checkCurrentPassword(ctx, body)
+  const { password_hash } = await hashed(ctx, isProven ? body : {})
+  return transaction(ctx, async (ctx) => {
+    await users.locate(ctx, id)
+    const before = await users.get(ctx, id)
+    const found = new Findings()
+    await checkCredentials({ ctx, found }, body, before)
+    if (!isProven) found.invalid('current_password', body.current_password === undefined ? 'The field is required.' : 'This is not the current password.')
+    found.settle()
+    const { name, email, password } = body
+    if (password === undefined || name !== undefined || email !== undefined) {
+      const columns = { ...(name !== undefined && { name, name_key: fold(name) }), ...(email !== undefined && { email, email_key: fold(email) }) }
+      const hasChanged = (name !== undefined && name !== before.name) || (email !== undefined && email !== before.email)
+      await change(ctx, 'user.account.update', body, before, hasChanged ? columns : null)
+    }
+    if (password_hash !== undefined) {
+      await change(ctx, 'user.account.update-password', body, await users.get(ctx, id), { password_hash })
+      await revokeTokens(ctx, id)
+    }
+    return { data: await present(ctx), message: 'Account updated.' }
+  })
+}
+
+/**
+ * Whether the current password is right, or not needed because nothing changes that signs in. Counts a wrong one like a
+ * failed login. Throws 429 after too many.
+ */
+async function checkCurrentPassword(ctx: Context, body: Body<'updateAccount'>): Promise<boolean> {
+  const { id } = signedIn(ctx)
+  const user = await ctx.db.selectFrom('users').select(['email', 'email_key', 'password_hash']).where('id', '=', id).executeTakeFirst()
+  if (!user) throw notFound('user', id)
+  const { current_password: current } = body
+  const isNeeded = body.password !== undefined || (body.email !== undefined && body.email !== user.email)
+  if (!isNeeded) return true
+  if (current === undefined) return false
+  return (await braked(ctx, user.email_key, () => verifyPassword(ctx.services.config, user.password_hash, current))).right
+}
+
+/** One write to the own row with its pair of events; null columns change nothing. */
+async function change(
+  ctx: Context,
+  name: EventBase,
+  input: Body<'updateAccount'>,
+  before: Schema<'User'>,
+  columns: Record<string, string> | null,
+): Promise<void> {
+  const { id } = before
+  await write(ctx, name, { entity: 'users', input, id, before: before as Snapshot }, async (ctx) => {
+    if (columns) {
+      await ctx.db.updateTable('users').set({ ...columns, updated_at: now(ctx) }).where('id', '=', id).execute()
+      await users.touch(ctx, id)
+    }
+    const hidden = columns && 'password_hash' in columns ? ['password'] : []
+    return { id, entity: (await users.get(ctx, id)) as Snapshot, hidden }
+  })
+}
+
+export const handlers: HandlersFor<'getAccount' | 'updateAccount'> = { getAccount, updateAccount }

@@ -1,0 +1,48 @@
+// Who is in which group: one link table, read and written from both ends, by groups (`user_ids`) and by users (`group_ids`).
+import type { Context } from '../../kernel/context.ts'
+
+/** Ids of the members of each of the groups, in ascending order. */
+export async function membersOf(ctx: Context, groupIds: readonly number[]): Promise<Map<number, number[]>> {
+  const found = new Map<number, number[]>()
+  if (groupIds.length === 0) return found
+  const links = await ctx.db.selectFrom('user_groups').selectAll().where('group_id', 'in', groupIds).orderBy('user_id').execute()
+  for (const { group_id, user_id } of links) found.set(group_id, [...(found.get(group_id) ?? []), user_id])
+  return found
+}
+
+/** The groups of each of the users, by name. */
+export async function groupsOf(ctx: Context, userIds: readonly number[]): Promise<Map<number, { id: number; name: string }[]>> {
+  const found = new Map<number, { id: number; name: string }[]>()
+  if (userIds.length === 0) return found
+  const links = await ctx.db
+    .selectFrom('user_groups')
+    .innerJoin('groups', 'groups.id', 'user_groups.group_id')
+    .select(['user_groups.user_id', 'groups.id', 'groups.name'])
+    .where('user_groups.user_id', 'in', userIds)
+    .orderBy('groups.name_key')
+    .execute()
+  for (const { user_id, id, name } of links) found.set(user_id, [...(found.get(user_id) ?? []), { id, name }])
+  return found
+}
+
+/** Makes `ids` the complete set of members of a group, or of groups of a user. Undefined leaves the set as it is. */
+export async function setMembers(ctx: Context, of: { group_id: number } | { user_id: number }, ids: readonly number[] | undefined): Promise<void> {
+  if (!ids) return
+  const wanted = [...new Set(ids)]
+  let gone = ctx.db.deleteFrom('user_groups')
+  if ('group_id' in of) {
+    gone = gone.where('group_id', '=', of.group_id)
+    if (wanted.length > 0) gone = gone.where('user_id', 'not in', wanted)
+  } else {
+    gone = gone.where('user_id', '=', of.user_id)
+    if (wanted.length > 0) gone = gone.where('group_id', 'not in', wanted)
+  }
+  await gone.execute()
+  if (wanted.length === 0) return
+  const links = wanted.map((id) => ('group_id' in of ? { group_id: of.group_id, user_id: id } : { user_id: of.user_id, group_id: id }))
+  await ctx.db
+    .insertInto('user_groups')
+    .values(links)
+    .onConflict((conflict) => conflict.columns(['user_id', 'group_id']).doNothing())
+    .execute()
+}

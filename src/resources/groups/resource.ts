@@ -1,0 +1,73 @@
+// Teams of users (DOMAIN 15.3): whoever has the view permission `group` sees the records of every member of the own ones.
+import { sql } from 'kysely'
+import type { Body, Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { inUse } from '../../kernel/errors.ts'
+import { linked, text } from '../../kernel/filter.ts'
+import { fold } from '../../kernel/format.ts'
+import type { HandlersFor } from '../../kernel/handler.ts'
+import { defineResource, type Resource, referAll, unique } from '../../kernel/resource.ts'
+import { seesOwner } from '../../kernel/visibility.ts'
+import { users } from '../users/resource.ts'
+import { membersOf, setMembers } from './members.ts'
+
+type Operations = 'listGroups' | 'getGroup' | 'createGroup' | 'updateGroup' | 'deleteGroup'
+type Group = Schema<'Group'>
+
+// The type is written out because groups and users refer to each other.
+export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: HandlersFor<Operations> } = defineResource({
+  noun: 'group',
+  table: 'groups',
+  operations: { list: 'listGroups', get: 'getGroup', create: 'createGroup', update: 'updateGroup', delete: 'deleteGroup' },
+  rows: (_ctx, db) =>
+    db
+      .selectFrom('groups')
+      .selectAll('groups')
+      .select(sql<number>`(select count(*) from user_groups where user_groups.group_id = groups.id)`.as('users_count')),
+  sort: { id: 'groups.id', name: 'groups.name_key', created_at: 'groups.created_at' },
+  filter: () => ({ name: text('groups.name_key'), user_id: linked('user_groups', 'groups.id', 'group_id', 'user_id') }),
+  search: [{ key: 'groups.name_key' }, { text: 'groups.description' }],
+  columns: async ({ name, description, user_ids }, writing) => {
+    const { ctx, current } = writing
+    const key = name === undefined ? undefined : fold(name)
+    const except = current?.id ?? null
+    await unique(writing, { field: 'name', table: 'groups', column: 'name_key', key, entity: 'groups', except, noun: 'group' })
+    const present = current && user_ids ? ((await membersOf(ctx, [current.id])).get(current.id) ?? []) : []
+    await referAll(writing, 'user_ids', user_ids, { noun: users.noun, seen: withKnown(present) })
+    return { name, name_key: key, description }
+  },
+  present: (row): Group => ({
+    id: row.id,
+    name: row.name,
+    description: row.description,
+    user_ids: [],
+    users_count: Number(row.users_count),
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+  gather: async (ctx, replies, include) => {
+    const members = await membersOf(ctx, replies.map(({ id }) => id))
+    for (const reply of replies) reply.user_ids = members.get(reply.id) ?? []
+    if (!include.includes('users')) return
+    const full = await users.many(ctx, replies.flatMap(({ user_ids }) => user_ids))
+    for (const reply of replies) reply.users = reply.user_ids.flatMap((id) => full.get(id) ?? [])
+  },
+  settle: (ctx, id, { user_ids }) => setMembers(ctx, { group_id: id }, user_ids),
+  release: async (ctx, { id, name }) => {
+    const members = (await membersOf(ctx, [id])).get(id) ?? []
+    if (members.length === 0) return
+    throw inUse(
+      `${name} has members.`,
+      members.slice(0, 20).map((user) => ({ entity_type: 'users', id: seesOwner(ctx, user) ? user : null, field: 'group_ids' })),
+    )
+  },
+})
+
+/** Members that stay are not looked at again: only who joins must be in the caller's sight (DOMAIN 3.4). */
+const withKnown =
+  (present: readonly number[]) =>
+  async (ctx: Context, ids: readonly number[]): Promise<Set<number>> =>
+    new Set([...present, ...(await users.seen(ctx, ids))])
+
+export const handlers: HandlersFor<Operations> = groups.handlers

@@ -1,0 +1,181 @@
+// What leads can do beyond the everyday: move, mass operations, product lines, tags, and the lists of leads below persons and
+// organizations.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { Findings, invalid, notFound } from '../../kernel/errors.ts'
+import type { Snapshot } from '../../kernel/events.ts'
+import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { inMass, massDestroy, oneOf } from '../../kernel/mass.ts'
+import { transaction, write } from '../../kernel/write.ts'
+import { organizations } from '../organizations/resource.ts'
+import { persons } from '../persons/resource.ts'
+import { tagging } from '../tags/tagging.ts'
+import { keepLines, linesOf, planLine, presentLine, pricedProducts } from './products.ts'
+import { leads } from './resource.ts'
+
+const tagged = tagging('leads', leads)
+type LineBody = { quantity?: number; price?: number }
+
+/** Both moves, of one lead and of many, take a stage of the pipeline the lead is in (DOMAIN 9.2). */
+async function move(ctx: Context, id: number, body: Schema<'LeadMove'>): Promise<Schema<'Lead'>> {
+  return transaction(ctx, async (ctx) => {
+    const lead = await leads.get(ctx, id)
+    const stage = await ctx.db
+      .selectFrom('lead_pipeline_stages')
+      .select('lead_pipeline_id')
+      .where('id', '=', body.lead_pipeline_stage_id)
+      .executeTakeFirst()
+    if (stage?.lead_pipeline_id !== lead.lead_pipeline_id) {
+      throw invalid({
+        lead_pipeline_stage_id: [
+          `The pipeline ${lead.pipeline.name} has no stage with id ${body.lead_pipeline_stage_id}.`,
+        ],
+      })
+    }
+    return leads.update(ctx, id, body)
+  })
+}
+
+const moveLead: Handler<'moveLead'> = async (ctx, { params, body }) => ({
+  data: await move(ctx, params.id, body),
+  message: 'Lead moved.',
+})
+
+const lineOf = async (ctx: Context, leadId: number, productId: number) =>
+  (await linesOf(ctx, [leadId])).find(({ product_id }) => product_id === productId)
+
+/** Writes one line as a change of its own, with the events of lead products. */
+async function putLine(
+  ctx: Context,
+  leadId: number,
+  productId: number,
+  body: LineBody,
+): Promise<Schema<'LeadProduct'>> {
+  const present = await linesOf(ctx, [leadId])
+  const was = present.find(({ product_id }) => product_id === productId)
+  const found = new Findings()
+  const planned = planLine(was, { ...body, product_id: productId }, await pricedProducts(ctx, [productId]), found)
+  found.settle()
+  const others = present
+    .filter((line) => line !== was)
+    .map(({ id, product_id, name, sku, quantity, price, amount }) => ({
+      id,
+      product_id,
+      name,
+      sku,
+      quantity,
+      price,
+      amount,
+    }))
+  const about = {
+    entity: 'leads',
+    input: { ...body, product_id: productId },
+    id: leadId,
+    related: { type: 'products', id: productId },
+  }
+  const work = async (ctx: Context) => {
+    await keepLines(ctx, leadId, [...others, planned])
+    const line = await lineOf(ctx, leadId, productId)
+    return { id: leadId, entity: { lead_id: leadId, ...(line && presentLine(line)) } as Snapshot }
+  }
+  if (!was) await write(ctx, 'leads.product.create', about, work)
+  else if (was.quantity !== planned.quantity || was.price !== planned.price) {
+    await write(ctx, 'leads.product.update', { ...about, before: { lead_id: leadId, ...presentLine(was) } }, work)
+  }
+  const line = await lineOf(ctx, leadId, productId)
+  if (!line) throw notFound('product line', productId)
+  if (!was || line.updated_at !== was.updated_at || line.amount !== was.amount) await leads.touch(ctx, leadId)
+  return presentLine(line)
+}
+
+const attachLeadProduct: Handler<'attachLeadProduct'> = (ctx, { params, body }) =>
+  transaction(ctx, async (ctx) => {
+    await leads.locate(ctx, params.id)
+    const { product_id, ...rest } = body
+    return { data: await putLine(ctx, params.id, product_id, rest), message: 'Product added to the lead.' }
+  })
+
+const updateLeadProduct: Handler<'updateLeadProduct'> = (ctx, { params, body }) =>
+  transaction(ctx, async (ctx) => {
+    await leads.locate(ctx, params.id)
+    if (!(await lineOf(ctx, params.id, params.product_id)))
+      throw notFound('product line for product', params.product_id)
+    return { data: await putLine(ctx, params.id, params.product_id, body), message: 'Product line updated.' }
+  })
+
+const detachLeadProduct: Handler<'detachLeadProduct'> = (ctx, { params }) =>
+  transaction(ctx, async (ctx) => {
+    await leads.locate(ctx, params.id)
+    const line = await lineOf(ctx, params.id, params.product_id)
+    if (!line) throw notFound('product line for product', params.product_id)
+    const before = { lead_id: params.id, ...presentLine(line) }
+    await write(
+      ctx,
+      'leads.product.delete',
+      { entity: 'leads', input: {}, id: params.id, before, related: { type: 'products', id: params.product_id } },
+      async (ctx) => {
+        await ctx.db.deleteFrom('lead_products').where('id', '=', line.id).execute()
+        return { id: params.id, entity: null }
+      },
+    )
+    await leads.touch(ctx, params.id)
+    return { message: 'Product removed from the lead.' }
+  })
+
+const massUpdateLeads: Handler<'massUpdateLeads'> = async (ctx, { body }) => {
+  const { value, changes } = oneOf(body)
+  return inMass(ctx, {
+    noun: { one: 'lead', many: 'leads' },
+    verb: 'updated',
+    indices: body.indices,
+    atomic: body.atomic,
+    // A value is a stage and moves within the pipeline; changes are an update like any other.
+    each: (ctx, id) =>
+      value === undefined ? leads.update(ctx, id, changes ?? {}) : move(ctx, id, { lead_pipeline_stage_id: value }),
+  })
+}
+
+export const handlers: HandlersFor<
+  | 'listLeads'
+  | 'getLead'
+  | 'createLead'
+  | 'updateLead'
+  | 'deleteLead'
+  | 'massUpdateLeads'
+  | 'massDestroyLeads'
+  | 'moveLead'
+  | 'listLeadProducts'
+  | 'attachLeadProduct'
+  | 'updateLeadProduct'
+  | 'detachLeadProduct'
+  | 'listLeadTags'
+  | 'attachLeadTag'
+  | 'detachLeadTag'
+> = {
+  ...leads.handlers,
+  massUpdateLeads,
+  massDestroyLeads: massDestroy(leads),
+  moveLead,
+  listLeadProducts: async (ctx, { params }) => {
+    await leads.locate(ctx, params.id)
+    return { data: (await linesOf(ctx, [params.id])).map(presentLine) }
+  },
+  attachLeadProduct,
+  updateLeadProduct,
+  detachLeadProduct,
+  listLeadTags: tagged.list,
+  attachLeadTag: tagged.attach,
+  detachLeadTag: tagged.detach,
+}
+
+/** Lists of leads below another record; the parent must be visible (DOMAIN 7.3). */
+export const subLists: HandlersFor<'listPersonLeads' | 'listOrganizationLeads'> = {
+  listPersonLeads: async (ctx, { params, query }) => {
+    await persons.locate(ctx, params.id)
+    return leads.list(ctx, query, (rows) => rows.where('leads.person_id', '=', params.id))
+  },
+  listOrganizationLeads: async (ctx, { params, query }) => {
+    await organizations.locate(ctx, params.id)
+    return leads.list(ctx, query, (rows) => rows.where('persons.organization_id', '=', params.id))
+  },
+}

@@ -1,0 +1,153 @@
+// The product lines of a lead (DOMAIN 9.1 LeadProduct): at most one per product, with name and SKU kept as they were. The
+// plan is pure; `keepLines` carries it out inside the lead's own write.
+import type { Schema } from '../../contract/types.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { Findings } from '../../kernel/errors.ts'
+import { fromScaled, times, toScaled } from '../../kernel/money.ts'
+
+export interface Line {
+  id: number
+  product_id: number | null
+  name: string
+  sku: string
+  quantity: number
+  price: number
+  amount: number
+  created_at: string
+  updated_at: string
+}
+
+export interface Priced {
+  id: number
+  name: string
+  sku: string
+  price: number
+}
+
+type Input = Schema<'LeadProductInput'>
+export type PlannedLine = Pick<Line, 'product_id' | 'name' | 'sku' | 'quantity' | 'price' | 'amount'> & {
+  id: number | null
+}
+
+export const linesOf = (ctx: Context, leadIds: readonly number[]) =>
+  ctx.db
+    .selectFrom('lead_products')
+    .leftJoin('products', 'products.id', 'lead_products.product_id')
+    .selectAll('lead_products')
+    .select(['products.name as product_name', 'products.sku as product_sku'])
+    .where('lead_products.lead_id', 'in', [...leadIds])
+    .orderBy('lead_products.id')
+    .execute()
+
+/** The products that lines name; every caller who may edit leads may put any product on one. */
+export async function pricedProducts(
+  ctx: Context,
+  ids: readonly (number | null | undefined)[],
+): Promise<Map<number, Priced>> {
+  const wanted = [...new Set(ids.filter((id): id is number => typeof id === 'number'))]
+  if (wanted.length === 0) return new Map()
+  const rows = await ctx.db
+    .selectFrom('products')
+    .select(['id', 'name', 'sku', 'price'])
+    .where('id', 'in', wanted)
+    .execute()
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** One line as it will be; `present` is the line it changes. Finds an unknown product and an amount that no field can hold. */
+export function planLine(
+  present: Line | undefined,
+  input: Input,
+  products: Map<number, Priced>,
+  found: Findings,
+): PlannedLine {
+  const productId = input.product_id ?? present?.product_id ?? null
+  const product = productId === null ? undefined : products.get(productId)
+  const isNewProduct = productId !== (present?.product_id ?? null)
+  if (isNewProduct && !product) found.invalid('product_id', `No product has id ${productId}.`)
+  const quantity = input.quantity ?? present?.quantity ?? 1
+  const price =
+    input.price !== undefined ? toScaled(input.price) : present && !isNewProduct ? present.price : (product?.price ?? 0)
+  const amount = times(price, quantity)
+  if (amount === undefined) found.invalid('quantity', 'Price times quantity is more than an amount can be.')
+  const naming = isNewProduct ? product : present
+  return {
+    id: present?.id ?? null,
+    product_id: productId,
+    name: naming?.name ?? '',
+    sku: naming?.sku ?? '',
+    quantity,
+    price,
+    amount: amount ?? 0,
+  }
+}
+
+/** All lines of a body. Lines that are there and not named are to be removed. */
+export function planLines(
+  present: readonly Line[],
+  inputs: readonly Input[],
+  products: Map<number, Priced>,
+  found: Findings,
+): PlannedLine[] {
+  const taken = new Set<number>()
+  return inputs.map((input, index) => {
+    const below = found.below(`products.${index}`)
+    const row =
+      input.id === undefined
+        ? present.find(({ product_id }) => product_id !== null && product_id === input.product_id)
+        : present.find(({ id }) => id === input.id)
+    if (input.id !== undefined && !row) below.invalid('id', `This lead has no product line with id ${input.id}.`)
+    if (!row && (input.product_id === undefined || input.product_id === null)) {
+      below.invalid('product_id', 'The field is required.')
+      return planLine(undefined, { ...input, product_id: null }, products, new Findings())
+    }
+    const line = planLine(row, input, products, below)
+    if (line.product_id !== null) {
+      if (taken.has(line.product_id)) below.invalid('product_id', 'This product occurs twice.')
+      taken.add(line.product_id)
+    }
+    return line
+  })
+}
+
+/** Makes the lines of a lead those of the plan; a line that stays as it is keeps its updated_at. */
+export async function keepLines(ctx: Context, leadId: number, planned: readonly PlannedLine[]): Promise<void> {
+  const at = now(ctx)
+  const present = new Map((await linesOf(ctx, [leadId])).map((line) => [line.id, line]))
+  const kept = new Set(planned.map(({ id }) => id))
+  const gone = [...present.keys()].filter((id) => !kept.has(id))
+  if (gone.length > 0) await ctx.db.deleteFrom('lead_products').where('id', 'in', gone).execute()
+  for (const { id, ...columns } of planned) {
+    const was = id === null ? undefined : present.get(id)
+    if (id === null)
+      await ctx.db
+        .insertInto('lead_products')
+        .values({ ...columns, lead_id: leadId, created_at: at, updated_at: at })
+        .execute()
+    else if (was && Object.entries(columns).some(([column, value]) => was[column as keyof typeof columns] !== value)) {
+      await ctx.db
+        .updateTable('lead_products')
+        .set({ ...columns, updated_at: at })
+        .where('id', '=', id)
+        .execute()
+    }
+  }
+}
+
+export const presentLine = (
+  line: Line & { product_name: string | null; product_sku: string | null },
+): Schema<'LeadProduct'> => ({
+  id: line.id,
+  product_id: line.product_id,
+  name: line.name,
+  sku: line.sku,
+  quantity: line.quantity,
+  price: fromScaled(line.price),
+  amount: fromScaled(line.amount),
+  product:
+    line.product_id === null
+      ? null
+      : { id: line.product_id, sku: line.product_sku ?? '', name: line.product_name ?? '' },
+  created_at: line.created_at,
+  updated_at: line.updated_at,
+})

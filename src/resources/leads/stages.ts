@@ -1,0 +1,87 @@
+// How a lead moves: which stage is meant (DOMAIN 9.2), and what entering or leaving it does to status, closing time and
+// reason (9.3). Every path runs through here: create, change, move, mass change, a stage that is removed. Pure.
+import type { Findings } from '../../kernel/errors.ts'
+
+export interface Stage {
+  id: number
+  lead_pipeline_id: number
+  code: string
+  sort_order: number
+}
+
+export interface Standing {
+  lead_pipeline_id: number
+  lead_pipeline_stage_id: number
+  status: number
+  closed_at: string | null
+  lost_reason: string | null
+}
+
+export interface Move {
+  lead_pipeline_id?: number | undefined
+  lead_pipeline_stage_id?: number | undefined
+  closed_at?: string | null | undefined
+  lost_reason?: string | null | undefined
+}
+
+export const open = 1
+const statuses: Record<string, number> = { won: 2, lost: 3 }
+export const statusOf = (code: string): number => statuses[code] ?? open
+
+/** The stage that a body means, or undefined when it names none that fits; what is wrong is found. */
+export function chooseStage(
+  stages: readonly Stage[],
+  defaultPipeline: number,
+  current: Standing | null,
+  move: Move,
+  found: Findings,
+): Stage | undefined {
+  const { lead_pipeline_id: pipeline, lead_pipeline_stage_id: stageId } = move
+  const first = (of: number): Stage | undefined =>
+    stages.filter((stage) => stage.lead_pipeline_id === of).sort((a, b) => a.sort_order - b.sort_order)[0]
+  if (pipeline !== undefined && !first(pipeline)) {
+    found.invalid('lead_pipeline_id', `No pipeline has id ${pipeline}.`)
+    return undefined
+  }
+  if (stageId !== undefined) {
+    const stage = stages.find(({ id }) => id === stageId)
+    if (!stage) found.invalid('lead_pipeline_stage_id', `No stage has id ${stageId}.`)
+    // A PUT of what was read carries the old stage beside a new pipeline: the unchanged value gives way.
+    else if (pipeline !== undefined && stage.lead_pipeline_id !== pipeline) {
+      if (current && stageId === current.lead_pipeline_stage_id) return first(pipeline)
+      if (current && pipeline === current.lead_pipeline_id) return stage
+      found.invalid('lead_pipeline_stage_id', 'This stage belongs to another pipeline.')
+      return undefined
+    }
+    return stage
+  }
+  if (pipeline !== undefined && pipeline !== current?.lead_pipeline_id) return first(pipeline)
+  if (current) return stages.find(({ id }) => id === current.lead_pipeline_stage_id)
+  return first(defaultPipeline)
+}
+
+/**
+ * Columns after entering `stage`. A value equal to the stored one counts as not sent, so that a PUT of what was read can
+ * carry a new stage. `latest` is the last moment a lead can have been closed at.
+ */
+export function enter(stage: Stage, current: Standing | null, move: Move, at: string, latest: string, found: Findings) {
+  const status = statusOf(stage.code)
+  const closedAt = current && move.closed_at === current.closed_at ? undefined : move.closed_at
+  const reason = current && move.lost_reason === current.lost_reason ? undefined : move.lost_reason
+  const sameStatus = current?.status === status
+  if (status === open && closedAt) found.invalid('closed_at', 'Only a won or lost lead has a closing time.')
+  if (status !== open && sameStatus && closedAt === null)
+    found.invalid('closed_at', 'A won or lost lead has a closing time.')
+  if (closedAt && closedAt > latest) found.invalid('closed_at', 'A lead cannot be closed in the future.')
+  if (status !== statuses.lost && reason) found.invalid('lost_reason', 'Only a lost lead has a reason.')
+  const isMove = current?.lead_pipeline_stage_id !== stage.id
+  return {
+    lead_pipeline_id: stage.lead_pipeline_id,
+    lead_pipeline_stage_id: stage.id,
+    status,
+    closed_at: status === open ? null : (closedAt ?? (sameStatus ? current.closed_at : at)),
+    lost_reason:
+      status !== statuses.lost ? null : reason !== undefined ? reason : sameStatus ? current.lost_reason : null,
+    ...(isMove && { stage_changed_at: at }),
+  }
+}

@@ -1,0 +1,35 @@
+// What persons can do beyond the everyday: mass operations, tags, and the list of persons below an organization.
+import type { Schema } from '../../contract/types.ts'
+import type { HandlersFor } from '../../kernel/handler.ts'
+import { massDestroy, massUpdate } from '../../kernel/mass.ts'
+import { organizations } from '../organizations/resource.ts'
+import { tagging } from '../tags/tagging.ts'
+import { persons } from './resource.ts'
+
+const tagged = tagging('persons', persons)
+
+export const handlers: HandlersFor<
+  | 'listPersons'
+  | 'getPerson'
+  | 'createPerson'
+  | 'updatePerson'
+  | 'deletePerson'
+  | 'massUpdatePersons'
+  | 'massDestroyPersons'
+  | 'listPersonTags'
+  | 'attachPersonTag'
+  | 'detachPersonTag'
+  | 'listOrganizationPersons'
+> = {
+  ...persons.handlers,
+  // The contract knows `changes` only: persons have no single value that is changed in mass.
+  massUpdatePersons: massUpdate<Schema<'PersonUpdate'>>(persons, () => ({})),
+  massDestroyPersons: massDestroy(persons),
+  listPersonTags: tagged.list,
+  attachPersonTag: tagged.attach,
+  detachPersonTag: tagged.detach,
+  listOrganizationPersons: async (ctx, { params, query }) => {
+    await organizations.locate(ctx, params.id)
+    return persons.list(ctx, query, (rows) => rows.where('persons.organization_id', '=', params.id))
+  },
+}

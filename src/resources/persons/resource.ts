@@ -1,0 +1,186 @@
+// Contacts (DOMAIN 10.1).
+import { sql } from 'kysely'
+import type { Schema } from '../../contract/types.ts'
+import { holds } from '../../kernel/context.ts'
+import { type Findings, forbidden, inUse } from '../../kernel/errors.ts'
+import { linked, text, value } from '../../kernel/filter.ts'
+import { fold } from '../../kernel/format.ts'
+import { letGo } from '../../kernel/releases.ts'
+import { defineResource, expand, refer, type Writing } from '../../kernel/resource.ts'
+import { seesOwner, visible } from '../../kernel/visibility.ts'
+import { organizations } from '../organizations/resource.ts'
+import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
+import { ownerOf, userRef } from '../users/owner.ts'
+import { users } from '../users/resource.ts'
+import { checkUnique, cleanPoints, contactFilter, forgetUnique, keepUnique } from './contacts.ts'
+
+type Row = { id: number; organization_id: number | null; user_id: number | null }
+
+/** The organization to store: by id, or by name, found among all organizations and created when there is none. */
+async function organizationOf(writing: Writing<Row>, body: Schema<'PersonUpdate'>): Promise<number | null | undefined> {
+  const { ctx, current, found } = writing
+  const { organization_id, organization_name } = body
+  if (organization_id !== undefined && organization_id !== current?.organization_id)
+    await refer(writing, 'organization_id', organization_id, organizations)
+  if (organization_name === undefined || organization_name === null) return organization_id
+  const known = await ctx.db
+    .selectFrom('organizations')
+    .select('id')
+    .where('name_key', '=', fold(organization_name))
+    .executeTakeFirst()
+  if (organization_id !== undefined && organization_id !== known?.id) {
+    found.invalid('organization_name', 'organization_id names another organization.')
+    return organization_id
+  }
+  if (known) return known.id
+  const key = 'contacts.organizations.create'
+  if (!holds(ctx, key)) throw forbidden(key)
+  return found.any ? undefined : (await organizations.create(ctx, { name: organization_name })).id
+}
+
+export const persons = defineResource({
+  noun: 'person',
+  table: 'persons',
+  operations: {
+    list: 'listPersons',
+    get: 'getPerson',
+    create: 'createPerson',
+    update: 'updatePerson',
+    delete: 'deletePerson',
+  },
+  rows: (ctx, db) =>
+    db
+      .selectFrom('persons')
+      .leftJoin('organizations', 'organizations.id', 'persons.organization_id')
+      .leftJoin('users', 'users.id', 'persons.user_id')
+      .selectAll('persons')
+      .select([
+        'organizations.name as organization_name',
+        'organizations.address as organization_address',
+        'users.name as user_name',
+        'users.email as user_email',
+      ])
+      .select([
+        sql<number>`(select count(*) from leads where leads.person_id = persons.id and ${visible(ctx, 'leads.user_id')})`.as(
+          'leads_count',
+        ),
+        // An activity linked to a visible person is visible (DOMAIN 7.4).
+        sql<number>`(select count(*) from person_activities as link where link.person_id = persons.id)`.as(
+          'activities_count',
+        ),
+      ])
+      .where(visible(ctx, 'persons.user_id')),
+  sort: {
+    id: 'persons.id',
+    name: 'persons.name_key',
+    job_title: 'persons.job_title_key',
+    organization_name: 'organizations.name_key',
+    created_at: 'persons.created_at',
+    updated_at: 'persons.updated_at',
+  },
+  filter: () => ({
+    name: text('persons.name_key'),
+    email: contactFilter('emails'),
+    phone: contactFilter('contact_numbers'),
+    job_title: text('persons.job_title_key'),
+    organization_id: value('persons.organization_id'),
+    user_id: value('persons.user_id'),
+    tag_id: linked('person_tags', 'persons.id', 'person_id', 'tag_id'),
+  }),
+  search: [
+    { key: 'persons.name_key' },
+    { key: 'persons.job_title_key' },
+    { key: 'organizations.name_key' },
+    { where: (word, dialect) => dialect.jsonPointMatches('persons.emails', 'contains', word) },
+    { where: (word, dialect) => dialect.jsonPointMatches('persons.contact_numbers', 'contains', word) },
+  ],
+  columns: async (body: Schema<'PersonUpdate'>, writing) => {
+    const { ctx, current, found } = writing
+    const emails = cleanPoints('emails', body.emails, found)
+    const numbers = cleanPoints('contact_numbers', body.contact_numbers, found)
+    await checkUnique(ctx, 'emails', body.emails, current?.id ?? null, found, (ids) => persons.seen(ctx, ids))
+    await checkUnique(ctx, 'contact_numbers', body.contact_numbers, current?.id ?? null, found, (ids) =>
+      persons.seen(ctx, ids),
+    )
+    await checkTagIds(ctx, found, body.tag_ids)
+    const user_id = await ownerOf(writing, body.user_id)
+    return {
+      name: body.name,
+      name_key: body.name === undefined ? undefined : fold(body.name),
+      emails: emails && JSON.stringify(emails),
+      contact_numbers: current ? numbers && JSON.stringify(numbers) : JSON.stringify(numbers ?? []),
+      job_title: body.job_title,
+      job_title_key: body.job_title === undefined ? undefined : body.job_title === null ? null : fold(body.job_title),
+      user_id,
+      // Last, because it may create an organization.
+      organization_id: await organizationOf(writing, body),
+    }
+  },
+  present: (row): Schema<'Person'> => {
+    const owner = userRef(row.user_id, row.user_name, row.user_email)
+    return {
+      id: row.id,
+      name: row.name,
+      emails: JSON.parse(row.emails) as Schema<'ContactPoint'>[],
+      contact_numbers: JSON.parse(row.contact_numbers) as Schema<'ContactPoint'>[],
+      job_title: row.job_title,
+      organization_id: row.organization_id,
+      organization:
+        row.organization_id === null
+          ? null
+          : {
+              id: row.organization_id,
+              name: row.organization_name ?? '',
+              address:
+                row.organization_address === null ? null : (JSON.parse(row.organization_address) as Schema<'Address'>),
+            },
+      user_id: row.user_id,
+      user: owner,
+      sales_owner: owner,
+      tags: [],
+      unsubscribed_at: row.unsubscribed_at,
+      leads_count: Number(row.leads_count),
+      activities_count: Number(row.activities_count),
+      custom_attributes: {},
+      created_at: row.created_at,
+      updated_at: row.updated_at,
+      version: row.version,
+    }
+  },
+  gather: async (ctx, replies, include) => {
+    await gatherTags(ctx, 'persons', replies)
+    await expand(ctx, replies, include, { organization: () => organizations, user: () => users })
+  },
+  settle: async (ctx, id, body) => {
+    await keepUnique(ctx, id, 'emails', body.emails)
+    await keepUnique(ctx, id, 'contact_numbers', body.contact_numbers)
+  },
+  link: (ctx, id, body) => setTags(ctx, 'persons', id, body.tag_ids),
+  release: async (ctx, row) => {
+    const leads = await ctx.db
+      .selectFrom('leads')
+      .select(['id', 'user_id'])
+      .where('person_id', '=', row.id)
+      .orderBy('id')
+      .limit(20)
+      .execute()
+    if (leads.length > 0) {
+      throw inUse(
+        `Leads refer to ${row.name}.`,
+        leads.map((lead) => ({
+          entity_type: 'leads',
+          id: seesOwner(ctx, lead.user_id) ? lead.id : null,
+          field: 'person_id',
+        })),
+      )
+    }
+    await letGo(ctx, 'persons', row.id)
+    await forgetUnique(ctx, row.id)
+  },
+})
+
+/** What is missing for a person given inside another record, where the contract cannot require it. */
+export function requirePersonFields(body: { name?: string | undefined; emails?: unknown }, found: Findings): void {
+  if (body.name === undefined) found.invalid('name', 'The field is required.')
+  if (body.emails === undefined) found.invalid('emails', 'The field is required.')
+}

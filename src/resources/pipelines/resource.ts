@@ -1,0 +1,220 @@
+// Pipelines with their stages (DOMAIN 15.1). Exactly one is the default; leads of a removed stage or pipeline move.
+import type { Schema } from '../../contract/types.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { Findings, isProtected } from '../../kernel/errors.ts'
+import { flag, text, value } from '../../kernel/filter.ts'
+import { currencyText, fold } from '../../kernel/format.ts'
+import type { HandlersFor } from '../../kernel/handler.ts'
+import { fromSum, sumOf } from '../../kernel/money.ts'
+import { defineResource, unique } from '../../kernel/resource.ts'
+import { visible } from '../../kernel/visibility.ts'
+import { write } from '../../kernel/write.ts'
+import { leadsCount } from '../sources/usage.ts'
+import { isFixed, type Plan, planStages, type StageRow } from './stages.ts'
+
+const stagesOf = (ctx: Context, pipelineId: number): Promise<StageRow[]> =>
+  ctx.db
+    .selectFrom('lead_pipeline_stages')
+    .select(['id', 'code', 'name', 'probability', 'sort_order'])
+    .where('lead_pipeline_id', '=', pipelineId)
+    .orderBy('sort_order')
+    .execute()
+
+/** Stages of several pipelines in order, with what is in them: two queries, whatever the number of pipelines. */
+async function presentStages(ctx: Context, pipelineIds: readonly number[]): Promise<Map<number, Schema<'Stage'>[]>> {
+  const rows = await ctx.db
+    .selectFrom('lead_pipeline_stages')
+    .selectAll()
+    .where('lead_pipeline_id', 'in', [...pipelineIds])
+    .orderBy('sort_order')
+    .execute()
+  const sums = await ctx.db
+    .selectFrom('leads')
+    .select((eb) => [
+      'lead_pipeline_stage_id as stage',
+      eb.fn.countAll<number>().as('count'),
+      sumOf('leads.lead_value').as('sum'),
+    ])
+    .where('lead_pipeline_id', 'in', [...pipelineIds])
+    .where(visible(ctx, 'leads.user_id'))
+    .groupBy('lead_pipeline_stage_id')
+    .execute()
+  const byStage = new Map(sums.map((each) => [each.stage, each]))
+  const found = new Map<number, Schema<'Stage'>[]>(pipelineIds.map((id) => [id, []]))
+  for (const row of rows) {
+    const inside = byStage.get(row.id)
+    const leadValue = inside ? fromSum(inside.sum) : 0
+    found.get(row.lead_pipeline_id)?.push({
+      id: row.id,
+      code: row.code,
+      name: row.name,
+      probability: row.probability,
+      sort_order: row.sort_order,
+      is_user_defined: row.is_user_defined === 1,
+      leads_count: Number(inside?.count ?? 0),
+      lead_value: leadValue,
+      formatted_lead_value: currencyText(leadValue, ctx.services.config),
+      created_at: row.created_at,
+      updated_at: row.updated_at,
+    })
+  }
+  return found
+}
+
+async function carryOut(ctx: Context, pipelineId: number, plan: Plan, moveTo: number | undefined): Promise<void> {
+  const at = now(ctx)
+  const present = new Map((await stagesOf(ctx, pipelineId)).map((stage) => [stage.id, stage]))
+  const fallback = [...present.values()].find(({ code }) => code === 'new')
+  for (const { id } of plan.removed) {
+    await ctx.services.moveLeads(ctx, { stageId: id }, { stageId: moveTo ?? fallback?.id ?? id })
+    await ctx.db.deleteFrom('lead_pipeline_stages').where('id', '=', id).execute()
+  }
+  // Names that move from one stage to another would collide on the way: the old ones make room first.
+  for (const { id, name } of plan.stages) {
+    if (id !== null && present.get(id)?.name !== name) {
+      await ctx.db
+        .updateTable('lead_pipeline_stages')
+        .set({ name_key: `\u0000${id}` })
+        .where('id', '=', id)
+        .execute()
+    }
+  }
+  for (const { id, code, name, probability, sort_order } of plan.stages) {
+    const columns = { name, name_key: fold(name), probability, sort_order }
+    const was = id === null ? undefined : present.get(id)
+    if (id === null) {
+      await ctx.db
+        .insertInto('lead_pipeline_stages')
+        .values({
+          ...columns,
+          lead_pipeline_id: pipelineId,
+          code,
+          is_user_defined: isFixed(code) ? 0 : 1,
+          created_at: at,
+          updated_at: at,
+        })
+        .execute()
+    } else if (was?.name !== name || was.probability !== probability || was.sort_order !== sort_order) {
+      await ctx.db
+        .updateTable('lead_pipeline_stages')
+        .set({ ...columns, updated_at: at })
+        .where('id', '=', id)
+        .execute()
+    }
+  }
+}
+
+function refuseFixed(plan: Plan): void {
+  const fixed = plan.removed.find(({ code }) => isFixed(code))
+  if (fixed) throw isProtected(`The stage ${fixed.code} exists in every pipeline and cannot be removed.`)
+}
+
+export const pipelines = defineResource({
+  noun: 'pipeline',
+  table: 'lead_pipelines',
+  operations: {
+    list: 'listPipelines',
+    get: 'getPipeline',
+    create: 'createPipeline',
+    update: 'updatePipeline',
+    delete: 'deletePipeline',
+  },
+  rows: (ctx, db) =>
+    db
+      .selectFrom('lead_pipelines')
+      .selectAll('lead_pipelines')
+      .select(leadsCount(ctx, 'lead_pipeline_id', 'lead_pipelines.id')),
+  sort: { id: 'lead_pipelines.id', name: 'lead_pipelines.name_key', created_at: 'lead_pipelines.created_at' },
+  filter: () => ({
+    name: text('lead_pipelines.name_key'),
+    is_default: flag('lead_pipelines.is_default'),
+    rotten_days: value('lead_pipelines.rotten_days'),
+  }),
+  search: [{ key: 'lead_pipelines.name_key' }],
+  columns: async (body: Schema<'PipelineUpdate'>, writing) => {
+    const { ctx, current, found } = writing
+    const key = body.name === undefined ? undefined : fold(body.name)
+    await unique(writing, {
+      field: 'name',
+      table: 'lead_pipelines',
+      column: 'name_key',
+      key,
+      entity: 'pipelines',
+      except: current?.id ?? null,
+      noun: 'pipeline',
+    })
+    const plan = planStages(current ? await stagesOf(ctx, current.id) : [], body.stages, found)
+    const target = body.move_leads_to_stage_id
+    if (target !== undefined && !plan.stages.some(({ id }) => id === target))
+      found.invalid('move_leads_to_stage_id', 'This is none of the stages that stay.')
+    found.settle()
+    refuseFixed(plan)
+    if (body.is_default === false && current?.is_default === 1)
+      throw isProtected('One pipeline must be the default; make another one the default instead.')
+    if (body.is_default && current?.is_default !== 1) await stepDown(ctx)
+    return {
+      name: body.name,
+      name_key: key,
+      rotten_days: body.rotten_days,
+      ...(body.is_default !== undefined && { is_default: body.is_default ? 1 : 0 }),
+    }
+  },
+  present: (row): Schema<'Pipeline'> => ({
+    id: row.id,
+    name: row.name,
+    is_default: row.is_default === 1,
+    rotten_days: row.rotten_days,
+    leads_count: Number(row.leads_count),
+    stages: [],
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+  gather: async (ctx, replies) => {
+    const stages = await presentStages(
+      ctx,
+      replies.map(({ id }) => id),
+    )
+    for (const reply of replies) reply.stages = stages.get(reply.id) ?? []
+  },
+  settle: async (ctx, id, body) =>
+    carryOut(ctx, id, planStages(await stagesOf(ctx, id), body.stages, new Findings()), body.move_leads_to_stage_id),
+  release: async (ctx, row) => {
+    if (row.is_default === 1)
+      throw isProtected('The default pipeline cannot be deleted; make another one the default first.')
+    const { id } = await ctx.db
+      .selectFrom('lead_pipelines')
+      .select('id')
+      .where('is_default', '=', 1)
+      .executeTakeFirstOrThrow()
+    const targets = await stagesOf(ctx, id)
+    for (const stage of await stagesOf(ctx, row.id)) {
+      const target = targets.find(({ code }) => code === stage.code) ?? targets.find(({ code }) => code === 'new')
+      if (target) await ctx.services.moveLeads(ctx, { stageId: stage.id }, { stageId: target.id })
+    }
+  },
+})
+
+/** Takes the flag from the present default, as a change of that pipeline with events of its own. */
+async function stepDown(ctx: Context): Promise<void> {
+  const holder = await ctx.db.selectFrom('lead_pipelines').select('id').where('is_default', '=', 1).executeTakeFirst()
+  if (!holder) return
+  const before = await pipelines.get(ctx, holder.id)
+  await write(
+    ctx,
+    'settings.pipeline.update',
+    { entity: 'pipelines', input: { is_default: false }, id: holder.id, before },
+    async (ctx) => {
+      await ctx.db.updateTable('lead_pipelines').set({ is_default: 0 }).where('id', '=', holder.id).execute()
+      await pipelines.touch(ctx, holder.id)
+      return { id: holder.id, entity: await pipelines.get(ctx, holder.id) }
+    },
+  )
+}
+
+export const handlers: HandlersFor<
+  'listPipelines' | 'getPipeline' | 'createPipeline' | 'updatePipeline' | 'deletePipeline' | 'listPipelineStages'
+> = {
+  ...pipelines.handlers,
+  listPipelineStages: async (ctx, { params }) => ({ data: (await pipelines.get(ctx, params.id)).stages }),
+}

@@ -1,0 +1,109 @@
+// The rules of a pipeline's stages (DOMAIN 15.1), as a plan computed from what is there and what was sent. Pure: the same
+// plan is made once to find what is wrong and once to carry it out.
+import type { Schema } from '../../contract/types.ts'
+import type { Findings } from '../../kernel/errors.ts'
+import { fold, slug } from '../../kernel/format.ts'
+
+export interface StageRow {
+  id: number
+  code: string
+  name: string
+  probability: number
+  sort_order: number
+}
+
+export interface PlannedStage extends Omit<StageRow, 'id'> {
+  /** Null for a stage to add. */
+  id: number | null
+}
+
+export interface Plan {
+  stages: PlannedStage[]
+  removed: StageRow[]
+}
+
+type StageInput = Schema<'StageInput'>
+
+/** What a new pipeline gets when no stages are sent. */
+const customary: readonly StageInput[] = [
+  { code: 'new', name: 'New', probability: 10 },
+  { code: 'follow-up', name: 'Follow Up', probability: 25 },
+  { code: 'prospect', name: 'Prospect', probability: 50 },
+  { code: 'negotiation', name: 'Negotiation', probability: 75 },
+  { code: 'won', name: 'Won', probability: 100 },
+  { code: 'lost', name: 'Lost', probability: 0 },
+]
+const fixed = new Map(
+  customary.filter(({ code }) => ['new', 'won', 'lost'].includes(code ?? '')).map((stage) => [stage.code ?? '', stage]),
+)
+const fixedProbability: Record<string, number> = { won: 100, lost: 0 }
+const most = 50
+
+export const isFixed = (code: string): boolean => fixed.has(code)
+
+/** `sent` undefined: the stages stay as they are, or are the customary ones for a new pipeline. */
+export function planStages(
+  present: readonly StageRow[],
+  sent: readonly StageInput[] | undefined,
+  found: Findings,
+): Plan {
+  if (sent === undefined && present.length > 0) return { stages: [...present], removed: [] }
+  const inputs = sent ?? customary
+  const planned = inputs.map((input, index) => planOne(present, input, index, found))
+  const kept = new Set(planned.map(({ id }) => id))
+  const removed = present.filter(({ id }) => !kept.has(id))
+  if (present.length === 0) addFixed(planned)
+  refuseDuplicates(planned, found)
+  if (planned.length > most) found.invalid('stages', `Must not have more than ${most} entries, with new, won and lost.`)
+  return { stages: inOrder(planned), removed }
+}
+
+function planOne(present: readonly StageRow[], input: StageInput, index: number, found: Findings): PlannedStage {
+  const field = (name: string): string => `stages.${index}.${name}`
+  const row =
+    input.id === undefined ? present.find(({ code }) => code === input.code) : present.find(({ id }) => id === input.id)
+  if (input.id !== undefined && !row) found.invalid(field('id'), `This pipeline has no stage with id ${input.id}.`)
+  if (row && input.code !== undefined && input.code !== row.code)
+    found.invalid(field('code'), 'The code of a stage cannot change.')
+  if (!row && input.name === undefined) found.invalid(field('name'), 'The field is required.')
+  const name = input.name ?? row?.name ?? ''
+  const code = row?.code ?? input.code ?? slug(name)
+  if (code === '') found.invalid(field('code'), 'The name has no letter or digit to make a code of; send a code.')
+  const only = fixedProbability[code]
+  if (only !== undefined && input.probability !== undefined && input.probability !== only) {
+    found.invalid(field('probability'), `The probability of ${code} is always ${only}.`)
+  }
+  return {
+    id: row?.id ?? null,
+    code,
+    name,
+    probability: only ?? input.probability ?? row?.probability ?? 0,
+    sort_order: input.sort_order ?? row?.sort_order ?? index + 1,
+  }
+}
+
+function addFixed(planned: PlannedStage[]): void {
+  for (const [code, { name = code, probability = 0 }] of fixed) {
+    if (!planned.some((stage) => stage.code === code))
+      planned.push({ id: null, code, name, probability, sort_order: 0 })
+  }
+}
+
+function refuseDuplicates(planned: readonly PlannedStage[], found: Findings): void {
+  for (const [index, stage] of planned.entries()) {
+    const before = planned.slice(0, index)
+    if (before.some(({ code }) => code === stage.code))
+      found.invalid(`stages.${index}.code`, `The code ${stage.code} occurs twice.`)
+    else if (before.some(({ name }) => fold(name) === fold(stage.name)))
+      found.invalid(`stages.${index}.name`, `The name ${stage.name} occurs twice.`)
+  }
+}
+
+/** `new` first, `won` and `lost` last, the others by sort_order and then as sent; numbered without gaps. */
+function inOrder(planned: readonly PlannedStage[]): PlannedStage[] {
+  const rank = ({ code }: PlannedStage): number => ({ new: 0, won: 2, lost: 3 })[code] ?? 1
+  return planned
+    .map((stage, index) => ({ stage, index }))
+    .sort((a, b) => rank(a.stage) - rank(b.stage) || a.stage.sort_order - b.stage.sort_order || a.index - b.index)
+    .map(({ stage }, index) => ({ ...stage, sort_order: index + 1 }))
+}

@@ -1,0 +1,85 @@
+// What is sold (DOMAIN 11.1). Everyone sees all products; lines of leads keep name, SKU and price of their own.
+import type { Schema } from '../../contract/types.ts'
+import { linked, money, text } from '../../kernel/filter.ts'
+import { fold } from '../../kernel/format.ts'
+import type { HandlersFor } from '../../kernel/handler.ts'
+import { massDestroy } from '../../kernel/mass.ts'
+import { fromScaled, toScaled } from '../../kernel/money.ts'
+import { defineResource, unique } from '../../kernel/resource.ts'
+import { checkTagIds, gatherTags, setTags, tagging } from '../tags/tagging.ts'
+
+const scaled = (sent: number | undefined): number | undefined => (sent === undefined ? undefined : toScaled(sent))
+
+export const products = defineResource({
+  noun: 'product',
+  table: 'products',
+  operations: { list: 'listProducts', get: 'getProduct', create: 'createProduct', update: 'updateProduct', delete: 'deleteProduct' },
+  rows: (_ctx, db) => db.selectFrom('products').selectAll('products'),
+  sort: {
+    id: 'products.id',
+    sku: 'products.sku_key',
+    name: 'products.name_key',
+    price: 'products.price',
+    quantity: 'products.quantity',
+    created_at: 'products.created_at',
+    updated_at: 'products.updated_at',
+  },
+  filter: () => ({
+    sku: text('products.sku_key'),
+    name: text('products.name_key'),
+    price: money('products.price'),
+    quantity: money('products.quantity'),
+    tag_id: linked('product_tags', 'products.id', 'product_id', 'tag_id'),
+  }),
+  search: [{ key: 'products.sku_key' }, { key: 'products.name_key' }, { text: 'products.description' }],
+  columns: async ({ sku, name, description, quantity, price, tag_ids }, writing) => {
+    const { ctx, current, found } = writing
+    const key = sku === undefined ? undefined : fold(sku)
+    await unique(writing, { field: 'sku', table: 'products', column: 'sku_key', key, entity: 'products', except: current?.id ?? null, noun: 'product' })
+    await checkTagIds(ctx, found, tag_ids)
+    return {
+      sku,
+      sku_key: key,
+      name,
+      name_key: name === undefined ? undefined : fold(name),
+      description,
+      quantity: scaled(quantity),
+      price: scaled(price),
+    }
+  },
+  present: (row): Schema<'Product'> => ({
+    id: row.id,
+    sku: row.sku,
+    name: row.name,
+    description: row.description,
+    quantity: fromScaled(row.quantity),
+    price: fromScaled(row.price),
+    tags: [],
+    custom_attributes: {},
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+  gather: (ctx, replies) => gatherTags(ctx, 'products', replies),
+  link: (ctx, id, { tag_ids }) => setTags(ctx, 'products', id, tag_ids),
+})
+
+const tags = tagging('products', products)
+
+export const handlers: HandlersFor<
+  | 'listProducts'
+  | 'getProduct'
+  | 'createProduct'
+  | 'updateProduct'
+  | 'deleteProduct'
+  | 'massDestroyProducts'
+  | 'listProductTags'
+  | 'attachProductTag'
+  | 'detachProductTag'
+> = {
+  ...products.handlers,
+  massDestroyProducts: massDestroy(products),
+  listProductTags: tags.list,
+  attachProductTag: tags.attach,
+  detachProductTag: tags.detach,
+}

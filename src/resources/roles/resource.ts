@@ -1,0 +1,120 @@
+// What users may do (DOMAIN 7.1, 15.3). Whoever edits roles cannot reach beyond the own one, nor lock everyone out.
+import { sql } from 'kysely'
+import { didYouMean } from '../../contract/problems.ts'
+import type { Body, Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { inUse, isProtected } from '../../kernel/errors.ts'
+import { text, value } from '../../kernel/filter.ts'
+import { fold } from '../../kernel/format.ts'
+import type { HandlersFor } from '../../kernel/handler.ts'
+import { isPermissionKey, permissionKeys, permissionTree, withAncestors } from '../../kernel/permissions.ts'
+import { defineResource, unique } from '../../kernel/resource.ts'
+import { seesOwner } from '../../kernel/visibility.ts'
+import { type Grants, keysOf, requireEverything, requireKeys, someoneHoldsEverything } from './ceiling.ts'
+
+type Current = Grants & { id: number; name: string }
+const ownKey = 'settings.user.roles.edit'
+
+export const roles = defineResource({
+  noun: 'role',
+  table: 'roles',
+  operations: { list: 'listRoles', get: 'getRole', create: 'createRole', update: 'updateRole', delete: 'deleteRole' },
+  rows: (_ctx, db) =>
+    db
+      .selectFrom('roles')
+      .selectAll('roles')
+      .select(sql<number>`(select count(*) from users where users.role_id = roles.id)`.as('users_count')),
+  sort: { id: 'roles.id', name: 'roles.name_key', created_at: 'roles.created_at' },
+  filter: () => ({ name: text('roles.name_key'), permission_type: value('roles.permission_type') }),
+  search: [{ key: 'roles.name_key' }, { text: 'roles.description' }],
+  columns: async (body, writing) => {
+    const { ctx, current, found } = writing
+    const key = body.name === undefined ? undefined : fold(body.name)
+    const except = current?.id ?? null
+    await unique(writing, { field: 'name', table: 'roles', column: 'name_key', key, entity: 'roles', except, noun: 'role' })
+    for (const [index, each] of (body.permissions ?? []).entries()) {
+      if (!isPermissionKey(each)) {
+        found.invalid(`permissions.${index}`, `Unknown permission.${didYouMean(each, permissionKeys)}`)
+      }
+    }
+    const granted = grantsOf(body, current)
+    if (!found.any) {
+      checkCeiling(ctx, body, current, granted)
+      if (current) await checkLockOut(ctx, current, granted)
+    }
+    return { name: body.name, name_key: key, description: body.description, ...granted }
+  },
+  present: (row): Schema<'Role'> => ({
+    id: row.id,
+    name: row.name,
+    description: row.description,
+    permission_type: row.permission_type as Schema<'Role'>['permission_type'],
+    permissions: row.permission_type === 'all' ? null : keysOf(row),
+    users_count: Number(row.users_count),
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+  release: async (ctx, row) => {
+    if (row.permission_type === 'all') requireEverything(ctx)
+    if (row.id === ctx.user?.roleId) throw isProtected('This is your own role.')
+    await refuseUsed(ctx, row)
+    await refuseLast(ctx, row)
+  },
+})
+
+/** The grants of the role after the write; a role with every permission lists none. */
+function grantsOf(body: Body<'updateRole'>, current: Grants | null): Grants {
+  const type = body.permission_type ?? current?.permission_type ?? 'custom'
+  if (type === 'all') return { permission_type: type, permissions: null }
+  const keys = body.permissions === undefined ? keysOf(current ?? { permissions: null }) : (body.permissions ?? [])
+  return { permission_type: type, permissions: JSON.stringify(withAncestors(keys)) }
+}
+
+/** Throws 403 when the write grants what the caller lacks, or changes a role with every permission from below. */
+function checkCeiling(ctx: Context, body: Body<'updateRole'>, current: (Current & { description: string | null }) | null, granted: Grants): void {
+  const held = new Set(current ? keysOf(current) : [])
+  if (granted.permission_type === 'all' && current?.permission_type !== 'all') requireEverything(ctx)
+  requireKeys(ctx, keysOf(granted).filter((key) => !held.has(key)))
+  if (current?.permission_type !== 'all') return
+  const renamed = body.name !== undefined && body.name !== current.name
+  const described = body.description !== undefined && body.description !== current.description
+  if (renamed || described || granted.permission_type !== 'all') requireEverything(ctx)
+}
+
+/** Throws 409 when the change would leave the caller, or everyone, without the way back. */
+async function checkLockOut(ctx: Context, current: Current, granted: Grants): Promise<void> {
+  if (granted.permission_type === 'all') return
+  const isOwn = current.id === ctx.user?.roleId
+  if (isOwn && !keysOf(granted).includes(ownKey)) {
+    throw isProtected(`This is your own role; without ${ownKey} you could not change it back.`)
+  }
+  if (current.permission_type === 'all' && !(await someoneHoldsEverything(ctx, { role: current.id }))) {
+    throw isProtected('Nobody active would be left who holds every permission.')
+  }
+}
+
+async function refuseUsed(ctx: Context, role: { id: number; name: string }): Promise<void> {
+  const holders = await ctx.db.selectFrom('users').select('id').where('role_id', '=', role.id).orderBy('id').limit(20).execute()
+  if (holders.length === 0) return
+  throw inUse(
+    `Users have the role ${role.name}.`,
+    holders.map(({ id }) => ({ entity_type: 'users', id: seesOwner(ctx, id) ? id : null, field: 'role_id' })),
+  )
+}
+
+async function refuseLast(ctx: Context, role: Current): Promise<void> {
+  if (role.permission_type !== 'all') return
+  const other = await ctx.db
+    .selectFrom('roles')
+    .select('id')
+    .where('permission_type', '=', 'all')
+    .where('id', '!=', role.id)
+    .executeTakeFirst()
+  if (!other) throw isProtected(`${role.name} is the last role that holds every permission.`)
+}
+
+export const handlers: HandlersFor<'listRoles' | 'getRole' | 'createRole' | 'updateRole' | 'deleteRole' | 'listPermissions'> = {
+  ...roles.handlers,
+  listPermissions: async () => ({ data: permissionTree() }),
+}

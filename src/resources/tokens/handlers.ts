@@ -1,0 +1,129 @@
+// The tokens of the caller, and with settings.user.tokens those of others (DOMAIN 6.4). No token can create one that may do
+// more than itself.
+import { didYouMean } from '../../contract/problems.ts'
+import type { Body, Query } from '../../contract/types.ts'
+import { covers, isNetwork, issueToken, knownAbilities } from '../../kernel/auth.ts'
+import { daysMs, stamp } from '../../kernel/clock.ts'
+import { type Context, holds, now, signedIn } from '../../kernel/context.ts'
+import { Findings, forbidden, notFound, Problem } from '../../kernel/errors.ts'
+import { conditions, text, time, value } from '../../kernel/filter.ts'
+import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { page } from '../../kernel/page.ts'
+import { visible } from '../../kernel/visibility.ts'
+import { write } from '../../kernel/write.ts'
+import { mostTokens, presentToken, revoke, tokenRows } from './rows.ts'
+
+const othersKey = 'settings.user.tokens'
+const defaultDays = 90
+const mostDays = 365
+
+const fields = {
+  id: value('tokens.id'),
+  user_id: value('tokens.user_id'),
+  name: text('tokens.name_key'),
+  kind: value('tokens.kind'),
+  created_at: time('tokens.created_at'),
+  expires_at: time('tokens.expires_at'),
+  last_used_at: time('tokens.last_used_at'),
+}
+
+const sort = {
+  id: 'tokens.id',
+  name: 'tokens.name_key',
+  created_at: 'tokens.created_at',
+  last_used_at: 'tokens.last_used_at',
+  expires_at: 'tokens.expires_at',
+}
+
+/** Tokens the caller may handle: the own ones; with the permission also those of the users in sight. */
+function within(ctx: Context) {
+  const rows = tokenRows(ctx)
+  return holds(ctx, othersKey) ? rows.where(visible(ctx, 'tokens.user_id')) : rows.where('tokens.user_id', '=', signedIn(ctx).id)
+}
+
+async function find(ctx: Context, id: number) {
+  const row = await within(ctx).where('tokens.id', '=', id).executeTakeFirst()
+  if (!row) throw notFound('token', id)
+  return row
+}
+
+/** For the paths below a token: throws 404 for one that the caller may not handle. */
+export const tokens = {
+  locate: async (ctx: Context, id: number): Promise<void> => {
+    await find(ctx, id)
+  },
+}
+
+const listTokens: Handler<'listTokens'> = async (ctx, { query }) => {
+  let rows = within(ctx)
+  // Without a user_id the list is about the own tokens, whatever else the caller may see.
+  if (!asksForUsers(query)) rows = rows.where('tokens.user_id', '=', signedIn(ctx).id)
+  for (const condition of conditions(ctx, query, fields, [{ key: 'tokens.name_key' }])) rows = rows.where(condition)
+  const { rows: shown, links, meta } = await page(ctx, rows, query, sort, 'tokens.id')
+  return { data: shown.map(presentToken), links, meta }
+}
+
+const asksForUsers = (query: Query<'listTokens'>): boolean => query.user_id !== undefined
+
+const getToken: Handler<'getToken'> = async (ctx, { params }) => ({ data: presentToken(await find(ctx, params.id)) })
+
+const createToken: Handler<'createToken'> = async (ctx, { body }) => {
+  const abilities = [...new Set(body.abilities ?? ['*'])]
+  const allowedIps = [...new Set(body.allowed_ips ?? [])]
+  const expiresAt = checkCreation(ctx, body)
+  if (expiresAt === null && !holds(ctx, othersKey)) throw forbidden(othersKey)
+  const beyond = abilities.find((ability) => !covers(ctx.token?.abilities ?? [], ability))
+  if (beyond !== undefined) throw new Problem('forbidden', `This token lacks the ability ${beyond}, so it cannot give it on.`, { required: beyond })
+
+  const userId = signedIn(ctx).id
+  let secret = ''
+  let row: Awaited<ReturnType<typeof find>> | undefined
+  await write(ctx, 'user.token.create', { entity: 'tokens', input: body }, async (ctx) => {
+    await refuseTooMany(ctx, userId)
+    const token = { userId, name: body.name, kind: 'personal', abilities, expiresAt, allowedIps } as const
+    const issued = await issueToken(ctx.db, token, now(ctx))
+    secret = issued.text
+    row = await tokenRows(ctx).where('tokens.id', '=', issued.id).executeTakeFirstOrThrow()
+    return { id: issued.id, entity: { ...presentToken(row) } }
+  })
+  if (!row) throw new Error('The token was issued but not read.')
+  return { data: { ...presentToken(row), token: secret }, message: 'Token created. Keep it now; it is not shown again.' }
+}
+
+/** The moment the token expires, null for never. Throws 422 with everything that is wrong with the body. */
+function checkCreation(ctx: Context, body: Body<'createToken'>): string | null {
+  const found = new Findings()
+  for (const [index, ability] of (body.abilities ?? []).entries()) {
+    if (!knownAbilities.includes(ability)) found.invalid(`abilities.${index}`, `Unknown ability.${didYouMean(ability, knownAbilities)}`)
+  }
+  for (const [index, network] of (body.allowed_ips ?? []).entries()) {
+    if (!isNetwork(network)) found.invalid(`allowed_ips.${index}`, 'Must be an address or a CIDR range such as 10.0.0.0/8.')
+  }
+  const { expires_at, expires_in_days } = body
+  const inDays = (days: number): string => stamp(new Date(ctx.time.getTime() + daysMs(days)))
+  if (expires_at !== undefined && expires_in_days !== undefined) found.invalid('expires_in_days', 'Send either expires_at or expires_in_days.')
+  else if (typeof expires_at === 'string') {
+    if (expires_at <= now(ctx)) found.invalid('expires_at', 'Must be in the future.')
+    else if (expires_at > inDays(mostDays)) found.invalid('expires_at', `Must be within ${mostDays} days.`)
+  }
+  found.settle()
+  if (expires_at !== undefined) return expires_at
+  return expires_in_days === null ? null : inDays(expires_in_days ?? defaultDays)
+}
+
+async function refuseTooMany(ctx: Context, userId: number): Promise<void> {
+  const { count } = await ctx.db
+    .selectFrom('tokens')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('user_id', '=', userId)
+    .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now(ctx))]))
+    .executeTakeFirstOrThrow()
+  if (Number(count) >= mostTokens) throw new Problem('state_conflict', `You have ${mostTokens} tokens, which is the most; revoke one first.`)
+}
+
+const deleteToken: Handler<'deleteToken'> = async (ctx, { params }) => {
+  await revoke(ctx, await find(ctx, params.id))
+  return { message: 'Token revoked.' }
+}
+
+export const handlers: HandlersFor<'listTokens' | 'getToken' | 'createToken' | 'deleteToken'> = { listTokens, getToken, createToken, deleteToken }

@@ -1,0 +1,41 @@
+// Tokens as rows, shared by the list of tokens and by signing in and out: reading them without their secret, revoking one.
+import { type RawBuilder, sql } from 'kysely'
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { write } from '../../kernel/write.ts'
+
+/** Tokens of a user that may be alive at a time (DOMAIN 25.2). */
+export const mostTokens = 50
+
+/** All tokens, without their hashes. The name is folded here because the table has no column for it. */
+export const tokenRows = (ctx: Context) => {
+  const name: RawBuilder<string> = ctx.services.store.dialect.fold('name')
+  const tokens = ctx.db
+    .selectFrom('tokens')
+    .select(['id', 'name', 'kind', 'abilities', 'expires_at', 'last_used_at', 'last_used_ip', 'allowed_ips', 'user_id', 'created_at'])
+    .select(sql<string>`${name}`.as('name_key'))
+  return ctx.db.selectFrom(tokens.as('tokens')).selectAll('tokens')
+}
+
+type Row = Awaited<ReturnType<ReturnType<typeof tokenRows>['executeTakeFirstOrThrow']>>
+
+export const presentToken = (row: Row): Schema<'Token'> => ({
+  id: row.id,
+  name: row.name,
+  kind: row.kind as Schema<'Token'>['kind'],
+  abilities: JSON.parse(row.abilities) as string[],
+  expires_at: row.expires_at,
+  last_used_at: row.last_used_at,
+  last_used_ip: row.last_used_ip,
+  allowed_ips: JSON.parse(row.allowed_ips) as string[],
+  user_id: row.user_id,
+  created_at: row.created_at,
+})
+
+/** Ends a token, with its pair of events. It is refused from the commit on. */
+export async function revoke(ctx: Context, row: Row): Promise<void> {
+  await write(ctx, 'user.token.delete', { entity: 'tokens', input: {}, id: row.id, before: { ...presentToken(row) } }, async (ctx) => {
+    await ctx.db.deleteFrom('tokens').where('id', '=', row.id).execute()
+    return { id: row.id, entity: null }
+  })
+}

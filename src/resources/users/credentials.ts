@@ -1,0 +1,43 @@
+// What signs a user in: address, password, tokens. Shared by users, whom administrators change, and account, which its owner
+// changes.
+import type { Context } from '../../kernel/context.ts'
+import { fold } from '../../kernel/format.ts'
+import { hashPassword } from '../../kernel/passwords.ts'
+import { unique, type Writing } from '../../kernel/resource.ts'
+
+export interface Credentials {
+  email?: string | undefined
+  password?: string | undefined
+  password_confirmation?: string | undefined
+}
+
+/** A body whose password has been hashed; `password_hash` never comes from a caller, whose unknown keys are refused. */
+export type Hashed<B> = B & { password_hash?: string }
+
+/** Adds the hash to a body with a password. Call it before the transaction: hashing takes tens of milliseconds. */
+export async function hashed<B extends Credentials>(ctx: Context, body: B): Promise<Hashed<B>> {
+  if (body.password === undefined) return body
+  return { ...body, password_hash: await hashPassword(ctx.services.config, body.password) }
+}
+
+type Finding = Pick<Writing<unknown>, 'ctx' | 'found'>
+
+/** Finds an address that another user has, a password that is not repeated, and one that equals the address. */
+export async function checkCredentials(writing: Finding, body: Credentials, current: { id: number; email: string } | null): Promise<void> {
+  const { found } = writing
+  const { email, password } = body
+  const key = email === undefined ? undefined : fold(email)
+  const except = current?.id ?? null
+  await unique(writing, { field: 'email', table: 'users', column: 'email_key', key, entity: 'users', except, noun: 'user', owner: 'id' })
+  if (password !== body.password_confirmation) found.invalid('password_confirmation', 'Must repeat the password.')
+  if (password !== undefined && fold(password) === fold(email ?? current?.email ?? '')) {
+    found.invalid('password', 'Must not equal the e-mail address.')
+  }
+}
+
+/** Revokes the tokens of a user, but for the calling one: who changes the own password stays signed in. */
+export async function revokeTokens(ctx: Context, userId: number): Promise<void> {
+  let gone = ctx.db.deleteFrom('tokens').where('user_id', '=', userId)
+  if (ctx.token) gone = gone.where('id', '!=', ctx.token.id)
+  await gone.execute()
+}

@@ -1,0 +1,30 @@
+// What becomes of the records of a user who is deleted (DOMAIN 15.6). Which resources have owners is told by
+// operations.ts: users come before all of them.
+import type { Context } from '../../kernel/context.ts'
+import { invalid } from '../../kernel/errors.ts'
+import type { Resource } from '../../kernel/resource.ts'
+import { seesOwner } from '../../kernel/visibility.ts'
+
+type OwnedTable = 'leads' | 'persons' | 'organizations' | 'activities'
+
+/** A resource whose records have an owner. */
+export type Owned = Pick<Resource<unknown, { user_id?: number | null }>, 'update'> & { table: string }
+
+/** Throws 422 unless the records can go to that user: somebody else, active, in the caller's sight. */
+export async function checkSuccessor(ctx: Context, from: number, to: number): Promise<void> {
+  const refuse = (sentence: string) => invalid({ 'query.reassign_to': [sentence] })
+  if (to === from) throw refuse('This is the user to delete.')
+  const successor = await ctx.db.selectFrom('users').select('status').where('id', '=', to).executeTakeFirst()
+  if (!successor || !seesOwner(ctx, to)) throw refuse(`No user has id ${to}.`)
+  if (successor.status !== 1) throw refuse('This user is not active.')
+}
+
+/** Gives every record of one user to another, with the update event of each. */
+export async function reassign(ctx: Context, owned: readonly Owned[], from: number, to: number): Promise<void> {
+  // The deleted user's records are all in question, whatever the caller sees; an If-Match was about the user.
+  const plain: Context = { ...ctx, ifMatch: null, ...(ctx.user && { user: { ...ctx.user, visibleOwners: null } }) }
+  for (const resource of owned) {
+    const rows = await plain.db.selectFrom(resource.table as OwnedTable).select('id').where('user_id', '=', from).orderBy('id').execute()
+    for (const { id } of rows) await resource.update(plain, id, { user_id: to })
+  }
+}

@@ -1,0 +1,165 @@
+// The people who sign in (DOMAIN 15.6). Passwords come in hashed before the transaction; what may be done to whom is in
+// authority.ts, what signs somebody in in credentials.ts.
+import type { Body, Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { notFound } from '../../kernel/errors.ts'
+import { linked, text, value } from '../../kernel/filter.ts'
+import { fold } from '../../kernel/format.ts'
+import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { massDestroy, massUpdate } from '../../kernel/mass.ts'
+import { defineResource, expand, type Resource, refer, referAll, type Writing } from '../../kernel/resource.ts'
+import { visible } from '../../kernel/visibility.ts'
+import { transaction } from '../../kernel/write.ts'
+import { groupsOf, setMembers } from '../groups/members.ts'
+import { groups } from '../groups/resource.ts'
+import { roles } from '../roles/resource.ts'
+import { checkAuthority, checkDeletable, type Governed } from './authority.ts'
+import { checkCredentials, type Hashed, hashed, revokeTokens } from './credentials.ts'
+import { checkSuccessor, type Owned, reassign } from './reassign.ts'
+
+type Everyday = 'listUsers' | 'getUser' | 'createUser' | 'updateUser' | 'deleteUser'
+type User = Schema<'User'>
+type Write = Body<'updateUser'>
+type Row = Governed & { name: string; email: string; role_name: string; created_at: string; updated_at: string; version: number }
+
+const rows = (ctx: Context, db: Context['db']) =>
+  db
+    .selectFrom('users')
+    .innerJoin('roles', 'roles.id', 'users.role_id')
+    .select(['users.id', 'users.name', 'users.email', 'users.status', 'users.view_permission', 'users.role_id'])
+    .select(['users.created_at', 'users.updated_at', 'users.version'])
+    .select(['roles.name as role_name', 'roles.permission_type', 'roles.permissions'])
+    .where(visible(ctx, 'users.id'))
+
+// The type is written out because groups and users refer to each other.
+const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = defineResource({
+  noun: 'user',
+  table: 'users',
+  operations: { list: 'listUsers', get: 'getUser', create: 'createUser', update: 'updateUser', delete: 'deleteUser' },
+  rows,
+  sort: {
+    id: 'users.id',
+    name: 'users.name_key',
+    email: 'users.email_key',
+    status: 'users.status',
+    created_at: 'users.created_at',
+  },
+  filter: () => ({
+    name: text('users.name_key'),
+    email: text('users.email_key'),
+    status: value('users.status'),
+    view_permission: value('users.view_permission'),
+    role_id: value('users.role_id'),
+    group_id: linked('user_groups', 'users.id', 'user_id', 'group_id'),
+  }),
+  search: [{ key: 'users.name_key' }, { key: 'users.email_key' }],
+  columns: async (body: Hashed<Write>, writing) => {
+    await checkCredentials(writing, body, writing.current)
+    const joins = await checkReferences(body, writing)
+    checkOwn(body, writing)
+    if (!writing.found.any) await checkStanding(body, writing, joins)
+    const { name, email, status, view_permission, role_id, password_hash } = body
+    return {
+      name,
+      name_key: name === undefined ? undefined : fold(name),
+      email,
+      email_key: email === undefined ? undefined : fold(email),
+      status: status === undefined ? undefined : Number(status),
+      view_permission,
+      role_id,
+      password_hash,
+    }
+  },
+  present: (row): User => ({
+    id: row.id,
+    name: row.name,
+    email: row.email,
+    status: row.status === 1,
+    view_permission: row.view_permission as User['view_permission'],
+    role_id: row.role_id,
+    role: { id: row.role_id, name: row.role_name, permission_type: row.permission_type as Schema<'RoleRef'>['permission_type'] },
+    group_ids: [],
+    groups: [],
+    image_url: null,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+  gather: async (ctx, replies, include) => {
+    const memberships = await groupsOf(ctx, replies.map(({ id }) => id))
+    for (const reply of replies) {
+      reply.groups = memberships.get(reply.id) ?? []
+      reply.group_ids = reply.groups.map(({ id }) => id)
+    }
+    await expand(ctx, replies, include, { role: () => roles, groups: () => groups })
+  },
+  settle: async (ctx, id, body: Hashed<Write>) => {
+    await setMembers(ctx, { user_id: id }, body.group_ids)
+    if (body.status === false || body.password_hash !== undefined) await revokeTokens(ctx, id)
+  },
+  release: (ctx, row) => checkDeletable(ctx, row),
+})
+
+/** Finds a role or a group that does not exist. Returns whether the groups change. */
+async function checkReferences({ role_id, group_ids }: Write, writing: Writing<Row>): Promise<boolean> {
+  const { ctx, current } = writing
+  if (role_id !== current?.role_id) await refer(writing, 'role_id', role_id, roles)
+  if (!group_ids) return false
+  await referAll(writing, 'group_ids', group_ids, groups)
+  const present = current ? ((await groupsOf(ctx, [current.id])).get(current.id) ?? []) : []
+  const wanted = new Set(group_ids)
+  return wanted.size !== present.length || present.some(({ id }) => !wanted.has(id))
+}
+
+/** Finds what nobody can change about the own account (DOMAIN 15.6). */
+function checkOwn(body: Write, { ctx, current, found }: Writing<Row>): void {
+  if (!current || current.id !== ctx.user?.id) return
+  for (const field of ['role_id', 'view_permission'] as const) {
+    if (body[field] !== undefined && body[field] !== current[field]) found.invalid(field, 'Nobody can change this of the own account.')
+  }
+}
+
+async function checkStanding(body: Hashed<Write>, { ctx, current }: Writing<Row>, joins: boolean): Promise<void> {
+  const { name, email, status, view_permission, role_id, password_hash } = body
+  const sent = { name, email, status: status === undefined ? undefined : Number(status), view_permission, role_id }
+  const differs = Object.entries(sent).some(([key, each]) => each !== undefined && each !== current?.[key as keyof typeof sent])
+  const role =
+    role_id === undefined || role_id === current?.role_id
+      ? undefined
+      : await ctx.db.selectFrom('roles').select(['id', 'permission_type', 'permissions']).where('id', '=', role_id).executeTakeFirst()
+  await checkAuthority(ctx, current, { status, role }, differs || joins || password_hash !== undefined)
+}
+
+export const users = {
+  ...everyday,
+  create: async (ctx: Context, body: Write): Promise<User> => everyday.create(ctx, await hashed(ctx, body)),
+  update: async (ctx: Context, id: number, body: Write): Promise<User> => everyday.update(ctx, id, await hashed(ctx, body)),
+} satisfies Resource<User, Write>
+
+/** Deletes a user after the records have gone to `reassign_to`, all in one transaction. */
+const deleteUser =
+  (owned: () => readonly Owned[]): Handler<'deleteUser'> =>
+  (ctx, input) =>
+    transaction(ctx, async (ctx) => {
+      const { params, query } = input
+      await everyday.locate(ctx, params.id)
+      const user = await rows(ctx, ctx.db).where('users.id', '=', params.id).executeTakeFirst()
+      if (!user) throw notFound('user', params.id)
+      const successor = query.reassign_to
+      if (successor !== undefined) await checkSuccessor(ctx, user.id, successor)
+      await checkDeletable(ctx, user)
+      if (successor !== undefined) await reassign(ctx, owned(), user.id, successor)
+      return everyday.handlers.deleteUser(ctx, input)
+    })
+
+/** `owned`: the resources whose records have an owner. */
+export const userHandlers = (owned: () => readonly Owned[]): HandlersFor<Everyday | 'massUpdateUsers' | 'massDestroyUsers'> => ({
+  ...everyday.handlers,
+  createUser: async (ctx, input) => everyday.handlers.createUser(ctx, { ...input, body: await hashed(ctx, input.body) }),
+  updateUser: async (ctx, input) => everyday.handlers.updateUser(ctx, { ...input, body: await hashed(ctx, input.body) }),
+  deleteUser: deleteUser(owned),
+  // The hash is made here once, not per record: with `atomic` the records share a transaction.
+  massUpdateUsers: async (ctx, { body: { changes, ...body } }) =>
+    massUpdate(everyday, (status: boolean): Write => ({ status }))(ctx, { body: changes ? { ...body, changes: await hashed(ctx, changes) } : body }),
+  massDestroyUsers: massDestroy(everyday),
+})

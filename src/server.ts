@@ -1,0 +1,116 @@
+// A running server: opens the data folder, migrates, listens, warms up after the first request could be answered, and
+// closes in order: http, then the database.
+import { migrate } from '../db/migrate.ts'
+import type { Store } from '../db/open.ts'
+import { type App, buildApp } from './app.ts'
+import { type Config, ConfigError } from './config.ts'
+import { openData, publishedOf, secretOf } from './data.ts'
+import { loadExtensions } from './extensions.ts'
+import { generatedContract, isGeneratedCurrent } from './package.ts'
+
+const timeouts = { requestMs: 15_000, headersMs: 10_000, keepAliveMs: 65_000 }
+/** How long a stopping server waits for requests in progress. */
+const graceMs = 4_000
+
+export interface Running {
+  app: App
+  store: Store
+  /** Base URL as a person on this machine opens it, or ACCORD_APP_URL. */
+  url: string
+  /** Stops accepting, waits for requests in progress, closes the database. */
+  close(): Promise<void>
+}
+
+/** `store`: one that is already open, such as the one an installation has just filled. */
+export async function startServer(config: Config, store: Store = openData(config)): Promise<Running> {
+  let app: App | undefined
+  try {
+    const migrated = await migrate(store)
+    const published = publishedOf(config)
+    const contract = generatedContract()
+    const extensions = await loadExtensions(config.listeners)
+    app = await buildApp({ config, store, secret: secretOf(config).secret, contract, published, extensions })
+    const { log, server } = app.http
+    server.requestTimeout = timeouts.requestMs
+    server.headersTimeout = timeouts.headersMs
+    server.keepAliveTimeout = timeouts.keepAliveMs
+    if (migrated.length > 0) log.info({ migrated }, 'The database was migrated.')
+    await listen(app, config)
+    const url = config.appUrl ?? urlOf(app, config)
+    reportContract(app, contract, published()?.document)
+    const warming = app.warmUp().catch((cause: unknown) => log.error({ err: cause }, 'Warming up failed.'))
+    return { app, store, url, close: closer(app, store, warming) }
+  } catch (error) {
+    await app?.http.close()
+    await store.close()
+    throw error
+  }
+}
+
+/** Closes on SIGTERM and SIGINT; a second signal does not wait. */
+export function closeOnSignals(running: Running): void {
+  let isClosing = false
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (isClosing) process.exit(1)
+      isClosing = true
+      running.app.http.log.info({ signal }, 'Closing.')
+      running.close().then(
+        () => process.exit(0),
+        (cause: unknown) => {
+          running.app.http.log.error({ err: cause }, 'Closing failed.')
+          process.exit(1)
+        },
+      )
+    })
+  }
+}
+
+async function listen(app: App, { host, port }: Config): Promise<void> {
+  try {
+    await app.http.listen({ host, port, listenTextResolver: (address) => `Accord CRM listens on ${address}` })
+  } catch (cause) {
+    throw listenError(cause, host, port)
+  }
+}
+
+function listenError(cause: unknown, host: string, port: number): unknown {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : ''
+  if (code === 'EADDRINUSE') return new ConfigError('ACCORD_PORT', `is ${port}, and something else listens there already. Stop it, or choose another port.`)
+  if (code === 'EACCES') return new ConfigError('ACCORD_PORT', `is ${port}, which this user may not open. Choose one above 1023.`)
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return new ConfigError('ACCORD_HOST', `is "${host}", which is not an address of this machine.`)
+  return cause
+}
+
+/** Where a person finds the server: an address that means "all" is not one to open. */
+function urlOf(app: App, config: Config): string {
+  const address = app.http.server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : config.port
+  const isAny = config.host === '0.0.0.0' || config.host === '::'
+  const host = isAny ? 'localhost' : config.host.includes(':') ? `[${config.host}]` : config.host
+  return `http://${host}:${port}`
+}
+
+function reportContract({ http: { log } }: App, contract: Record<string, unknown>, published: Record<string, unknown> | undefined): void {
+  if (!isGeneratedCurrent()) log.warn({}, 'openapi.yaml has changed; this server still follows the contract generated before. Run: accord regenerate, then start again')
+  if (published === undefined) log.warn({}, 'This data folder is not installed; the documentation answers 404. Run: accord install')
+  else if (published['x-contract-hash'] !== contract['x-contract-hash']) {
+    log.warn({}, 'The documentation shows another version of the contract than this server follows. Run: accord regenerate')
+  }
+}
+
+function closer(app: App, store: Store, warming: Promise<void>): () => Promise<void> {
+  let closing: Promise<void> | undefined
+  const close = async (): Promise<void> => {
+    // Idle connections go at once; what is still busy after the grace is cut off, so that a stop takes seconds at most.
+    const cutOff = setTimeout(() => app.http.server.closeAllConnections(), graceMs)
+    await app.http.close()
+    clearTimeout(cutOff)
+    await warming
+    await store.close()
+  }
+  return () => {
+    closing ??= close()
+    return closing
+  }
+}

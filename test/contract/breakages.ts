@@ -1,0 +1,141 @@
+// All the ways a value can break its schema, one at a time: what invalid.test.ts sends. Derived from the contract, so a new
+// property is attacked from the day it is written.
+import { follow, isReference, requiredOf, type Schema, sample, typesOf } from '../support/schema.ts'
+
+export interface Breakage {
+  /** Dotted path of the field the answer must name, and no other. */
+  field: string
+  what: string
+  /** The whole broken value. */
+  value: unknown
+  /** The answer has to guess what was meant. */
+  hint?: boolean
+}
+
+type Json = Record<string, unknown>
+
+const wrongTypes: [type: string, value: unknown][] = [
+  ['string', 'demo'],
+  ['integer', 42],
+  ['boolean', true],
+  ['object', {}],
+  ['array', []],
+  ['null', null],
+]
+
+/** Breakages of a valid value, at every depth. */
+export function* breakagesOf(shape: Schema | undefined, valid: unknown): Generator<Breakage> {
+  const schema = follow(shape)
+  const branches = (schema.anyOf ?? schema.oneOf ?? []).map(follow)
+  const types = branches.length > 0 ? branches.flatMap(typesOf) : typesOf(schema)
+  for (const [type, value] of wrongTypes) {
+    const fits = types.includes(type) || (type === 'integer' && types.includes('number'))
+    if (!fits) yield { field: '', what: `is ${JSON.stringify(value)}`, value }
+  }
+  for (const branch of branches) yield* within(branch, sample(branch))
+  if (branches.length === 0) yield* within(schema, valid)
+}
+
+function* within(schema: Schema, valid: unknown): Generator<Breakage> {
+  const types = typesOf(schema)
+  if (types.includes('object')) yield* ofObject(schema, typeof valid === 'object' && valid !== null ? (valid as Json) : {})
+  else if (types.includes('array')) yield* ofArray(schema)
+  else for (const [what, value] of scalars(schema)) yield { field: '', what, value }
+}
+
+function* ofObject(schema: Schema, valid: Json): Generator<Breakage> {
+  const properties = schema.properties ?? {}
+  for (const [name, property] of Object.entries(properties)) {
+    for (const each of breakagesOf(property, valid[name] ?? sample(property))) {
+      yield { ...each, field: join(name, each.field), value: { ...valid, [name]: each.value } }
+    }
+  }
+  for (const name of requiredOf(schema)) {
+    const { [name]: _left, ...rest } = valid
+    yield { field: name, what: 'is missing', value: rest }
+    const { type } = follow(properties[name])
+    if (type === 'string' && follow(properties[name]).format !== 'password') yield { field: name, what: 'is blank', value: { ...valid, [name]: '  ' } }
+  }
+  if (schema.additionalProperties !== false) return
+  const [known] = Object.keys(properties)
+  const typo = known === undefined ? 'anything' : `${known}qq`
+  yield { field: typo, what: 'is unknown', value: { ...valid, [typo]: 1 }, hint: known !== undefined }
+  for (const evil of ['__proto__', 'constructor', 'toString']) {
+    yield { field: evil, what: 'is unknown', value: Object.defineProperty({ ...valid }, evil, { value: {}, enumerable: true }) }
+  }
+}
+
+function* ofArray(schema: Schema): Generator<Breakage> {
+  const { items, minItems, maxItems } = schema as Schema & { minItems?: number; maxItems?: number }
+  if (minItems !== undefined && minItems > 0) yield { field: '', what: 'is empty', value: [] }
+  if (maxItems !== undefined) yield { field: '', what: 'has too many entries', value: Array.from({ length: maxItems + 1 }, () => sample(items)) }
+  for (const each of breakagesOf(items, sample(items))) yield { ...each, field: join('0', each.field), value: [each.value] }
+}
+
+function* scalars(schema: Schema): Generator<[what: string, value: unknown]> {
+  const { minimum, maximum, minLength, maxLength, format, pattern } = schema as Schema & Record<'minimum' | 'maximum' | 'minLength' | 'maxLength', number | undefined>
+  const types = typesOf(schema)
+  if (types.includes('integer')) yield ['has a fraction', 1.5]
+  if (minimum !== undefined) yield ['is too small', minimum - 1]
+  if (maximum !== undefined) yield ['is too large', maximum > 1e15 ? 1e20 : Math.floor(maximum) + 1]
+  if (format === 'money' || format === 'decimal') yield ['has five decimals', 1.23456]
+  if (!types.includes('string')) return
+  if (maxLength !== undefined) yield ['is too long', 'x'.repeat(maxLength + 1)]
+  if (minLength !== undefined && minLength > 1) yield ['is too short', 'x'.repeat(minLength - 1)]
+  if (pattern !== undefined) yield ['does not match', 'No Such Form!']
+  if (schema.enum !== undefined) yield ['is none of the choices', 'no-such-choice']
+  if (format !== undefined && format !== 'password') yield ['has a bad format', 'no such form']
+  if (format === 'date' || format === 'date-time') yield ['is no day there is', format === 'date' ? '2026-02-30' : '2026-02-30T10:00:00Z']
+  if (!schema.enum && pattern === undefined && (format === undefined || format === 'password')) yield ['has a control character', 'demo\u0007demo']
+}
+
+const join = (first: string, rest: string): string => (rest === '' ? first : `${first}.${rest}`)
+
+/** The body with one reference at a time pointing to nothing. */
+export function* danglingReferences(shape: Schema | undefined, valid: unknown): Generator<Breakage> {
+  const outer = follow(shape)
+  const schema = outer.anyOf?.map(follow)[0] ?? outer
+  const value = (typeof valid === 'object' && valid !== null && !Array.isArray(valid) ? valid : {}) as Json
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    const target = follow(property)
+    if (isReference(name, property)) {
+      const isList = typesOf(target).includes('array')
+      yield { field: isList ? `${name}.0` : name, what: 'names nothing', value: { ...value, [name]: isList ? [nobody] : nobody } }
+    } else if (typesOf(target).includes('array')) {
+      for (const each of danglingReferences(target.items, sample(target.items))) yield { ...each, field: `${name}.0.${each.field}`, value: { ...value, [name]: [each.value] } }
+    } else {
+      for (const each of danglingReferences(property, value[name] ?? sample(property))) yield { ...each, field: `${name}.${each.field}`, value: { ...value, [name]: each.value } }
+    }
+  }
+}
+
+/** An id no record has. */
+export const nobody = 999_999_999
+
+/** Texts a query parameter refuses. */
+export function badTexts(schema: Schema): string[] {
+  const { minimum, maximum, minLength, maxLength, minItems, maxItems, format } = schema as Schema &
+    Record<'minimum' | 'maximum' | 'minLength' | 'maxLength' | 'minItems' | 'maxItems', number | undefined>
+  const [type] = typesOf(schema)
+  if (type === 'array') {
+    const items = follow(schema.items)
+    const listed = badTexts(items).filter((text) => text !== '')
+    const good = String(sample(items))
+    const many = maxItems === undefined || maxItems > 200 ? [] : [Array.from({ length: maxItems + 1 }, () => good).join(',')]
+    return [...listed, ...listed.slice(0, 1).map((text) => `${good},${text}`), ...many, ...((minItems ?? 0) > 0 ? [''] : [])]
+  }
+  const texts: string[] = []
+  if (type === 'integer' || type === 'number') texts.push('seven', '', '1,2', 'NaN', '0x10')
+  if (type === 'integer') texts.push('1.5')
+  if (minimum !== undefined) texts.push(String(minimum - 1))
+  if (maximum !== undefined) texts.push(maximum > 1e15 ? '1e20' : String(maximum + 1))
+  if (format === 'money' || format === 'decimal') texts.push('1.23456')
+  if (type === 'boolean') texts.push('maybe', '', '2')
+  if (type === 'string') {
+    if (schema.enum !== undefined) texts.push('no-such-choice', '-')
+    if (format !== undefined) texts.push('soon', '2026-02-30', '')
+    if (maxLength !== undefined) texts.push('x'.repeat(maxLength + 1))
+    if ((minLength ?? 0) > 0) texts.push('')
+  }
+  return texts
+}

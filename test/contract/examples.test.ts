@@ -1,0 +1,53 @@
+// The examples of the contract are true: schemas accept them, and every operation answers its status of success to the
+// request its examples describe. What cannot be reached is listed in uncovered.txt, which may only shrink.
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { document, fact, facts, type Schema } from '../support/schema.ts'
+import { request, schemaFindings, send, startWorld, type World } from './support.ts'
+
+const uncovered = readFileSync(new URL('uncovered.txt', import.meta.url), 'utf8')
+  .split('\n')
+  .filter((line) => line !== '' && !line.startsWith('#'))
+let world: World
+
+beforeAll(async () => {
+  world = await startWorld()
+})
+afterAll(() => world.server.close())
+
+describe('the world of the walkers', () => {
+  it('holds one of everything the contract can create, with every link', () => {
+    expect(world.missing).toEqual([])
+  })
+})
+
+const examples = Object.entries((document.components?.schemas ?? {}) as Record<string, Schema>).flatMap(([name, { examples = [] }]) =>
+  examples.map((example, index) => ({ name, index, example })),
+)
+
+describe.each(examples)('example $index of $name', ({ name, example }) => {
+  it('is valid, without a key the schema lacks', () => {
+    expect(schemaFindings(name, example)).toEqual([])
+  })
+})
+
+describe.each(facts)('%s', (id, { status }) => {
+  it.runIf(!uncovered.includes(id))(`answers ${status} to the request its examples describe`, async () => {
+    const answer = await send(world, id, request(world, id))
+    expect(answer.status === status ? status : answer.text).toBe(status)
+    if (fact(id).method !== 'get') await world.server.rewind()
+  })
+})
+
+describe('uncovered.txt', () => {
+  it('names only operations the contract has and the walkers cannot reach', async () => {
+    const reached: string[] = []
+    for (const id of uncovered) {
+      expect(facts.map(([known]) => known)).toContain(id)
+      const answer = await send(world, id, request(world, id)).catch(() => undefined)
+      if (answer?.status === fact(id).status) reached.push(id)
+      await world.server.rewind()
+    }
+    expect(reached, 'These are reached by now: take them out of uncovered.txt.').toEqual([])
+  })
+})

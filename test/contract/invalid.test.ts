@@ -1,0 +1,227 @@
+// Bad input to every operation, generated from the contract: each property and parameter broken in every way its schema
+// allows, and requests that can hardly be read. The answer names the field, is never a 5xx, and nothing is written.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { bodySchema, fact, facts, parametersOf, takesHeader, typesOf } from '../support/schema.ts'
+import { badTexts, type Breakage, breakagesOf, danglingReferences, nobody } from './breakages.ts'
+import { changesNothing, type Request, request, send, short, startWorld, urlOf, type World } from './support.ts'
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld()
+})
+afterAll(() => world.server.close())
+
+const ids = facts.filter(([, each]) => each.servedBy === 'handler').map(([id]) => id)
+const withBody = ids.filter((id) => bodySchema(id) !== undefined)
+const isMass = (id: string): boolean => /\/mass-\w+$/.test(fact(id).path)
+
+/** Sends the request and says in a sentence how the answer differs from a 422 on exactly these fields. */
+async function refusal(id: string, wanted: Request, fields: readonly string[], what: string, hint = false): Promise<string[]> {
+  const { status, body, text } = await send(world, id, wanted)
+  const named = Object.keys(body?.errors ?? {}).sort()
+  const expected = [...fields].sort()
+  if (status !== 422 || body.code !== 'validation_failed' || JSON.stringify(named) !== JSON.stringify(expected)) {
+    return [`${what}: expected 422 on ${expected.join(', ')}; got ${status} ${body?.code ?? ''} on ${named.join(', ') || 'nothing'} (${short(text)})`]
+  }
+  const sentences = Object.values<string[]>(body.errors).flat()
+  if (hint && !sentences.some((each) => each.includes('Did you mean'))) return [`${what}: no hint in ${sentences.join(' ')}`]
+  return []
+}
+
+/** Runs checks that must leave no trace and collects what they found. */
+async function findingsOf(work: () => Promise<string[]>): Promise<string[]> {
+  let found: string[] = []
+  const traces = await changesNothing(world, async () => {
+    found = await work()
+  })
+  return [...found, ...traces]
+}
+
+async function eachRefused(id: string, breakages: Iterable<Breakage>): Promise<string[]> {
+  const found: string[] = []
+  for (const { field, what, value, hint } of breakages) {
+    if (field === '') continue
+    found.push(...(await refusal(id, { ...request(world, id), body: value }, [field], `${field} ${what}`, hint)))
+  }
+  return found
+}
+
+describe.each(withBody)('%s', (id) => {
+  it('names the field that is wrong, whichever it is and whatever is wrong with it', async () => {
+    const valid = request(world, id).body
+    expect(await findingsOf(() => eachRefused(id, breakagesOf(bodySchema(id), valid)))).toEqual([])
+  })
+
+  it('names every reference that leads nowhere', async () => {
+    const valid = request(world, id).body
+    const dangling = isMass(id) ? [] : danglingReferences(bodySchema(id), valid)
+    expect(await findingsOf(() => eachRefused(id, dangling))).toEqual([])
+  })
+
+  it('answers 400 to a body that is no JSON object, 415 to another media type, 413 to more than a mebibyte', async () => {
+    const valid = { ...request(world, id) }
+    const answer = async (body: unknown, headers: Record<string, string> = {}): Promise<string> => {
+      const { status, body: problem } = await send(world, id, { ...valid, body, headers })
+      return `${status} ${problem?.code}`
+    }
+    const findings = await findingsOf(async () => {
+      for (const text of ['{"a":', '[]', '"text"', 'null', '42', '{"a":1}{}', "{'a':1}", Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])]) {
+        expect.soft(await answer(text), short(String(text))).toBe('400 malformed_json')
+      }
+      for (const levels of [40, 20_000]) expect.soft(await answer(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`)).toBe('400 malformed_json')
+      for (const type of ['text/plain', 'application/xml', 'multipart/form-data; boundary=x', 'application/jsonx', 'nonsense']) {
+        expect.soft(await answer('{}', { 'content-type': type }), type).toBe('415 unsupported_media_type')
+      }
+      expect.soft(await answer(tooLarge)).toBe('413 payload_too_large')
+      if (fact(id).bodyRequired) expect.soft(await answer('')).toBe('400 malformed_json')
+      return []
+    })
+    expect(findings).toEqual([])
+  })
+})
+
+const tooLarge = JSON.stringify({ a: 'x'.repeat(1024 * 1024) })
+
+describe.each(ids)('%s', (id) => {
+  it('names every query parameter that is wrong or unknown', async () => {
+    const found = await findingsOf(async () => {
+      const sentences: string[] = []
+      for (const batch of batches(id)) {
+        const { url, ...rest } = request(world, id)
+        const query = batch.map(([name, text]) => `${encodeURIComponent(name)}=${encodeURIComponent(text)}`).join('&')
+        const fields = [...new Set(batch.map(([name]) => `query.${name}`))]
+        sentences.push(...(await refusal(id, { ...rest, url: `${url}?${query}` }, fields, `?${short(query)}`)))
+      }
+      const [known] = parametersOf(id, 'query').map(({ name }) => name.replace(/\[.*/, ''))
+      const typo = known === undefined ? 'nope' : `${known}q`
+      for (const name of [typo, '__proto__', 'constructor', 'token']) {
+        const { url, ...rest } = request(world, id)
+        sentences.push(...(await refusal(id, { ...rest, url: `${url}?${name}=1` }, [`query.${name}`], `?${name}`, name === typo && known !== undefined)))
+      }
+      return sentences
+    })
+    expect(found).toEqual([])
+  })
+})
+
+/** Bad texts of all query parameters, as many in one request as a query string may hold. */
+function batches(id: string): [name: string, text: string][][] {
+  const parameters = parametersOf(id, 'query').map(({ name, schema }) => ({ name, texts: badTexts(schema), twice: typesOf(schema)[0] !== 'array' }))
+  const rounds: [string, string][][] = []
+  const most = Math.max(0, ...parameters.map(({ texts }) => texts.length))
+  for (let round = 0; round < most; round++) {
+    rounds.push(parameters.flatMap(({ name, texts }): [string, string][] => (texts[round] === undefined ? [] : [[name, texts[round]]])))
+  }
+  const twice = parameters.filter(({ twice }) => twice).flatMap(({ name }): [string, string][] => [[name, '1'], [name, '2']])
+  if (twice.length > 0) rounds.push(twice)
+  return rounds.flatMap(packed)
+}
+
+function packed(pairs: [string, string][]): [string, string][][] {
+  const packs: [string, string][][] = []
+  let room = 0
+  for (const pair of pairs) {
+    const size = encodeURIComponent(pair[0]).length + encodeURIComponent(pair[1]).length + 2
+    if (size > room) {
+      packs.push([])
+      room = 7000
+    }
+    packs.at(-1)?.push(pair)
+    room -= size
+  }
+  return packs
+}
+
+describe.each(ids.filter((id) => parametersOf(id, 'query').some(({ name }) => name === 'cursor')))('%s', (id) => {
+  it('refuses a cursor of its own invention, and page together with cursor', async () => {
+    const found = await findingsOf(async () => {
+      const { url, ...rest } = request(world, id)
+      const cursors = ['garbage', 'e30', Buffer.from('null').toString('base64url'), Buffer.from('{"at":[{}],"back":false,"of":""}').toString('base64url')]
+      const queries = [...cursors.map((cursor) => `cursor=${cursor}`), 'page=1&cursor=']
+      const sentences: string[] = []
+      for (const query of queries) sentences.push(...(await refusal(id, { ...rest, url: `${url}?${query}` }, ['query.cursor'], `?${query}`)))
+      return sentences
+    })
+    expect(found).toEqual([])
+  })
+})
+
+describe.each(ids.filter((id) => parametersOf(id, 'query').some(({ name }) => name === 'fields')))('%s', (id) => {
+  it('refuses a field no record has', async () => {
+    const { url, ...rest } = request(world, id)
+    for (const query of ['fields=id,nope', 'fields=__proto__', 'fields=constructor']) {
+      expect.soft(await refusal(id, { ...rest, url: `${url}?${query}` }, ['query.fields'], `?${query}`)).toEqual([])
+    }
+  })
+})
+
+describe.each(ids.filter((id) => parametersOf(id, 'header').length > 0))('%s', (id) => {
+  it('names the header that is wrong', async () => {
+    const bad: Record<string, string> = { 'If-Match': `"${'1'.repeat(300)}"`, 'If-None-Match': `"${'1'.repeat(1100)}"`, 'Idempotency-Key': 'k'.repeat(256), 'Accord-Dry-Run': 'maybe' }
+    const found = await findingsOf(async () => {
+      const sentences: string[] = []
+      for (const [name, text] of Object.entries(bad)) {
+        if (takesHeader(id, name)) sentences.push(...(await refusal(id, { ...request(world, id), headers: { [name.toLowerCase()]: text } }, [`header.${name}`], name)))
+      }
+      return sentences
+    })
+    expect(found).toEqual([])
+  })
+})
+
+describe.each(ids.filter((id) => parametersOf(id, 'path').length > 0))('%s', (id) => {
+  it('answers 404 to an id that is none, and to an id nobody has', async () => {
+    const findings = await findingsOf(async () => {
+      for (const { name } of parametersOf(id, 'path')) {
+        for (const text of ['0', '-1', 'abc', '1.5', '1e20', '9007199254740993', '99999999999999999999', '0x1', '%20', 'null', String(nobody)]) {
+          const { status, body } = await send(world, id, { ...request(world, id), url: urlOf(world, id, world.main, { [name]: text }) })
+          expect.soft([status, body?.code], `{${name}} = ${text}`).toEqual([404, 'not_found'])
+        }
+      }
+      return []
+    })
+    expect(findings).toEqual([])
+  })
+})
+
+const paths = [...new Map(facts.map(([id, { path }]) => [path, id]))]
+
+describe.each(paths)('%s', (path, id) => {
+  it('answers 405 with Allow to every other method', async () => {
+    const known = facts.filter(([, each]) => each.path === path).map(([, { method }]) => method.toUpperCase())
+    for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH'].filter((each) => !known.includes(each))) {
+      const { status, body, headers } = await send(world, id, { method, url: urlOf(world, id), token: null })
+      expect.soft([method, status, body?.code]).toEqual([method, 405, 'method_not_allowed'])
+      expect.soft(headers.allow?.split(', ').sort()).toEqual([...known, ...(known.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].sort())
+    }
+  })
+
+  it('answers 400 or 404 to broken percent-encoding', async () => {
+    const [method = 'GET'] = facts.filter(([, each]) => each.path === path).map(([, each]) => each.method.toUpperCase())
+    const urls = [`${urlOf(world, id)}?q=%zz`, `${urlOf(world, id)}?%ff=1`, ...parametersOf(id, 'path').map(({ name }) => urlOf(world, id, world.main, { [name]: '%zz' }))]
+    for (const url of urls) {
+      const { statusCode } = await world.server.inject({ method: method as 'GET', url, headers: { accept: 'application/json', authorization: `Bearer ${world.server.admin.token}` } })
+      expect.soft([400, 404], url).toContain(statusCode)
+    }
+  })
+})
+
+describe('a mass operation', () => {
+  it.each(ids.filter(isMass))('%s says of every unknown record that there is none, and answers 422', async (id) => {
+    const findings = await findingsOf(async () => {
+      const wanted = request(world, id)
+      const { status, body } = await send(world, id, { ...wanted, body: { ...wanted.body, indices: [nobody, nobody] } })
+      expect.soft([status, body.code]).toEqual([422, 'mass_failed'])
+      expect.soft(body.failed).toMatchObject([{ id: nobody, status: 404, code: 'not_found' }])
+      return []
+    })
+    expect(findings).toEqual([])
+  })
+})
+
+describe('a query string', () => {
+  it('of more than 8 KiB answers 400', async () => {
+    const { status, body } = await send(world, 'listSources', { method: 'GET', url: `/api/admin/sources?q=${'x'.repeat(9000)}` })
+    expect([status, body.code]).toEqual([400, 'malformed_request'])
+  })
+})

@@ -1,0 +1,163 @@
+// What persons promise beyond what the contract walkers check (DOMAIN 10.1).
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startServer, type TestServer } from '../support/app.ts'
+
+let server: TestServer
+beforeEach(async () => {
+  server = await startServer()
+})
+afterEach(() => server.close())
+
+const ada = { name: 'Ada Lovelace', emails: [{ value: 'Ada@Example.com' }], contact_numbers: [{ value: '+44 20 7946-0958', label: 'mobile' }] }
+const path = '/contacts/persons'
+
+async function created(body: object = ada) {
+  const reply = await server.admin.post(path, body)
+  expect(reply.status, reply.text).toBe(201)
+  server.events()
+  return reply.body.data
+}
+
+const total = async (): Promise<number> => (await server.admin.get(path)).body.meta.total
+
+describe('createPerson', () => {
+  it('keeps addresses and numbers as they were entered, with a label', async () => {
+    const { body } = await server.admin.post(path, ada)
+    expect(body.data).toMatchObject({
+      emails: [{ value: 'Ada@Example.com', label: 'work' }],
+      contact_numbers: [{ value: '+44 20 7946-0958', label: 'mobile' }],
+      user: { id: 1 },
+      sales_owner: { id: 1 },
+      leads_count: 0,
+    })
+    expect(server.events()).toEqual(['contacts.person.create.before', 'contacts.person.create.after'])
+  })
+
+  it('drops entries without a value, and wants at least one address to be left', async () => {
+    const person = await created({ name: 'Bob', emails: [{ value: '' }, { value: 'bob@example.com' }, { value: null }] })
+    expect(person.emails).toEqual([{ value: 'bob@example.com', label: 'work' }])
+    const { status, body } = await server.admin.post(path, { name: 'Eve', emails: [{ value: '' }] })
+    expect([status, body.errors]).toEqual([422, { emails: ['The field is required.'] }])
+  })
+
+  it('refuses an address or number that another person has, however it is written, and names that person', async () => {
+    const person = await created()
+    const { status, body } = await server.admin.post(path, {
+      name: 'Other',
+      emails: [{ value: 'new@example.com' }, { value: 'ADA@example.COM' }],
+      contact_numbers: [{ value: '+442079460958' }],
+    })
+    expect(status).toBe(409)
+    expect(body.conflicts).toEqual([
+      { entity_type: 'persons', id: person.id, field: 'emails.1.value' },
+      { entity_type: 'persons', id: person.id, field: 'contact_numbers.0.value' },
+    ])
+    expect(await total()).toBe(1)
+    expect(server.events()).toEqual([])
+  })
+
+  it('refuses the same address twice in one body', async () => {
+    const { status, body } = await server.admin.post(path, { name: 'Eve', emails: [{ value: 'eve@example.com' }, { value: 'EVE@example.com' }] })
+    expect([status, Object.keys(body.errors)]).toEqual([422, ['emails.1.value']])
+  })
+
+  it('finds the organization by name in either case, and creates it when there is none', async () => {
+    const first = await server.admin.post(path, { ...ada, organization_name: 'Analytical Ltd' })
+    expect(server.events()).toEqual([
+      'contacts.organization.create.before',
+      'contacts.person.create.before',
+      'contacts.organization.create.after',
+      'contacts.person.create.after',
+    ])
+    const second = await created({ name: 'Bob', emails: [{ value: 'bob@example.com' }], organization_name: 'ANALYTICAL ltd' })
+    expect(second.organization).toEqual({ id: first.body.data.organization_id, name: 'Analytical Ltd', address: null })
+    expect((await server.admin.get('/contacts/organizations')).body.meta.total).toBe(1)
+  })
+
+  it('refuses an organization id and the name of another one together', async () => {
+    const person = await created({ ...ada, organization_name: 'Analytical Ltd' })
+    const { body } = await server.admin.post(path, { name: 'Bob', emails: [{ value: 'bob@example.com' }], organization_id: person.organization_id, organization_name: 'Other' })
+    expect(Object.keys(body.errors)).toEqual(['organization_name'])
+    expect((await server.admin.get('/contacts/organizations')).body.meta.total).toBe(1)
+  })
+})
+
+describe('updatePerson', () => {
+  it('frees the address that is taken away for another person', async () => {
+    const person = await created()
+    await server.admin.put(`${path}/${person.id}`, { emails: [{ value: 'lovelace@example.com' }] })
+    const other = await created({ name: 'Other', emails: [{ value: 'ada@example.com' }] })
+    expect(other.id).not.toBe(person.id)
+  })
+
+  it('changes nothing when what was read is written back', async () => {
+    const person = await created({ ...ada, organization_name: 'Analytical Ltd', job_title: 'Analyst' })
+    const { status, body } = await server.admin.put(`${path}/${person.id}`, person)
+    expect([status, body.data]).toEqual([200, person])
+  })
+
+  it('clears with null and empties with an empty list, but not the addresses', async () => {
+    const person = await created({ ...ada, job_title: 'Analyst' })
+    const { body } = await server.admin.put(`${path}/${person.id}`, { job_title: '', contact_numbers: [] })
+    expect(body.data).toMatchObject({ job_title: null, contact_numbers: [], version: 2 })
+    const refused = await server.admin.put(`${path}/${person.id}`, { emails: [] })
+    expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['emails']])
+    expect((await server.admin.put(`${path}/${person.id}`, { emails: null })).status).toBe(422)
+  })
+})
+
+describe('deletePerson', () => {
+  it('is refused while a lead refers to the person, and names the lead', async () => {
+    const person = await created()
+    const lead = (await server.admin.post('/leads', { title: 'Deal', lead_value: 1, person_id: person.id })).body.data
+    server.events()
+    const { status, body } = await server.admin.delete(`${path}/${person.id}`)
+    expect([status, body.code, body.conflicts]).toEqual([409, 'in_use', [{ entity_type: 'leads', id: lead.id, field: 'person_id' }]])
+    expect(server.events().filter((name) => name.endsWith('.after'))).toEqual([])
+  })
+
+  it('frees the addresses of the person', async () => {
+    const person = await created()
+    expect((await server.admin.delete(`${path}/${person.id}`)).status).toBe(200)
+    await created()
+  })
+})
+
+describe('listPersons', () => {
+  it('filters by address, number, organization and words', async () => {
+    const person = await created({ ...ada, organization_name: 'Analytical Ltd', job_title: 'Countess' })
+    await created({ name: 'Bob', emails: [{ value: 'bob@work.example' }] })
+    const ids = async (query: string) => (await server.admin.get(`${path}?${query}`)).body.data.map(({ id }: { id: number }) => id)
+    expect(await ids('email=ada@example.com')).toEqual([person.id])
+    expect(await ids('email[not]=bob@work.example')).toEqual([person.id])
+    expect(await ids('phone=%2B442079460958')).toEqual([person.id])
+    expect(await ids(`organization_id=${person.organization_id}`)).toEqual([person.id])
+    expect(await ids('q=analytical%20ada')).toEqual([person.id])
+    expect(await ids('job_title=countess')).toEqual([person.id])
+    // "work" is every address's label and no address's text but Bob's
+    expect(await ids('q=work')).toHaveLength(1)
+    expect(await ids('organization_id[null]=true')).toHaveLength(1)
+    expect(await ids('sort=organization_name')).toEqual([person.id, 2])
+  })
+})
+
+describe('massUpdatePersons', () => {
+  it('applies the changes to each and reports the ones that fail', async () => {
+    const person = await created()
+    const { body } = await server.admin.post(`${path}/mass-update`, { indices: [person.id, 99], changes: { job_title: 'Analyst' } })
+    expect(body.data).toMatchObject({ processed: [person.id], failed: [{ id: 99, code: 'not_found' }] })
+  })
+})
+
+describe('listPersonLeads and listOrganizationPersons', () => {
+  it('take the filters of their target, and answer 404 for a parent that is not there', async () => {
+    const person = await created({ ...ada, organization_name: 'Analytical Ltd' })
+    for (const title of ['One', 'Two']) await server.admin.post('/leads', { title, lead_value: 1, person_id: person.id })
+    await server.admin.post('/leads', { title: 'One', lead_value: 1 })
+    expect((await server.admin.get(`${path}/${person.id}/leads?title=one`)).body.meta.total).toBe(1)
+    expect((await server.admin.get(`/contacts/organizations/${person.organization_id}/leads`)).body.meta.total).toBe(2)
+    expect((await server.admin.get(`/contacts/organizations/${person.organization_id}/persons?q=ada`)).body.meta.total).toBe(1)
+    expect((await server.admin.get(`${path}/99/leads`)).status).toBe(404)
+    expect((await server.admin.get('/contacts/organizations/99/persons')).status).toBe(404)
+  })
+})

@@ -1,0 +1,87 @@
+// Records for tests, made through the API from the contract's own examples, each with names of its own so that nothing is
+// taken. `given(server.admin).lead({ title: 'Big one' })` answers the lead.
+import type { Body, Data, OperationId } from '../../src/contract/types.ts'
+import type { Caller } from './app.ts'
+import { bodySchema, entityOf, fact, follow, isReference, requiredOf, type Schema, sample, typesOf } from './schema.ts'
+
+type Json = Record<string, unknown>
+
+let count = 0
+
+/** A number no other call got: what must be unique is made with it. */
+export const unique = (): number => ++count
+
+/** Id of a record to refer to; undefined leaves the reference out. */
+export type Known = (entity: string) => number | undefined
+
+/**
+ * A valid body of an operation, from its example; `required` keeps only what it must have. References are replaced by ids
+ * that exist, and left out when there are none.
+ */
+export function validBody(operation: string, known: Known, part: 'example' | 'required' = 'example'): Json | undefined {
+  const schema = bodySchema(operation)
+  if (!schema) return undefined
+  const example = sample(schema) as Json
+  const needed = requiredOf(schema)
+  const body = part === 'example' ? example : Object.fromEntries(needed.map((name) => [name, example[name]]))
+  return fill(body, schema, known) as Json
+}
+
+function fill(value: unknown, shape: Schema | undefined, known: Known): unknown {
+  const schema = choose(value, follow(shape))
+  if (Array.isArray(value)) return value.map((each) => fill(each, schema.items, known))
+  if (typeof value !== 'object' || value === null) return value
+  const filled: Json = {}
+  for (const [name, each] of Object.entries(value)) {
+    const property = follow(schema.properties?.[name])
+    if (isReference(name, property)) {
+      const id = known(entityOf(name) ?? '')
+      if (id !== undefined) filled[name] = Array.isArray(each) ? [id] : id
+    } else filled[name] = typeof each === 'string' ? distinct(name, each, property) : fill(each, property, known)
+  }
+  return filled
+}
+
+function choose(value: unknown, schema: Schema): Schema {
+  const kind = Array.isArray(value) ? 'array' : 'object'
+  return (schema.anyOf ?? schema.oneOf ?? []).map(follow).find((branch) => typesOf(branch).includes(kind)) ?? schema
+}
+
+function distinct(name: string, text: string, schema: Schema): string {
+  if (schema.format === 'email') return `person${unique()}@example.com`
+  if (schema.format === 'phone') return `+1 202 ${String(unique()).padStart(7, '0')}`
+  return ['name', 'title', 'sku'].includes(name) && !schema.enum ? `${text} ${unique()}` : text
+}
+
+/** Seeded records: what a reference means when the test does not care. */
+export const seeded: Known = (entity) =>
+  ['users', 'roles', 'sources', 'types', 'pipelines', 'stages'].includes(entity) ? 1 : undefined
+
+/** Makers of one record each; what they are given wins over the example. */
+export function given(caller: Caller) {
+  const maker =
+    <O extends OperationId>(operation: O) =>
+    async (changes: Partial<Body<O>> = {}): Promise<Data<O>> => {
+      const { status, body, text } = await caller.post(`/${fact(operation).path}`, {
+        ...validBody(operation, seeded),
+        ...changes,
+      })
+      if (status !== 201) throw new Error(`${operation} answered ${status}: ${text}`)
+      return body.data as Data<O>
+    }
+  return {
+    tag: maker('createTag'),
+    source: maker('createSource'),
+    type: maker('createType'),
+    pipeline: maker('createPipeline'),
+    organization: maker('createOrganization'),
+    person: maker('createPerson'),
+    product: maker('createProduct'),
+    lead: maker('createLead'),
+    activity: maker('createActivity'),
+    role: maker('createRole'),
+    group: maker('createGroup'),
+    user: maker('createUser'),
+    token: maker('createToken'),
+  }
+}

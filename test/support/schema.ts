@@ -1,0 +1,101 @@
+// Questions the tests ask of the contract: the body, parameters and examples of an operation, and which properties name
+// other records. Everything generated at run time starts here.
+import {
+  type Document,
+  type Listed,
+  listOperations,
+  type Parameter,
+  resolve,
+  type Schema,
+  schemaOf,
+} from '../../codegen/read.ts'
+import { type OperationFact, operations } from '../../src/contract/operations.gen.ts'
+import { contract } from './app.ts'
+
+export type { Schema } from '../../codegen/read.ts'
+
+export const document = contract as Document
+export const facts = Object.entries(operations) as [string, OperationFact][]
+
+export function fact(id: string): OperationFact {
+  const found = (operations as Record<string, OperationFact>)[id]
+  if (!found) throw new Error(`The contract has no operation ${id}.`)
+  return found
+}
+
+const listed = new Map<string, Listed>(listOperations(document).map((each) => [each.id, each]))
+
+export const follow = (schema: Schema | undefined): Schema => resolve(document, schema) ?? {}
+
+/** The schema of an operation's body; undefined when it takes none. */
+export function bodySchema(id: string): Schema | undefined {
+  const body = schemaOf(resolve(document, listed.get(id)?.operation.requestBody))
+  return body && follow(body)
+}
+
+export function parametersOf(id: string, place: 'path' | 'query' | 'header'): { name: string; schema: Schema }[] {
+  const found = (listed.get(id)?.parameters ?? [])
+    .map(({ part }) => part)
+    .filter((part: Parameter) => part.in === place)
+  return found.map(({ name = '', schema }) => ({ name, schema: follow(schema) }))
+}
+
+export const takesHeader = (id: string, name: string): boolean =>
+  parametersOf(id, 'header').some((each) => each.name === name)
+
+export const typesOf = (schema: Schema): string[] => [schema.type ?? []].flat()
+export const requiredOf = (schema: Schema): string[] => (schema.required as string[] | undefined) ?? []
+
+/** A value the schema accepts: its first example, else one made up. */
+export function sample(shape: Schema | undefined): unknown {
+  const schema = follow(shape)
+  if (schema.examples !== undefined && schema.examples.length > 0) return structuredClone(schema.examples[0])
+  const options = (schema.enum as unknown[] | undefined) ?? []
+  if (options.length > 0) return options[0]
+  const branch = (schema.anyOf ?? schema.oneOf ?? [])[0]
+  if (branch) return sample(branch)
+  const [type] = typesOf(schema)
+  if (type === 'string') return sampleText(schema)
+  if (type === 'integer' || type === 'number') return (schema.minimum as number | undefined) ?? 1
+  if (type === 'boolean') return true
+  if (type === 'array') return schema.items ? [sample(schema.items)] : []
+  if (type !== 'object') return null
+  return Object.fromEntries(requiredOf(schema).map((name) => [name, sample(schema.properties?.[name])]))
+}
+
+const textOf: Record<string, string> = {
+  email: 'somebody@example.com',
+  phone: '+1 202 555 0100',
+  date: '2026-03-31',
+  'date-time': '2026-03-01T09:30:00.000Z',
+  instant: '2026-03-01',
+  country: 'GB',
+}
+
+function sampleText({ format, pattern, minLength }: Schema): string {
+  if (format !== undefined && textOf[format] !== undefined) return textOf[format]
+  if (typeof pattern === 'string') return /#/.test(pattern) ? '#0E90D9' : 'demo'
+  return 'demo'.padEnd((minLength as number | undefined) ?? 0, 'o')
+}
+
+/** Operations that create a record of their own and say where it is, by the last word of their path. */
+export const creators: ReadonlyMap<string, string> = new Map(
+  facts.filter(([, { location }]) => location).map(([id, { path }]) => [path.split('/').at(-1) ?? '', id]),
+)
+
+const singular = (entity: string): string => entity.replace(/ies$/, 'y').replace(/([^y])s$/, '$1')
+
+/** Which records a property of ids names: `lead_source_id` and `tag_ids` do, and lists such as `participants.users`. */
+export function entityOf(property: string): string | undefined {
+  for (const entity of [...creators.keys(), 'stages']) {
+    if (property === entity || new RegExp(`(^|_)${singular(entity)}_ids?$`).test(property)) return entity
+  }
+  return undefined
+}
+
+/** Whether a property holds an id, or a list of ids, of other records. */
+export function isReference(property: string, shape: Schema | undefined): boolean {
+  const schema = follow(shape)
+  const holder = typesOf(schema).includes('array') ? follow(schema.items) : schema
+  return typesOf(holder).includes('integer') && entityOf(property) !== undefined
+}
