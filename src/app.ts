@@ -162,6 +162,7 @@ function answerError(
 function toProblem(error: FastifyError | Problem): Problem {
   if (error instanceof Problem) return error
   if (error.statusCode === 413) return new Problem('payload_too_large', undefined, { cause: error })
+  if (error.statusCode === 415) return new Problem('unsupported_media_type', undefined, { cause: error })
   if (error.statusCode !== undefined && error.statusCode < 500)
     return new Problem('malformed_request', undefined, { cause: error })
   return new Problem('internal_error', undefined, { cause: error })

@@ -2,15 +2,18 @@
 // The command `accord`. Each command is loaded when it is asked for, so that starting one does not wait for the others.
 // A failure is one plain sentence on standard error and exit code 1.
 import { Command } from 'commander'
-import { version } from './package.ts'
 import { readEnvironment } from './commands/environment.ts'
 import { fail } from './commands/fail.ts'
+import { version } from './package.ts'
 
 const program = new Command('accord')
   .description('Accord CRM: a self-hosted CRM REST API whose OpenAPI contract is the product.')
   .version(version)
   .showHelpAfterError('(accord --help lists the commands)')
-  .addHelpText('after', '\nSettings come from the environment and from .env in this folder; `accord install` writes one with every setting explained.')
+  .addHelpText(
+    'after',
+    '\nSettings come from the environment and from .env in this folder; `accord install` writes one with every setting explained.',
+  )
 
 program
   .command('install')

@@ -39,7 +39,11 @@ export function secretOf(config: Config): { secret: string; isNew: boolean } {
     }
   }
   const secret = readFileSync(path, 'utf8').trim()
-  if (secret.length < 32) throw new ConfigError('ACCORD_SECRET', `is not set and ${path} holds less than 32 characters. Restore that file from a backup.`)
+  if (secret.length < 32)
+    throw new ConfigError(
+      'ACCORD_SECRET',
+      `is not set and ${path} holds less than 32 characters. Restore that file from a backup.`,
+    )
   return { secret, isNew: false }
 }
 

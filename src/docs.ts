@@ -5,8 +5,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
 import type { Config } from './config.ts'
 import { Problem } from './contract/problems.ts'
-import { escapeHtml, errorCatalogue } from './docs/catalogue.ts'
-import { favicon, logo, pageStyle, sessionScript } from './docs/assets.ts'
+import { mark, pageStyle, sessionScript } from './docs/assets.ts'
+import { errorCatalogue, escapeHtml } from './docs/catalogue.ts'
 import { matches } from './kernel/etag.ts'
 import type { Published } from './published.ts'
 
@@ -64,6 +64,7 @@ export async function registerDocs(http: FastifyInstance, { config, published }:
     routePrefix: page,
     staticCSP: contentSecurityPolicy,
     uiConfig: {
+      layout: 'BaseLayout',
       deepLinking: true,
       displayOperationId: true,
       displayRequestDuration: true,
@@ -75,11 +76,10 @@ export async function registerDocs(http: FastifyInstance, { config, published }:
     },
     theme: {
       title: `${escapeHtml(config.appName)} API`,
-      css: [{ filename: 'accord.css', content: pageStyle }],
+      css: [{ filename: 'accord.css', content: pageStyle(config.appName) }],
       js: [{ filename: 'session.js', content: sessionScript }],
-      favicon: [{ filename: 'favicon.svg', rel: 'icon', type: 'image/svg+xml', sizes: 'any', content: favicon }],
+      favicon: [{ filename: 'favicon.svg', rel: 'icon', type: 'image/svg+xml', sizes: 'any', content: mark }],
     },
-    logo: { type: 'image/svg+xml', content: logo },
     uiHooks: {
       onRequest: async (request, reply) => {
         reply.header('cache-control', 'no-cache')

@@ -5,7 +5,8 @@
 export default function register(events) {
   // Before a write: a thrown Veto rolls it back, and the caller gets 403 `event_vetoed` with the reason.
   events.on('settings.source.create.before', (event) => {
-    if (event.input.name.trim().toLowerCase() === 'test') throw new events.Veto('Sources called "Test" are not wanted here.')
+    if (event.input.name.trim().toLowerCase() === 'test')
+      throw new events.Veto('Sources called "Test" are not wanted here.')
   })
 
   // After a write is committed: `*` stands for one segment. A failure here is logged and stops nothing.

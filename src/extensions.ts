@@ -81,4 +81,5 @@ function refused(name: string, problem: string, cause?: unknown): ConfigError {
   return error
 }
 
-const sentence = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause)).split('\n')[0] ?? ''
+const sentence = (cause: unknown): string =>
+  (cause instanceof Error ? cause.message : String(cause)).split('\n')[0] ?? ''

@@ -64,7 +64,7 @@ export function createPipeline(
       const answer = async (ctx: Context): Promise<Answered> => {
         const reply = await handler(ctx, input)
         checkReply(check, call, reply)
-        return render(ctx, call, input, reply)
+        return render(ctx, call, input, reply, check.checker)
       }
       const key = header(call, 'idempotency-key')
       if (key === undefined || call.fact.method !== 'post') return answer(ctx)
@@ -82,11 +82,11 @@ export function createPipeline(
   }
 }
 
-function render(ctx: Context, call: Call, input: Input, reply: unknown): Answered {
+function render(ctx: Context, call: Call, input: Input, reply: unknown, checker: ReplyChecker): Answered {
   const { fact } = call
   const mediaType = fact.produces ?? 'application/json'
   const names = input.query.fields as string[] | undefined
-  const shown = names ? pick(reply, names) : reply
+  const shown = names ? pick(reply, names, checker.keys(fact)) : reply
   const body = JSON.stringify(shown)
   const headers: Record<string, string> = {}
   if (ctx.dryRun) headers['accord-dry-run'] = 'true'

@@ -38,8 +38,8 @@ export async function startServer(config: Config, store: Store = openData(config
     await listen(app, config)
     const url = config.appUrl ?? urlOf(app, config)
     reportContract(app, contract, published()?.document)
-    const warming = app.warmUp().catch((cause: unknown) => log.error({ err: cause }, 'Warming up failed.'))
-    return { app, store, url, close: closer(app, store, warming) }
+    app.warmUp().catch((cause: unknown) => log.error({ err: cause }, 'Warming up failed.'))
+    return { app, store, url, close: closer(app, store) }
   } catch (error) {
     await app?.http.close()
     await store.close()
@@ -76,9 +76,15 @@ async function listen(app: App, { host, port }: Config): Promise<void> {
 
 function listenError(cause: unknown, host: string, port: number): unknown {
   const code = cause instanceof Error && 'code' in cause ? cause.code : ''
-  if (code === 'EADDRINUSE') return new ConfigError('ACCORD_PORT', `is ${port}, and something else listens there already. Stop it, or choose another port.`)
-  if (code === 'EACCES') return new ConfigError('ACCORD_PORT', `is ${port}, which this user may not open. Choose one above 1023.`)
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return new ConfigError('ACCORD_HOST', `is "${host}", which is not an address of this machine.`)
+  if (code === 'EADDRINUSE')
+    return new ConfigError(
+      'ACCORD_PORT',
+      `is ${port}, and something else listens there already. Stop it, or choose another port.`,
+    )
+  if (code === 'EACCES')
+    return new ConfigError('ACCORD_PORT', `is ${port}, which this user may not open. Choose one above 1023.`)
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
+    return new ConfigError('ACCORD_HOST', `is "${host}", which is not an address of this machine.`)
   return cause
 }
 
@@ -91,22 +97,33 @@ function urlOf(app: App, config: Config): string {
   return `http://${host}:${port}`
 }
 
-function reportContract({ http: { log } }: App, contract: Record<string, unknown>, published: Record<string, unknown> | undefined): void {
-  if (!isGeneratedCurrent()) log.warn({}, 'openapi.yaml has changed; this server still follows the contract generated before. Run: accord regenerate, then start again')
-  if (published === undefined) log.warn({}, 'This data folder is not installed; the documentation answers 404. Run: accord install')
+function reportContract(
+  { http: { log } }: App,
+  contract: Record<string, unknown>,
+  published: Record<string, unknown> | undefined,
+): void {
+  if (!isGeneratedCurrent())
+    log.warn(
+      {},
+      'openapi.yaml has changed; this server still follows the contract generated before. Run: accord regenerate, then start again',
+    )
+  if (published === undefined)
+    log.warn({}, 'This data folder is not installed; the documentation answers 404. Run: accord install')
   else if (published['x-contract-hash'] !== contract['x-contract-hash']) {
-    log.warn({}, 'The documentation shows another version of the contract than this server follows. Run: accord regenerate')
+    log.warn(
+      {},
+      'The documentation shows another version of the contract than this server follows. Run: accord regenerate',
+    )
   }
 }
 
-function closer(app: App, store: Store, warming: Promise<void>): () => Promise<void> {
+function closer(app: App, store: Store): () => Promise<void> {
   let closing: Promise<void> | undefined
   const close = async (): Promise<void> => {
     // Idle connections go at once; what is still busy after the grace is cut off, so that a stop takes seconds at most.
     const cutOff = setTimeout(() => app.http.server.closeAllConnections(), graceMs)
     await app.http.close()
     clearTimeout(cutOff)
-    await warming
     await store.close()
   }
   return () => {

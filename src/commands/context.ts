@@ -13,10 +13,12 @@ import { CommandError } from './fail.ts'
 
 /** Runs `work` on an installed data folder as the system: no user, every permission. */
 export async function asSystem<T>(config: Config, work: (ctx: Context) => Promise<T>): Promise<T> {
-  if (!storeExists(config.databaseUrl)) throw new CommandError(`There is no database at ${config.databaseUrl}. Run: accord install`)
+  if (!storeExists(config.databaseUrl))
+    throw new CommandError(`There is no database at ${config.databaseUrl}. Run: accord install`)
   const store = openData(config)
   try {
-    if ((await pending(store)).length > 0) throw new CommandError('The database is older than this program. Run: accord migrate')
+    if ((await pending(store)).length > 0)
+      throw new CommandError('The database is older than this program. Run: accord migrate')
     const logLevel = config.logLevel === 'info' ? 'error' : config.logLevel
     const { http, services } = await buildApp({
       config: { ...config, logLevel },

@@ -51,7 +51,9 @@ async function opened(config: Config): Promise<Store | string> {
 
 function nodeVersion(): Finding {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-  return major > 20 || (major === 20 && minor >= 19) ? null : 'Accord CRM needs Node 20.19 or newer. Install it, then run npm ci again.'
+  return major > 20 || (major === 20 && minor >= 19)
+    ? null
+    : 'Accord CRM needs Node 20.19 or newer. Install it, then run npm ci again.'
 }
 
 function dataFolder({ dataDir }: Config): Finding {
@@ -72,12 +74,15 @@ function secret(config: Config): Finding {
   const found = statSync(path, { throwIfNoEntry: false })
   if (!found) return 'ACCORD_SECRET is not set and the data folder has none. Run: accord install'
   if ((found.mode & 0o077) !== 0) return `other users can read ${path}. Run: chmod 600 ${path}`
-  return readFileSync(path, 'utf8').trim().length >= 32 ? null : `${path} holds less than 32 characters. Restore it from a backup.`
+  return readFileSync(path, 'utf8').trim().length >= 32
+    ? null
+    : `${path} holds less than 32 characters. Restore it from a backup.`
 }
 
 async function database(store: Opened): Promise<Finding> {
   if (store === null) return 'it does not exist. Run: accord install'
-  if (typeof store === 'string') return `it cannot be opened (${store}). Check the path and its rights, or restore a backup.`
+  if (typeof store === 'string')
+    return `it cannot be opened (${store}). Check the path and its rights, or restore a backup.`
   const findings = await store.dialect.findings(store.db as never)
   if (findings.length === 0) return null
   const more = findings.length > 3 ? ` and ${findings.length - 3} more` : ''
@@ -103,7 +108,9 @@ async function administrator(store: Store): Promise<Finding> {
     .where('users.password_hash', 'is not', null)
     .limit(1)
     .executeTakeFirst()
-  return found ? null : 'no active user holds every permission. Run: accord install, or accord user create --role Administrator'
+  return found
+    ? null
+    : 'no active user holds every permission. Run: accord install, or accord user create --role Administrator'
 }
 
 function contract(): Finding {
@@ -135,5 +142,7 @@ async function port({ host, port }: Config): Promise<Finding> {
   const answer = await fetch(`http://${address}:${port}/healthz`, { signal: AbortSignal.timeout(2000) })
     .then((reply) => reply.json() as Promise<{ status?: string; version?: string }>)
     .catch(() => null)
-  return answer?.status === 'ok' && typeof answer.version === 'string' ? null : 'another program listens there. Stop it, or set ACCORD_PORT.'
+  return answer?.status === 'ok' && typeof answer.version === 'string'
+    ? null
+    : 'another program listens there. Stop it, or set ACCORD_PORT.'
 }

@@ -14,27 +14,66 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
   {
     title: 'Where it listens',
     settings: [
-      { name: 'ACCORD_HOST', value: '127.0.0.1', meaning: 'Address to listen on. 0.0.0.0 for every address of the machine.' },
+      {
+        name: 'ACCORD_HOST',
+        value: '127.0.0.1',
+        meaning: 'Address to listen on. 0.0.0.0 for every address of the machine.',
+      },
       { name: 'ACCORD_PORT', value: '8000', meaning: 'Port to listen on. 0 takes a free one.' },
-      { name: 'ACCORD_APP_URL', value: '', otherwise: 'the host of each request', meaning: 'External base URL, when the server stands behind a proxy.' },
+      {
+        name: 'ACCORD_APP_URL',
+        value: '',
+        otherwise: 'the host of each request',
+        meaning: 'External base URL, when the server stands behind a proxy.',
+      },
       { name: 'ACCORD_APP_NAME', value: 'Accord CRM', meaning: 'Name on the login and documentation pages.' },
-      { name: 'ACCORD_STATEFUL_DOMAINS', value: '', otherwise: 'localhost, 127.0.0.1, [::1], the host of ACCORD_APP_URL', meaning: 'Hosts people may sign in from, comma-separated, without scheme; * matches any characters. A value replaces the default.' },
-      { name: 'ACCORD_TRUSTED_PROXIES', value: '', otherwise: 'none', meaning: 'Addresses or CIDR ranges of proxies whose X-Forwarded-* headers are believed.' },
+      {
+        name: 'ACCORD_STATEFUL_DOMAINS',
+        value: '',
+        otherwise: 'localhost, 127.0.0.1, [::1], the host of ACCORD_APP_URL',
+        meaning:
+          'Hosts people may sign in from, comma-separated, without scheme; * matches any characters. A value replaces the default.',
+      },
+      {
+        name: 'ACCORD_TRUSTED_PROXIES',
+        value: '',
+        otherwise: 'none',
+        meaning: 'Addresses or CIDR ranges of proxies whose X-Forwarded-* headers are believed.',
+      },
     ],
   },
   {
     title: 'Where it keeps things',
     settings: [
-      { name: 'ACCORD_DATA_DIR', value: './data', meaning: 'Folder of the database, the secret and the published contract.' },
-      { name: 'ACCORD_DATABASE_URL', value: '', otherwise: 'sqlite:<data folder>/accord.db', meaning: 'The database. sqlite::memory: keeps nothing.' },
-      { name: 'ACCORD_SECRET', value: '', otherwise: 'generated into the data folder', meaning: 'Key material, at least 32 characters. Losing it makes encrypted values unreadable.' },
+      {
+        name: 'ACCORD_DATA_DIR',
+        value: './data',
+        meaning: 'Folder of the database, the secret and the published contract.',
+      },
+      {
+        name: 'ACCORD_DATABASE_URL',
+        value: '',
+        otherwise: 'sqlite:<data folder>/accord.db',
+        meaning: 'The database. sqlite::memory: keeps nothing.',
+      },
+      {
+        name: 'ACCORD_SECRET',
+        value: '',
+        otherwise: 'generated into the data folder',
+        meaning: 'Key material, at least 32 characters. Losing it makes encrypted values unreadable.',
+      },
     ],
   },
   {
     title: 'The first administrator (used once, by the installation)',
     settings: [
       { name: 'ACCORD_ADMIN_EMAIL', value: 'admin@example.com', meaning: 'E-mail address of the first administrator.' },
-      { name: 'ACCORD_ADMIN_PASSWORD', value: '', otherwise: 'a random one, printed once', meaning: 'Password of the first administrator, 8 to 128 characters.' },
+      {
+        name: 'ACCORD_ADMIN_PASSWORD',
+        value: '',
+        otherwise: 'a random one, printed once',
+        meaning: 'Password of the first administrator, 8 to 128 characters.',
+      },
     ],
   },
   {
@@ -49,15 +88,33 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
     title: 'Tokens',
     settings: [
       { name: 'ACCORD_TOKEN_TTL_DAYS', value: '365', meaning: 'Days until a login token expires. 0 for never.' },
-      { name: 'ACCORD_TOKEN_IDLE_DAYS', value: '0', meaning: 'Days after which an unused token is refused. 0 for never.' },
+      {
+        name: 'ACCORD_TOKEN_IDLE_DAYS',
+        value: '0',
+        meaning: 'Days after which an unused token is refused. 0 for never.',
+      },
     ],
   },
   {
     title: 'Behaviour',
     settings: [
-      { name: 'ACCORD_ENV', value: 'development', meaning: 'production, development or test. In production a sample of the replies is checked against the contract, otherwise all.' },
-      { name: 'ACCORD_STRICT', value: 'on', meaning: 'off ignores unknown query and body keys instead of refusing them.' },
-      { name: 'ACCORD_LISTENERS', value: '', otherwise: 'none', meaning: 'Listener modules, comma-separated: files, folders or packages.' },
+      {
+        name: 'ACCORD_ENV',
+        value: 'development',
+        meaning:
+          'production, development or test. In production a sample of the replies is checked against the contract, otherwise all.',
+      },
+      {
+        name: 'ACCORD_STRICT',
+        value: 'on',
+        meaning: 'off ignores unknown query and body keys instead of refusing them.',
+      },
+      {
+        name: 'ACCORD_LISTENERS',
+        value: '',
+        otherwise: 'none',
+        meaning: 'Listener modules, comma-separated: files, folders or packages.',
+      },
       { name: 'ACCORD_LOG_LEVEL', value: 'info', meaning: 'fatal, error, warn, info, debug, trace or silent.' },
     ],
   },

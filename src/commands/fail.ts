@@ -23,6 +23,9 @@ function sentenceOf(error: unknown): string {
       .join('\n')
   }
   const message = error instanceof Error ? error.message : String(error)
-  const isOurs = error instanceof CommandError || error instanceof Problem || (error instanceof Error && error.name === 'ConfigError')
+  const isOurs =
+    error instanceof CommandError ||
+    error instanceof Problem ||
+    (error instanceof Error && error.name === 'ConfigError')
   return isOurs ? message : `${message.replace(/([^.!?])$/, '$1.')} (ACCORD_LOG_LEVEL=debug shows more.)`
 }

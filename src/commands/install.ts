@@ -2,6 +2,7 @@
 // does what is missing and nothing else (DOMAIN 24.2).
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { migrate } from '../../db/migrate.ts'
 import type { Store } from '../../db/open.ts'
 import { seed } from '../../db/seed.ts'
@@ -33,15 +34,21 @@ export async function installCommand(config: Config): Promise<void> {
 /** Whether nothing was ever installed into this database. */
 export async function isEmpty(store: Store): Promise<boolean> {
   const tables = await store.db.introspection.getTables()
-  return !tables.some(({ name }) => name === 'roles') || (await store.db.selectFrom('roles').select('id').limit(1).execute()).length === 0
+  return (
+    !tables.some(({ name }) => name === 'roles') ||
+    (await store.db.selectFrom('roles').select('id').limit(1).execute()).length === 0
+  )
 }
 
-export async function install(config: Config, store: Store): Promise<Installed> {
+/** `folder`: where .env belongs. */
+export async function install(config: Config, store: Store, folder = process.cwd()): Promise<Installed> {
   const done: string[] = []
-  if (writeEnvironmentFile()) done.push('Wrote .env with every setting commented out.')
-  if (secretOf(config).isNew) done.push(`Generated the secret in ${config.dataDir}. Keep a copy: without it encrypted values are lost.`)
+  if (writeEnvironmentFile(folder)) done.push('Wrote .env with every setting commented out.')
+  if (secretOf(config).isNew)
+    done.push(`Generated the secret in ${config.dataDir}. Keep a copy: without it encrypted values are lost.`)
   const migrated = await migrate(store)
-  if (migrated.length > 0) done.push(`Applied ${migrated.length} ${migrated.length === 1 ? 'migration' : 'migrations'}.`)
+  if (migrated.length > 0)
+    done.push(`Applied ${migrated.length} ${migrated.length === 1 ? 'migration' : 'migrations'}.`)
   const admin = await seedOnce(config, store)
   if (admin) done.push('Created the administrator, the default pipeline, sources, types and attributes.')
   if (publishContract(config)) done.push('Published the contract for the documentation.')
@@ -61,12 +68,17 @@ async function seedOnce(config: Config, store: Store): Promise<Installed['admin'
 export const randomPassword = (): string => randomBytes(18).toString('base64url')
 
 /** False when there is one already, or when this folder is not ours to write (a container, a system service). */
-function writeEnvironmentFile(): boolean {
+function writeEnvironmentFile(folder: string): boolean {
   try {
-    writeFileSync('.env', envTemplate(), { mode: 0o600, flag: 'wx' })
+    writeFileSync(join(folder, '.env'), envTemplate(), { mode: 0o600, flag: 'wx' })
     return true
   } catch (error) {
-    if (error instanceof Error && 'code' in error && ['EEXIST', 'EACCES', 'EROFS', 'EPERM'].includes(String(error.code))) return false
+    if (
+      error instanceof Error &&
+      'code' in error &&
+      ['EEXIST', 'EACCES', 'EROFS', 'EPERM'].includes(String(error.code))
+    )
+      return false
     throw error
   }
 }
@@ -74,5 +86,7 @@ function writeEnvironmentFile(): boolean {
 /** Printed before anything else can fail: this is the only time the password is shown. */
 export function printAdmin({ email, password }: { email: string; password: string | null }): void {
   console.log(`\n  Administrator  ${email}`)
-  console.log(`  Password       ${password === null ? 'the one in ACCORD_ADMIN_PASSWORD' : `${password}   (shown only now)`}\n`)
+  console.log(
+    `  Password       ${password === null ? 'the one in ACCORD_ADMIN_PASSWORD' : `${password}   (shown only now)`}\n`,
+  )
 }

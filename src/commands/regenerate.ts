@@ -6,7 +6,10 @@ import type { Config } from '../config.ts'
 import { publishContract } from '../data.ts'
 import { packageRoot } from '../package.ts'
 
-export async function regenerateCommand(readConfig: () => Config, { check = false }: { check?: boolean }): Promise<void> {
+export async function regenerateCommand(
+  readConfig: () => Config,
+  { check = false }: { check?: boolean },
+): Promise<void> {
   if (existsSync(join(packageRoot, 'openapi.yaml'))) {
     const { main } = await import('../../codegen/regenerate.ts')
     const code = await main(check ? ['--check'] : [])
@@ -20,6 +23,8 @@ export async function regenerateCommand(readConfig: () => Config, { check = fals
   // Only an installed data folder has documentation to refresh; installing publishes the rest.
   if (!existsSync(config.dataDir)) return
   if (publishContract(config)) {
-    console.log(`Published the contract to ${config.dataDir}. Reload the documentation; restart the server to follow it.`)
+    console.log(
+      `Published the contract to ${config.dataDir}. Reload the documentation; restart the server to follow it.`,
+    )
   }
 }

@@ -31,17 +31,27 @@ export async function createTokenCommand(config: Config, options: Options): Prom
     const expiresAt = days === null ? null : stamp(new Date(ctx.time.getTime() + daysMs(days)))
     const token = { userId: user.id, name, kind: 'personal', abilities, expiresAt, allowedIps: [] } as const
     const { text } = await issueToken(ctx.db, token, stamp(ctx.time))
-    console.error(`Token "${name}" for ${user.name}, ${expiresAt === null ? 'never expires' : `expires ${expiresAt}`}; shown only now:`)
+    console.error(
+      `Token "${name}" for ${user.name}, ${expiresAt === null ? 'never expires' : `expires ${expiresAt}`}; shown only now:`,
+    )
     // Alone on standard output, so that a script can take it.
     console.log(text)
   })
 }
 
 function readAbilities(text: string): string[] {
-  const abilities = [...new Set(text.split(',').map((each) => each.trim()).filter(Boolean))]
+  const abilities = [
+    ...new Set(
+      text
+        .split(',')
+        .map((each) => each.trim())
+        .filter(Boolean),
+    ),
+  ]
   if (abilities.length === 0) throw new CommandError('--abilities must name at least one ability.')
   for (const ability of abilities) {
-    if (!knownAbilities.includes(ability)) throw new CommandError(`There is no ability ${ability}.${didYouMean(ability, knownAbilities)}`)
+    if (!knownAbilities.includes(ability))
+      throw new CommandError(`There is no ability ${ability}.${didYouMean(ability, knownAbilities)}`)
   }
   return abilities
 }
@@ -49,6 +59,7 @@ function readAbilities(text: string): string[] {
 function readDays(text: string): number | null {
   if (text === 'never') return null
   const days = Number(text)
-  if (!/^\d+$/.test(text) || days < 1 || days > 365) throw new CommandError(`--expires-in-days must be 1 to 365 or never, not "${text}".`)
+  if (!/^\d+$/.test(text) || days < 1 || days > 365)
+    throw new CommandError(`--expires-in-days must be 1 to 365 or never, not "${text}".`)
   return days
 }

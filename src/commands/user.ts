@@ -35,6 +35,7 @@ export async function createUserCommand(config: Config, options: Options): Promi
 async function roleId(ctx: Context, role: string): Promise<number> {
   const roles = await ctx.db.selectFrom('roles').select(['id', 'name']).orderBy('id').execute()
   const found = roles.find(({ id, name }) => String(id) === role || name.toLowerCase() === role.trim().toLowerCase())
-  if (!found) throw new CommandError(`There is no role "${role}". There are: ${roles.map(({ name }) => name).join(', ')}.`)
+  if (!found)
+    throw new CommandError(`There is no role "${role}". There are: ${roles.map(({ name }) => name).join(', ')}.`)
   return found.id
 }

@@ -72,10 +72,9 @@ interface InternalRequest {
 const ajvOptions = { strict: false, validateSchema: false, allErrors: true, useDefaults: true, verbose: true } as const
 
 export async function createBackend(document: object, pipeline: Pipeline, reading: Reading): Promise<Backend> {
-  const bodies = addFormats(new Ajv2020({ ...ajvOptions }) as unknown as Ajv)
-  const parameters = addFormats(new Ajv2020({ ...ajvOptions, coerceTypes: true }) as unknown as Ajv)
+  const { definition, bodies, parameters, validators } = prepared(document)
   const api = new OpenAPIBackend({
-    definition: requestSide(document) as never,
+    definition: definition as never,
     quick: true,
     strict: true,
     coerceTypes: true,
@@ -84,6 +83,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
       part === 'requestBodyValidator' ? bodies : parameters) as never,
   })
   await api.init()
+  api.validator.requestValidators = validators
   const matched = rememberOperations(api)
 
   api.registerSecurityHandler('bearer', async (_context, call: Call) => {
@@ -118,8 +118,8 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
     api.registerHandler(id, (context: BackendContext, call: Call) => {
       const stray = strayCharacters(context.request.requestBody, [])
       if (Object.keys(stray).length > 0) throw new Problem('validation_failed', undefined, { errors: stray })
-      const { params, query, requestBody } = context.request
-      return pipeline.handle(call, { params, query, body: requestBody ?? {} })
+      const { query, requestBody } = context.request
+      return pipeline.handle(call, { params: coercedParams(context), query, body: requestBody ?? {} })
     })
   }
 
@@ -141,6 +141,30 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
       }
     },
   }
+}
+
+interface Prepared {
+  definition: Definition
+  bodies: Ajv
+  parameters: Ajv
+  /** Compiled on first use, by operationId. */
+  validators: OpenAPIBackend['validator']['requestValidators']
+}
+
+const preparations = new WeakMap<object, Prepared>()
+
+/** What follows from the contract alone. Servers of one process that serve the same contract share it. */
+function prepared(document: object): Prepared {
+  const known = preparations.get(document)
+  if (known) return known
+  const made: Prepared = {
+    definition: requestSide(document),
+    bodies: addFormats(new Ajv2020({ ...ajvOptions }) as unknown as Ajv),
+    parameters: addFormats(new Ajv2020({ ...ajvOptions, coerceTypes: true }) as unknown as Ajv),
+    validators: {},
+  }
+  preparations.set(document, made)
+  return made
 }
 
 /**
@@ -245,6 +269,17 @@ function depth(value: object): number {
   return level
 }
 
+/**
+ * openapi-backend reads the path a second time after it has coerced its parameters, which makes ids texts again. An id is
+ * written in plain digits: what only coercion makes a number (`0x1`, `1e3`) names nothing (DOMAIN 3.1).
+ */
+function coercedParams({ validation, request }: BackendContext): Record<string, unknown> {
+  const { params = request.params } = (validation?.coerced ?? {}) as { params?: Record<string, unknown> }
+  for (const [name, value] of Object.entries(params))
+    if (typeof value === 'number' && String(value) !== request.params[name]) throw new Problem('not_found')
+  return params
+}
+
 async function refuse(context: BackendContext, call: Call, pipeline: Pipeline): Promise<never> {
   const findings = (context.validation?.errors ?? []) as ErrorObject[]
   // An id that is no positive integer names nothing (DOMAIN 3.1).
@@ -254,10 +289,7 @@ async function refuse(context: BackendContext, call: Call, pipeline: Pipeline): 
       ({ instancePath, params }) => instancePath.startsWith('/requestBody') || params.missingProperty === 'requestBody',
     )
   ) {
-    const params = Object.fromEntries(
-      Object.entries(context.request.params ?? {}).map(([name, text]) => [name, Number(text)]),
-    )
-    await pipeline.locate(call, params)
+    await pipeline.locate(call, coercedParams(context))
   }
   const errors = { ...fieldErrors(findings, headerNames), ...strayCharacters(context.request.requestBody, []) }
   throw new Problem('validation_failed', undefined, { errors })

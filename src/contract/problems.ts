@@ -162,27 +162,31 @@ export function didYouMean(word: string, candidates: Iterable<string>): string {
 /** Findings of the request validator as sentences by field, all of them (DOMAIN 4.1). */
 export function fieldErrors(findings: readonly ErrorObject[], headerNames: readonly string[] = []): FieldErrors {
   const errors: FieldErrors = Object.create(null) as FieldErrors
-  // The branches of an anyOf are reported next to the anyOf itself; the deepest branch finding says most.
-  const unions = findings.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf')
-  for (const finding of findings) {
-    const union = unions.find((each) => each !== finding && finding.schemaPath.startsWith(`${each.schemaPath}/`))
-    if (union && finding.instancePath === union.instancePath && finding.keyword === 'type') continue
-    if (
-      unions.includes(finding) &&
-      findings.some(
-        (each) =>
-          each !== finding &&
-          each.schemaPath.startsWith(`${finding.schemaPath}/`) &&
-          each.instancePath !== finding.instancePath,
-      )
-    )
-      continue
+  for (const finding of withoutUnions(findings)) {
     const field = fieldName(finding, headerNames)
     const sentence = sentenceFor(finding)
     const list = errors[field] ?? []
     if (!list.includes(sentence)) errors[field] = [...list, sentence]
   }
   return { ...errors }
+}
+
+/**
+ * A value that fits no branch of an anyOf is reported by every branch and by the anyOf. What is wrong inside the branch
+ * that has its type says most; else the types that are possible do.
+ */
+function withoutUnions(findings: readonly ErrorObject[]): ErrorObject[] {
+  let rest = [...findings]
+  for (const union of findings.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf')) {
+    const at = union.instancePath
+    const inside = rest.filter((each) => each !== union && `${each.instancePath}/`.startsWith(`${at}/`))
+    const types = inside.filter((each) => each.instancePath === at && each.keyword === 'type')
+    if (inside.length === 0) continue
+    rest = rest.filter((each) => each !== union && !types.includes(each))
+    if (inside.length === types.length)
+      rest.push({ ...union, keyword: 'type', params: { type: types.flatMap(({ params }) => params.type) } })
+  }
+  return rest
 }
 
 function fieldName(finding: ErrorObject, headerNames: readonly string[]): string {

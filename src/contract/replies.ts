@@ -7,11 +7,24 @@ import { addFormats } from './formats.ts'
 export interface ReplyChecker {
   /** Sentences that say how the reply breaks the contract; empty when it does not. */
   findings(operation: { path: string; method: string }, status: number, mediaType: string, body: unknown): string[]
+  /** The keys a record in the reply of success can have. */
+  keys(operation: { path: string; method: string; status: number }): string[]
 }
 
 const pointerPart = (part: string): string => part.replaceAll('~', '~0').replaceAll('/', '~1')
 
-export function createReplyChecker(document: object, options: { closed: boolean }): ReplyChecker {
+const checkers = new WeakMap<object, Map<boolean, ReplyChecker>>()
+
+/** Checkers of the same contract are shared: compiling is what costs. */
+export function createReplyChecker(document: object, { closed }: { closed: boolean }): ReplyChecker {
+  const known = checkers.get(document) ?? new Map<boolean, ReplyChecker>()
+  checkers.set(document, known)
+  const checker = known.get(closed) ?? compileChecker(document, { closed })
+  known.set(closed, checker)
+  return checker
+}
+
+function compileChecker(document: object, options: { closed: boolean }): ReplyChecker {
   const ajv = addFormats(new Ajv2020({ strict: false, validateSchema: false, allErrors: true }) as unknown as Ajv)
   const copy = structuredClone(document) as Document
   if (options.closed) close(copy)
@@ -32,7 +45,15 @@ export function createReplyChecker(document: object, options: { closed: boolean 
     return made
   }
 
+  const follow = (schema: Shape | undefined): Shape =>
+    schema?.$ref ? follow(copy.components.schemas[schema.$ref.split('/').at(-1) ?? '']) : (schema ?? {})
+
   return {
+    keys({ path, method, status }) {
+      const content = copy.paths[path]?.[method]?.responses?.[String(status)]?.content
+      const data = follow(follow(content?.['application/json']?.schema).properties?.data)
+      return Object.keys(follow(data.items ?? data).properties ?? {})
+    },
     findings({ path, method }, status, mediaType, body) {
       const validate = validator(path, method, status, mediaType)
       if (!validate)
@@ -46,14 +67,20 @@ export function createReplyChecker(document: object, options: { closed: boolean 
 const where = ({ instancePath, message, params }: ErrorObject): string =>
   `${instancePath || '/'} ${message} ${JSON.stringify(params)}`
 
+interface Shape {
+  $ref?: string
+  properties?: Record<string, Shape>
+  items?: Shape
+}
+
 interface Response {
   $ref?: string
-  content?: Record<string, { schema?: object }>
+  content?: Record<string, { schema?: Shape }>
 }
 
 interface Document {
   paths: Record<string, Record<string, { responses?: Record<string, Response> }>>
-  components: { responses: Record<string, Response> }
+  components: { responses: Record<string, Response>; schemas: Record<string, Shape> }
 }
 
 function close(value: unknown): void {

@@ -11,7 +11,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in
-         * @description Checks e-mail address and password and issues a bearer token. Asked from a host that is not on the list of stateful domains, it answers 401 `stateful_domain_mismatch`. Five failures a minute for one address and account, or twenty for one address, answer 429.
+         * @description Checks e-mail address and password and issues a bearer token. Asked from a host that is not on the list of stateful domains, it answers 401 `stateful_domain_mismatch`. Five failures a minute for one address and account, or twenty for one address, answer 429. Beyond 50 live tokens the login token used least recently is revoked.
          */
         post: operations["login"];
         delete?: never;

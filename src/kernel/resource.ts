@@ -344,15 +344,13 @@ export async function expand(
   }
 }
 
-/** `fields=`: keeps the named keys of a record. Throws 422 on `query.fields` for a key the record lacks. */
-export function pick(reply: any, names: readonly string[]): any {
-  const pickOne = (record: any) => {
-    for (const name of names) {
-      if (!Object.hasOwn(record, name))
-        throw invalid({ 'query.fields': [`Unknown field ${name}.${didYouMean(name, Object.keys(record))}`] })
-    }
-    return Object.fromEntries(names.map((name) => [name, record[name]]))
+/** `fields=`: keeps the named keys of a record. Throws 422 on `query.fields` for a key that is not among the `known`. */
+export function pick(reply: any, names: readonly string[], known: readonly string[]): any {
+  for (const name of names) {
+    if (!known.includes(name)) throw invalid({ 'query.fields': [`Unknown field ${name}.${didYouMean(name, known)}`] })
   }
+  const pickOne = (record: any) =>
+    Object.fromEntries(names.filter((name) => Object.hasOwn(record, name)).map((name) => [name, record[name]]))
   return { ...reply, data: Array.isArray(reply.data) ? reply.data.map(pickOne) : pickOne(reply.data) }
 }
 

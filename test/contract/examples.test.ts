@@ -21,8 +21,8 @@ describe('the world of the walkers', () => {
   })
 })
 
-const examples = Object.entries((document.components?.schemas ?? {}) as Record<string, Schema>).flatMap(([name, { examples = [] }]) =>
-  examples.map((example, index) => ({ name, index, example })),
+const examples = Object.entries((document.components?.schemas ?? {}) as Record<string, Schema>).flatMap(
+  ([name, { examples = [] }]) => examples.map((example, index) => ({ name, index, example })),
 )
 
 describe.each(examples)('example $index of $name', ({ name, example }) => {

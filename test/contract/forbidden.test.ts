@@ -19,7 +19,14 @@ beforeAll(async () => {
     .values({ name: 'Walker', name_key: 'walker', permission_type: 'custom', permissions: '[]', ...stamps })
     .returning('id')
     .executeTakeFirstOrThrow()
-  const walker = { name: 'Walker', name_key: 'walker', email: 'walker@example.com', email_key: 'walker@example.com', password_hash: 'none', status: 1 }
+  const walker = {
+    name: 'Walker',
+    name_key: 'walker',
+    email: 'walker@example.com',
+    email_key: 'walker@example.com',
+    password_hash: 'none',
+    status: 1,
+  }
   user = (
     await db
       .insertInto('users')
@@ -34,7 +41,11 @@ afterAll(() => world.server.close())
 /** A token of the walker, whose role holds these keys and no others. */
 async function holding(permissions: readonly string[], abilities: readonly string[]): Promise<string> {
   const { db } = world.server.store
-  await db.updateTable('roles').set({ permissions: JSON.stringify(permissions) }).where('name_key', '=', 'walker').execute()
+  await db
+    .updateTable('roles')
+    .set({ permissions: JSON.stringify(permissions) })
+    .where('name_key', '=', 'walker')
+    .execute()
   const token = { userId: user, name: 'walker', kind: 'personal', abilities, expiresAt: null, allowedIps: [] } as const
   const { text } = await issueToken(db, token, start)
   await world.server.caller(text).get('/account')
@@ -65,7 +76,10 @@ describe.each(facts.filter(([, each]) => each.permission !== null))('%s', (id, {
 describe.each(facts.filter(([, each]) => each.ability !== null))('%s', (id, { ability }) => {
   it(`is refused to a token without ${ability}`, async () => {
     const [area, verb] = (ability ?? '').split(':')
-    const token = await holding(permissionKeys, [`${area}:${verb === 'read' ? 'write' : 'read'}`, `${area === 'files' ? 'reports' : 'files'}:*`])
+    const token = await holding(permissionKeys, [
+      `${area}:${verb === 'read' ? 'write' : 'read'}`,
+      `${area === 'files' ? 'reports' : 'files'}:*`,
+    ])
     const findings = await changesNothing(world, async () => {
       const { status, body } = await send(world, id, { ...request(world, id), token })
       expect.soft([status, body.code, body.required]).toEqual([403, 'forbidden', ability])

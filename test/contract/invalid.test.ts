@@ -2,7 +2,7 @@
 // allows, and requests that can hardly be read. The answer names the field, is never a 5xx, and nothing is written.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bodySchema, fact, facts, parametersOf, takesHeader, typesOf } from '../support/schema.ts'
-import { badTexts, type Breakage, breakagesOf, danglingReferences, nobody } from './breakages.ts'
+import { type Breakage, badTexts, breakagesOf, danglingReferences, nobody } from './breakages.ts'
 import { changesNothing, type Request, request, send, short, startWorld, urlOf, type World } from './support.ts'
 
 let world: World
@@ -16,15 +16,24 @@ const withBody = ids.filter((id) => bodySchema(id) !== undefined)
 const isMass = (id: string): boolean => /\/mass-\w+$/.test(fact(id).path)
 
 /** Sends the request and says in a sentence how the answer differs from a 422 on exactly these fields. */
-async function refusal(id: string, wanted: Request, fields: readonly string[], what: string, hint = false): Promise<string[]> {
+async function refusal(
+  id: string,
+  wanted: Request,
+  fields: readonly string[],
+  what: string,
+  hint = false,
+): Promise<string[]> {
   const { status, body, text } = await send(world, id, wanted)
   const named = Object.keys(body?.errors ?? {}).sort()
   const expected = [...fields].sort()
   if (status !== 422 || body.code !== 'validation_failed' || JSON.stringify(named) !== JSON.stringify(expected)) {
-    return [`${what}: expected 422 on ${expected.join(', ')}; got ${status} ${body?.code ?? ''} on ${named.join(', ') || 'nothing'} (${short(text)})`]
+    return [
+      `${what}: expected 422 on ${expected.join(', ')}; got ${status} ${body?.code ?? ''} on ${named.join(', ') || 'nothing'} (${short(text)})`,
+    ]
   }
   const sentences = Object.values<string[]>(body.errors).flat()
-  if (hint && !sentences.some((each) => each.includes('Did you mean'))) return [`${what}: no hint in ${sentences.join(' ')}`]
+  if (hint && !sentences.some((each) => each.includes('Did you mean')))
+    return [`${what}: no hint in ${sentences.join(' ')}`]
   return []
 }
 
@@ -54,7 +63,7 @@ describe.each(withBody)('%s', (id) => {
 
   it('names every reference that leads nowhere', async () => {
     const valid = request(world, id).body
-    const dangling = isMass(id) ? [] : danglingReferences(bodySchema(id), valid)
+    const dangling = isMass(id) ? [] : danglingReferences(bodySchema(id), valid, (entity) => world.main[entity])
     expect(await findingsOf(() => eachRefused(id, dangling))).toEqual([])
   })
 
@@ -65,11 +74,27 @@ describe.each(withBody)('%s', (id) => {
       return `${status} ${problem?.code}`
     }
     const findings = await findingsOf(async () => {
-      for (const text of ['{"a":', '[]', '"text"', 'null', '42', '{"a":1}{}', "{'a':1}", Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])]) {
+      for (const text of [
+        '{"a":',
+        '[]',
+        '"text"',
+        'null',
+        '42',
+        '{"a":1}{}',
+        "{'a':1}",
+        Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
+      ]) {
         expect.soft(await answer(text), short(String(text))).toBe('400 malformed_json')
       }
-      for (const levels of [40, 20_000]) expect.soft(await answer(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`)).toBe('400 malformed_json')
-      for (const type of ['text/plain', 'application/xml', 'multipart/form-data; boundary=x', 'application/jsonx', 'nonsense']) {
+      for (const levels of [40, 20_000])
+        expect.soft(await answer(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`)).toBe('400 malformed_json')
+      for (const type of [
+        'text/plain',
+        'application/xml',
+        'multipart/form-data; boundary=x',
+        'application/jsonx',
+        'nonsense',
+      ]) {
         expect.soft(await answer('{}', { 'content-type': type }), type).toBe('415 unsupported_media_type')
       }
       expect.soft(await answer(tooLarge)).toBe('413 payload_too_large')
@@ -96,7 +121,15 @@ describe.each(ids)('%s', (id) => {
       const typo = known === undefined ? 'nope' : `${known}q`
       for (const name of [typo, '__proto__', 'constructor', 'token']) {
         const { url, ...rest } = request(world, id)
-        sentences.push(...(await refusal(id, { ...rest, url: `${url}?${name}=1` }, [`query.${name}`], `?${name}`, name === typo && known !== undefined)))
+        sentences.push(
+          ...(await refusal(
+            id,
+            { ...rest, url: `${url}?${name}=1` },
+            [`query.${name}`],
+            `?${name}`,
+            name === typo && known !== undefined,
+          )),
+        )
       }
       return sentences
     })
@@ -106,13 +139,26 @@ describe.each(ids)('%s', (id) => {
 
 /** Bad texts of all query parameters, as many in one request as a query string may hold. */
 function batches(id: string): [name: string, text: string][][] {
-  const parameters = parametersOf(id, 'query').map(({ name, schema }) => ({ name, texts: badTexts(schema), twice: typesOf(schema)[0] !== 'array' }))
+  const parameters = parametersOf(id, 'query').map(({ name, schema }) => ({
+    name,
+    texts: badTexts(schema),
+    twice: typesOf(schema)[0] !== 'array',
+  }))
   const rounds: [string, string][][] = []
   const most = Math.max(0, ...parameters.map(({ texts }) => texts.length))
   for (let round = 0; round < most; round++) {
-    rounds.push(parameters.flatMap(({ name, texts }): [string, string][] => (texts[round] === undefined ? [] : [[name, texts[round]]])))
+    rounds.push(
+      parameters.flatMap(({ name, texts }): [string, string][] =>
+        texts.slice(round, round + 1).map((text): [string, string] => [name, text]),
+      ),
+    )
   }
-  const twice = parameters.filter(({ twice }) => twice).flatMap(({ name }): [string, string][] => [[name, '1'], [name, '2']])
+  const twice = parameters
+    .filter(({ twice }) => twice)
+    .flatMap(({ name }): [string, string][] => [
+      [name, '1'],
+      [name, '2'],
+    ])
   if (twice.length > 0) rounds.push(twice)
   return rounds.flatMap(packed)
 }
@@ -136,10 +182,16 @@ describe.each(ids.filter((id) => parametersOf(id, 'query').some(({ name }) => na
   it('refuses a cursor of its own invention, and page together with cursor', async () => {
     const found = await findingsOf(async () => {
       const { url, ...rest } = request(world, id)
-      const cursors = ['garbage', 'e30', Buffer.from('null').toString('base64url'), Buffer.from('{"at":[{}],"back":false,"of":""}').toString('base64url')]
+      const cursors = [
+        'garbage',
+        'e30',
+        Buffer.from('null').toString('base64url'),
+        Buffer.from('{"at":[{}],"back":false,"of":""}').toString('base64url'),
+      ]
       const queries = [...cursors.map((cursor) => `cursor=${cursor}`), 'page=1&cursor=']
       const sentences: string[] = []
-      for (const query of queries) sentences.push(...(await refusal(id, { ...rest, url: `${url}?${query}` }, ['query.cursor'], `?${query}`)))
+      for (const query of queries)
+        sentences.push(...(await refusal(id, { ...rest, url: `${url}?${query}` }, ['query.cursor'], `?${query}`)))
       return sentences
     })
     expect(found).toEqual([])
@@ -157,11 +209,24 @@ describe.each(ids.filter((id) => parametersOf(id, 'query').some(({ name }) => na
 
 describe.each(ids.filter((id) => parametersOf(id, 'header').length > 0))('%s', (id) => {
   it('names the header that is wrong', async () => {
-    const bad: Record<string, string> = { 'If-Match': `"${'1'.repeat(300)}"`, 'If-None-Match': `"${'1'.repeat(1100)}"`, 'Idempotency-Key': 'k'.repeat(256), 'Accord-Dry-Run': 'maybe' }
+    const bad: Record<string, string> = {
+      'If-Match': `"${'1'.repeat(300)}"`,
+      'If-None-Match': `"${'1'.repeat(1100)}"`,
+      'Idempotency-Key': 'k'.repeat(256),
+      'Accord-Dry-Run': 'maybe',
+    }
     const found = await findingsOf(async () => {
       const sentences: string[] = []
       for (const [name, text] of Object.entries(bad)) {
-        if (takesHeader(id, name)) sentences.push(...(await refusal(id, { ...request(world, id), headers: { [name.toLowerCase()]: text } }, [`header.${name}`], name)))
+        if (takesHeader(id, name))
+          sentences.push(
+            ...(await refusal(
+              id,
+              { ...request(world, id), headers: { [name.toLowerCase()]: text } },
+              [`header.${name}`],
+              name,
+            )),
+          )
       }
       return sentences
     })
@@ -173,8 +238,23 @@ describe.each(ids.filter((id) => parametersOf(id, 'path').length > 0))('%s', (id
   it('answers 404 to an id that is none, and to an id nobody has', async () => {
     const findings = await findingsOf(async () => {
       for (const { name } of parametersOf(id, 'path')) {
-        for (const text of ['0', '-1', 'abc', '1.5', '1e20', '9007199254740993', '99999999999999999999', '0x1', '%20', 'null', String(nobody)]) {
-          const { status, body } = await send(world, id, { ...request(world, id), url: urlOf(world, id, world.main, { [name]: text }) })
+        for (const text of [
+          '0',
+          '-1',
+          'abc',
+          '1.5',
+          '1e20',
+          '9007199254740993',
+          '99999999999999999999',
+          '0x1',
+          '%20',
+          'null',
+          String(nobody),
+        ]) {
+          const { status, body } = await send(world, id, {
+            ...request(world, id),
+            url: urlOf(world, id, world.main, { [name]: text }),
+          })
           expect.soft([status, body?.code], `{${name}} = ${text}`).toEqual([404, 'not_found'])
         }
       }
@@ -192,15 +272,25 @@ describe.each(paths)('%s', (path, id) => {
     for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH'].filter((each) => !known.includes(each))) {
       const { status, body, headers } = await send(world, id, { method, url: urlOf(world, id), token: null })
       expect.soft([method, status, body?.code]).toEqual([method, 405, 'method_not_allowed'])
-      expect.soft(headers.allow?.split(', ').sort()).toEqual([...known, ...(known.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].sort())
+      expect
+        .soft(headers.allow?.split(', ').sort())
+        .toEqual([...known, ...(known.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].sort())
     }
   })
 
   it('answers 400 or 404 to broken percent-encoding', async () => {
     const [method = 'GET'] = facts.filter(([, each]) => each.path === path).map(([, each]) => each.method.toUpperCase())
-    const urls = [`${urlOf(world, id)}?q=%zz`, `${urlOf(world, id)}?%ff=1`, ...parametersOf(id, 'path').map(({ name }) => urlOf(world, id, world.main, { [name]: '%zz' }))]
+    const urls = [
+      `${urlOf(world, id)}?q=%zz`,
+      `${urlOf(world, id)}?%ff=1`,
+      ...parametersOf(id, 'path').map(({ name }) => urlOf(world, id, world.main, { [name]: '%zz' })),
+    ]
     for (const url of urls) {
-      const { statusCode } = await world.server.inject({ method: method as 'GET', url, headers: { accept: 'application/json', authorization: `Bearer ${world.server.admin.token}` } })
+      const { statusCode } = await world.server.inject({
+        method: method as 'GET',
+        url,
+        headers: { accept: 'application/json', authorization: `Bearer ${world.server.admin.token}` },
+      })
       expect.soft([400, 404], url).toContain(statusCode)
     }
   })
@@ -221,7 +311,10 @@ describe('a mass operation', () => {
 
 describe('a query string', () => {
   it('of more than 8 KiB answers 400', async () => {
-    const { status, body } = await send(world, 'listSources', { method: 'GET', url: `/api/admin/sources?q=${'x'.repeat(9000)}` })
+    const { status, body } = await send(world, 'listSources', {
+      method: 'GET',
+      url: `/api/admin/sources?q=${'x'.repeat(9000)}`,
+    })
     expect([status, body.code]).toEqual([400, 'malformed_request'])
   })
 })

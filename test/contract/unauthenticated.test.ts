@@ -35,7 +35,9 @@ describe.each(guarded)('%s', (id) => {
     const findings = await changesNothing(world, async () => {
       for (const [name, token] of Object.entries(tokens)) {
         const { status, headers, body } = await send(world, id, { ...request(world, id), token })
-        expect.soft([name, status, headers['www-authenticate'], body?.code]).toEqual([name, 401, 'Bearer', 'unauthenticated'])
+        expect
+          .soft([name, status, headers['www-authenticate'], body?.code])
+          .toEqual([name, 401, 'Bearer', 'unauthenticated'])
         expect.soft(headers['content-type']).toMatch(/^application\/problem\+json/)
       }
     })
@@ -45,7 +47,11 @@ describe.each(guarded)('%s', (id) => {
   it('answers 401 with the login page to a caller who does not ask for JSON', async () => {
     const findings = await changesNothing(world, async () => {
       for (const accept of ['text/html', '*/*', '']) {
-        const { status, headers, text } = await send(world, id, { ...request(world, id), token: null, headers: { accept } })
+        const { status, headers, text } = await send(world, id, {
+          ...request(world, id),
+          token: null,
+          headers: { accept },
+        })
         expect.soft([status, headers['www-authenticate']]).toEqual([401, 'Bearer'])
         expect.soft(headers['content-type']).toMatch(/^text\/html/)
         expect.soft(text).toContain('<form')
@@ -57,7 +63,11 @@ describe.each(guarded)('%s', (id) => {
 
 describe('a bearer token', () => {
   it('is never read from the query string', async () => {
-    const { status } = await send(world, 'listSources', { method: 'GET', url: `/api/admin/sources?token=${world.server.admin.token}`, token: null })
+    const { status } = await send(world, 'listSources', {
+      method: 'GET',
+      url: `/api/admin/sources?token=${world.server.admin.token}`,
+      token: null,
+    })
     expect(status).toBe(401)
   })
 })

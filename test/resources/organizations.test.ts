@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
-import { addUser } from '../support/people.ts'
+import { addUser } from '../support/viewers.ts'
 
 type Organization = Schema<'Organization'>
 
@@ -206,11 +206,12 @@ describe('updateOrganization', () => {
     expect(server.events()).toEqual([])
   })
 
-  it('leaves the owner alone when someone who cannot see that owner sends it back unchanged', async () => {
-    const ada = await addUser(server, 'Ada', { view: 'individual' })
+  it('accepts an owner who has become inactive when the owner is sent back unchanged', async () => {
+    const ada = await addUser(server, 'Ada')
     const { id } = await make.organization({ user_id: ada.id })
-    const sent = await ada.put(`/contacts/organizations/${id}`, { user_id: ada.id, name: 'Still hers' })
-    expect([sent.status, sent.body.data.user_id]).toEqual([200, ada.id])
+    await server.store.db.updateTable('users').set({ status: 0 }).where('id', '=', ada.id).execute()
+    const { status, body } = await admin.put(`/contacts/organizations/${id}`, { user_id: ada.id, name: 'Still hers' })
+    expect([status, body.data.name, body.data.user_id]).toEqual([200, 'Still hers', ada.id])
   })
 })
 

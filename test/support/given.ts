@@ -27,7 +27,8 @@ export function validBody(operation: string, known: Known, part: 'example' | 're
   return fill(body, schema, known) as Json
 }
 
-function fill(value: unknown, shape: Schema | undefined, known: Known): unknown {
+/** A value of the schema with ids that exist and names of its own. */
+export function fill(value: unknown, shape: Schema | undefined, known: Known): unknown {
   const schema = choose(value, follow(shape))
   if (Array.isArray(value)) return value.map((each) => fill(each, schema.items, known))
   if (typeof value !== 'object' || value === null) return value

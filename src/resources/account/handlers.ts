@@ -36,11 +36,18 @@ const updateAccount: Handler<'updateAccount'> = async (ctx, { body }) => {
     const before = await users.get(ctx, id)
     const found = new Findings()
     await checkCredentials({ ctx, found }, body, before)
-    if (!isProven) found.invalid('current_password', body.current_password === undefined ? 'The field is required.' : 'This is not the current password.')
+    if (!isProven)
+      found.invalid(
+        'current_password',
+        body.current_password === undefined ? 'The field is required.' : 'This is not the current password.',
+      )
     found.settle()
     const { name, email, password } = body
     if (password === undefined || name !== undefined || email !== undefined) {
-      const columns = { ...(name !== undefined && { name, name_key: fold(name) }), ...(email !== undefined && { email, email_key: fold(email) }) }
+      const columns = {
+        ...(name !== undefined && { name, name_key: fold(name) }),
+        ...(email !== undefined && { email, email_key: fold(email) }),
+      }
       const hasChanged = (name !== undefined && name !== before.name) || (email !== undefined && email !== before.email)
       await change(ctx, 'user.account.update', body, before, hasChanged ? columns : null)
     }
@@ -58,13 +65,18 @@ const updateAccount: Handler<'updateAccount'> = async (ctx, { body }) => {
  */
 async function checkCurrentPassword(ctx: Context, body: Body<'updateAccount'>): Promise<boolean> {
   const { id } = signedIn(ctx)
-  const user = await ctx.db.selectFrom('users').select(['email', 'email_key', 'password_hash']).where('id', '=', id).executeTakeFirst()
+  const user = await ctx.db
+    .selectFrom('users')
+    .select(['email', 'email_key', 'password_hash'])
+    .where('id', '=', id)
+    .executeTakeFirst()
   if (!user) throw notFound('user', id)
   const { current_password: current } = body
   const isNeeded = body.password !== undefined || (body.email !== undefined && body.email !== user.email)
   if (!isNeeded) return true
   if (current === undefined) return false
-  return (await braked(ctx, user.email_key, () => verifyPassword(ctx.services.config, user.password_hash, current))).right
+  return (await braked(ctx, user.email_key, () => verifyPassword(ctx.services.config, user.password_hash, current)))
+    .right
 }
 
 /** One write to the own row with its pair of events; null columns change nothing. */
@@ -78,7 +90,11 @@ async function change(
   const { id } = before
   await write(ctx, name, { entity: 'users', input, id, before: before as Snapshot }, async (ctx) => {
     if (columns) {
-      await ctx.db.updateTable('users').set({ ...columns, updated_at: now(ctx) }).where('id', '=', id).execute()
+      await ctx.db
+        .updateTable('users')
+        .set({ ...columns, updated_at: now(ctx) })
+        .where('id', '=', id)
+        .execute()
       await users.touch(ctx, id)
     }
     const hidden = columns && 'password_hash' in columns ? ['password'] : []

@@ -1,7 +1,8 @@
 // Signing in and out with bearer tokens (DOMAIN 6.1 to 6.3). Guessing is slowed down in kernel/ratelimit.ts.
-import { daysMs, stamp } from '../../kernel/clock.ts'
+
 import { issueToken } from '../../kernel/auth.ts'
-import { type Context, now, signedIn, type SignedIn } from '../../kernel/context.ts'
+import { daysMs, stamp } from '../../kernel/clock.ts'
+import { type Context, now, type SignedIn, signedIn } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { fold } from '../../kernel/format.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
@@ -42,13 +43,21 @@ const login: Handler<'login'> = async (ctx, { body }) => {
   const expiresAt = config.tokenTtlDays === 0 ? null : stamp(new Date(ctx.time.getTime() + daysMs(config.tokenTtlDays)))
   const token = await transaction({ ...ctx, user: visitor }, async (ctx) => {
     // Comparing took its time; a password or status that changed meanwhile must not be passed by.
-    const same = ctx.db.updateTable('users').set({ password_hash: renewed }).where('id', '=', user.id).where('status', '=', 1)
+    const same = ctx.db
+      .updateTable('users')
+      .set({ password_hash: renewed })
+      .where('id', '=', user.id)
+      .where('status', '=', 1)
     const { numUpdatedRows } = await same.where('password_hash', '=', stored).executeTakeFirstOrThrow()
     if (numUpdatedRows === 0n) throw invalidCredentials()
     let text = ''
     const input = { email: body.email, device_name: body.device_name }
     const { id } = await write(ctx, 'user.token.create', { entity: 'tokens', input }, async (ctx) => {
-      const issued = await issueToken(ctx.db, { userId: user.id, name: body.device_name, kind: 'login', abilities, expiresAt, allowedIps: [] }, now(ctx))
+      const issued = await issueToken(
+        ctx.db,
+        { userId: user.id, name: body.device_name, kind: 'login', abilities, expiresAt, allowedIps: [] },
+        now(ctx),
+      )
       text = issued.text
       const row = await tokenRows(ctx).where('tokens.id', '=', issued.id).executeTakeFirstOrThrow()
       return { id: issued.id, entity: { ...presentToken(row) } }
@@ -72,7 +81,8 @@ function refuseForeignHost({ headers, calledAt, services }: Context): void {
   })
 }
 
-const first = (header: string | string[] | undefined): string | undefined => (Array.isArray(header) ? header[0] : header)
+const first = (header: string | string[] | undefined): string | undefined =>
+  Array.isArray(header) ? header[0] : header
 
 /** Revokes the login tokens that were used least recently, until no more than `mostTokens` are alive (DOMAIN 6.3). */
 async function revokeOldest(ctx: Context, userId: number, issued: number): Promise<void> {
@@ -80,7 +90,8 @@ async function revokeOldest(ctx: Context, userId: number, issued: number): Promi
     .where('tokens.user_id', '=', userId)
     .where((eb) => eb.or([eb('tokens.expires_at', 'is', null), eb('tokens.expires_at', '>', now(ctx))]))
     .execute()
-  const used = (token: { last_used_at: string | null; created_at: string }): string => token.last_used_at ?? token.created_at
+  const used = (token: { last_used_at: string | null; created_at: string }): string =>
+    token.last_used_at ?? token.created_at
   const candidates = alive
     .filter(({ id, kind }) => kind === 'login' && id !== issued)
     .sort((a, b) => (used(a) < used(b) || (used(a) === used(b) && a.id < b.id) ? -1 : 1))
@@ -90,7 +101,9 @@ async function revokeOldest(ctx: Context, userId: number, issued: number): Promi
 const logout: Handler<'logout'> = (ctx, { body }) =>
   transaction(ctx, async (ctx) => {
     const own = tokenRows(ctx).where('tokens.user_id', '=', signedIn(ctx).id)
-    const ended = await (body.all ? own : own.where('tokens.id', '=', ctx.token?.id ?? 0)).orderBy('tokens.id').execute()
+    const ended = await (body.all ? own : own.where('tokens.id', '=', ctx.token?.id ?? 0))
+      .orderBy('tokens.id')
+      .execute()
     for (const row of ended) await revoke(ctx, row)
     return { message: body.all ? 'Signed out everywhere.' : 'Signed out.' }
   })

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../../config.ts'
 
-const escape = (text: string): string => text.replace(/[&<>"']/g, (each) => `&#${each.charCodeAt(0)};`)
+const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (each) => `&#${each.charCodeAt(0)};`)
 
 const style = `
 :root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}
@@ -26,7 +26,7 @@ const code=document.createElement('code');code.textContent=body.data.token;out.a
 const hash = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
 export function loginPage(config: Config): { html: string; headers: Record<string, string> } {
-  const name = escape(config.appName)
+  const name = escapeHtml(config.appName)
   const html = `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Sign in · ${name}</title><style>${style}</style></head>

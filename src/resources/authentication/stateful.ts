@@ -32,6 +32,10 @@ function spellingsOf({ origin, referer, calledAt }: Calling): string[] {
 }
 
 function patternOf(entry: string): RegExp {
-  const escaped = entry.trim().toLowerCase().split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
+  const escaped = entry
+    .trim()
+    .toLowerCase()
+    .split('*')
+    .map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
   return new RegExp(`^${escaped.join('.+')}$`)
 }

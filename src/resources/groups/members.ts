@@ -5,13 +5,21 @@ import type { Context } from '../../kernel/context.ts'
 export async function membersOf(ctx: Context, groupIds: readonly number[]): Promise<Map<number, number[]>> {
   const found = new Map<number, number[]>()
   if (groupIds.length === 0) return found
-  const links = await ctx.db.selectFrom('user_groups').selectAll().where('group_id', 'in', groupIds).orderBy('user_id').execute()
+  const links = await ctx.db
+    .selectFrom('user_groups')
+    .selectAll()
+    .where('group_id', 'in', groupIds)
+    .orderBy('user_id')
+    .execute()
   for (const { group_id, user_id } of links) found.set(group_id, [...(found.get(group_id) ?? []), user_id])
   return found
 }
 
 /** The groups of each of the users, by name. */
-export async function groupsOf(ctx: Context, userIds: readonly number[]): Promise<Map<number, { id: number; name: string }[]>> {
+export async function groupsOf(
+  ctx: Context,
+  userIds: readonly number[],
+): Promise<Map<number, { id: number; name: string }[]>> {
   const found = new Map<number, { id: number; name: string }[]>()
   if (userIds.length === 0) return found
   const links = await ctx.db
@@ -26,7 +34,11 @@ export async function groupsOf(ctx: Context, userIds: readonly number[]): Promis
 }
 
 /** Makes `ids` the complete set of members of a group, or of groups of a user. Undefined leaves the set as it is. */
-export async function setMembers(ctx: Context, of: { group_id: number } | { user_id: number }, ids: readonly number[] | undefined): Promise<void> {
+export async function setMembers(
+  ctx: Context,
+  of: { group_id: number } | { user_id: number },
+  ids: readonly number[] | undefined,
+): Promise<void> {
   if (!ids) return
   const wanted = [...new Set(ids)]
   let gone = ctx.db.deleteFrom('user_groups')
@@ -39,7 +51,9 @@ export async function setMembers(ctx: Context, of: { group_id: number } | { user
   }
   await gone.execute()
   if (wanted.length === 0) return
-  const links = wanted.map((id) => ('group_id' in of ? { group_id: of.group_id, user_id: id } : { user_id: of.user_id, group_id: id }))
+  const links = wanted.map((id) =>
+    'group_id' in of ? { group_id: of.group_id, user_id: id } : { user_id: of.user_id, group_id: id },
+  )
   await ctx.db
     .insertInto('user_groups')
     .values(links)

@@ -18,7 +18,13 @@ type Group = Schema<'Group'>
 export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: HandlersFor<Operations> } = defineResource({
   noun: 'group',
   table: 'groups',
-  operations: { list: 'listGroups', get: 'getGroup', create: 'createGroup', update: 'updateGroup', delete: 'deleteGroup' },
+  operations: {
+    list: 'listGroups',
+    get: 'getGroup',
+    create: 'createGroup',
+    update: 'updateGroup',
+    delete: 'deleteGroup',
+  },
   rows: (_ctx, db) =>
     db
       .selectFrom('groups')
@@ -31,7 +37,15 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
     const { ctx, current } = writing
     const key = name === undefined ? undefined : fold(name)
     const except = current?.id ?? null
-    await unique(writing, { field: 'name', table: 'groups', column: 'name_key', key, entity: 'groups', except, noun: 'group' })
+    await unique(writing, {
+      field: 'name',
+      table: 'groups',
+      column: 'name_key',
+      key,
+      entity: 'groups',
+      except,
+      noun: 'group',
+    })
     const present = current && user_ids ? ((await membersOf(ctx, [current.id])).get(current.id) ?? []) : []
     await referAll(writing, 'user_ids', user_ids, { noun: users.noun, seen: withKnown(present) })
     return { name, name_key: key, description }
@@ -47,10 +61,16 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
     version: row.version,
   }),
   gather: async (ctx, replies, include) => {
-    const members = await membersOf(ctx, replies.map(({ id }) => id))
+    const members = await membersOf(
+      ctx,
+      replies.map(({ id }) => id),
+    )
     for (const reply of replies) reply.user_ids = members.get(reply.id) ?? []
     if (!include.includes('users')) return
-    const full = await users.many(ctx, replies.flatMap(({ user_ids }) => user_ids))
+    const full = await users.many(
+      ctx,
+      replies.flatMap(({ user_ids }) => user_ids),
+    )
     for (const reply of replies) reply.users = reply.user_ids.flatMap((id) => full.get(id) ?? [])
   },
   settle: (ctx, id, { user_ids }) => setMembers(ctx, { group_id: id }, user_ids),
@@ -59,7 +79,9 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
     if (members.length === 0) return
     throw inUse(
       `${name} has members.`,
-      members.slice(0, 20).map((user) => ({ entity_type: 'users', id: seesOwner(ctx, user) ? user : null, field: 'group_ids' })),
+      members
+        .slice(0, 20)
+        .map((user) => ({ entity_type: 'users', id: seesOwner(ctx, user) ? user : null, field: 'group_ids' })),
     )
   },
 })

@@ -34,13 +34,17 @@ export function requireKeys({ user }: Context, keys: readonly string[]): void {
 }
 
 /** Whether somebody active would still hold every permission without this user, or without everyone of this role. */
-export async function someoneHoldsEverything(ctx: Context, without: { user: number } | { role: number }): Promise<boolean> {
+export async function someoneHoldsEverything(
+  ctx: Context,
+  without: { user: number } | { role: number },
+): Promise<boolean> {
   let others = ctx.db
     .selectFrom('users')
     .innerJoin('roles', 'roles.id', 'users.role_id')
     .select('users.id')
     .where('users.status', '=', 1)
     .where('roles.permission_type', '=', 'all')
-  others = 'user' in without ? others.where('users.id', '!=', without.user) : others.where('roles.id', '!=', without.role)
+  others =
+    'user' in without ? others.where('users.id', '!=', without.user) : others.where('roles.id', '!=', without.role)
   return (await others.limit(1).executeTakeFirst()) !== undefined
 }

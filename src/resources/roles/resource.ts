@@ -31,7 +31,15 @@ export const roles = defineResource({
     const { ctx, current, found } = writing
     const key = body.name === undefined ? undefined : fold(body.name)
     const except = current?.id ?? null
-    await unique(writing, { field: 'name', table: 'roles', column: 'name_key', key, entity: 'roles', except, noun: 'role' })
+    await unique(writing, {
+      field: 'name',
+      table: 'roles',
+      column: 'name_key',
+      key,
+      entity: 'roles',
+      except,
+      noun: 'role',
+    })
     for (const [index, each] of (body.permissions ?? []).entries()) {
       if (!isPermissionKey(each)) {
         found.invalid(`permissions.${index}`, `Unknown permission.${didYouMean(each, permissionKeys)}`)
@@ -72,10 +80,18 @@ function grantsOf(body: Body<'updateRole'>, current: Grants | null): Grants {
 }
 
 /** Throws 403 when the write grants what the caller lacks, or changes a role with every permission from below. */
-function checkCeiling(ctx: Context, body: Body<'updateRole'>, current: (Current & { description: string | null }) | null, granted: Grants): void {
+function checkCeiling(
+  ctx: Context,
+  body: Body<'updateRole'>,
+  current: (Current & { description: string | null }) | null,
+  granted: Grants,
+): void {
   const held = new Set(current ? keysOf(current) : [])
   if (granted.permission_type === 'all' && current?.permission_type !== 'all') requireEverything(ctx)
-  requireKeys(ctx, keysOf(granted).filter((key) => !held.has(key)))
+  requireKeys(
+    ctx,
+    keysOf(granted).filter((key) => !held.has(key)),
+  )
   if (current?.permission_type !== 'all') return
   const renamed = body.name !== undefined && body.name !== current.name
   const described = body.description !== undefined && body.description !== current.description
@@ -95,7 +111,13 @@ async function checkLockOut(ctx: Context, current: Current, granted: Grants): Pr
 }
 
 async function refuseUsed(ctx: Context, role: { id: number; name: string }): Promise<void> {
-  const holders = await ctx.db.selectFrom('users').select('id').where('role_id', '=', role.id).orderBy('id').limit(20).execute()
+  const holders = await ctx.db
+    .selectFrom('users')
+    .select('id')
+    .where('role_id', '=', role.id)
+    .orderBy('id')
+    .limit(20)
+    .execute()
   if (holders.length === 0) return
   throw inUse(
     `Users have the role ${role.name}.`,
@@ -114,7 +136,9 @@ async function refuseLast(ctx: Context, role: Current): Promise<void> {
   if (!other) throw isProtected(`${role.name} is the last role that holds every permission.`)
 }
 
-export const handlers: HandlersFor<'listRoles' | 'getRole' | 'createRole' | 'updateRole' | 'deleteRole' | 'listPermissions'> = {
+export const handlers: HandlersFor<
+  'listRoles' | 'getRole' | 'createRole' | 'updateRole' | 'deleteRole' | 'listPermissions'
+> = {
   ...roles.handlers,
   listPermissions: async () => ({ data: permissionTree() }),
 }

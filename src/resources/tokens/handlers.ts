@@ -38,7 +38,9 @@ const sort = {
 /** Tokens the caller may handle: the own ones; with the permission also those of the users in sight. */
 function within(ctx: Context) {
   const rows = tokenRows(ctx)
-  return holds(ctx, othersKey) ? rows.where(visible(ctx, 'tokens.user_id')) : rows.where('tokens.user_id', '=', signedIn(ctx).id)
+  return holds(ctx, othersKey)
+    ? rows.where(visible(ctx, 'tokens.user_id'))
+    : rows.where('tokens.user_id', '=', signedIn(ctx).id)
 }
 
 async function find(ctx: Context, id: number) {
@@ -73,7 +75,10 @@ const createToken: Handler<'createToken'> = async (ctx, { body }) => {
   const expiresAt = checkCreation(ctx, body)
   if (expiresAt === null && !holds(ctx, othersKey)) throw forbidden(othersKey)
   const beyond = abilities.find((ability) => !covers(ctx.token?.abilities ?? [], ability))
-  if (beyond !== undefined) throw new Problem('forbidden', `This token lacks the ability ${beyond}, so it cannot give it on.`, { required: beyond })
+  if (beyond !== undefined)
+    throw new Problem('forbidden', `This token lacks the ability ${beyond}, so it cannot give it on.`, {
+      required: beyond,
+    })
 
   const userId = signedIn(ctx).id
   let secret = ''
@@ -87,21 +92,27 @@ const createToken: Handler<'createToken'> = async (ctx, { body }) => {
     return { id: issued.id, entity: { ...presentToken(row) } }
   })
   if (!row) throw new Error('The token was issued but not read.')
-  return { data: { ...presentToken(row), token: secret }, message: 'Token created. Keep it now; it is not shown again.' }
+  return {
+    data: { ...presentToken(row), token: secret },
+    message: 'Token created. Keep it now; it is not shown again.',
+  }
 }
 
 /** The moment the token expires, null for never. Throws 422 with everything that is wrong with the body. */
 function checkCreation(ctx: Context, body: Body<'createToken'>): string | null {
   const found = new Findings()
   for (const [index, ability] of (body.abilities ?? []).entries()) {
-    if (!knownAbilities.includes(ability)) found.invalid(`abilities.${index}`, `Unknown ability.${didYouMean(ability, knownAbilities)}`)
+    if (!knownAbilities.includes(ability))
+      found.invalid(`abilities.${index}`, `Unknown ability.${didYouMean(ability, knownAbilities)}`)
   }
   for (const [index, network] of (body.allowed_ips ?? []).entries()) {
-    if (!isNetwork(network)) found.invalid(`allowed_ips.${index}`, 'Must be an address or a CIDR range such as 10.0.0.0/8.')
+    if (!isNetwork(network))
+      found.invalid(`allowed_ips.${index}`, 'Must be an address or a CIDR range such as 10.0.0.0/8.')
   }
   const { expires_at, expires_in_days } = body
   const inDays = (days: number): string => stamp(new Date(ctx.time.getTime() + daysMs(days)))
-  if (expires_at !== undefined && expires_in_days !== undefined) found.invalid('expires_in_days', 'Send either expires_at or expires_in_days.')
+  if (expires_at !== undefined && expires_in_days !== undefined)
+    found.invalid('expires_in_days', 'Send either expires_at or expires_in_days.')
   else if (typeof expires_at === 'string') {
     if (expires_at <= now(ctx)) found.invalid('expires_at', 'Must be in the future.')
     else if (expires_at > inDays(mostDays)) found.invalid('expires_at', `Must be within ${mostDays} days.`)
@@ -118,7 +129,8 @@ async function refuseTooMany(ctx: Context, userId: number): Promise<void> {
     .where('user_id', '=', userId)
     .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now(ctx))]))
     .executeTakeFirstOrThrow()
-  if (Number(count) >= mostTokens) throw new Problem('state_conflict', `You have ${mostTokens} tokens, which is the most; revoke one first.`)
+  if (Number(count) >= mostTokens)
+    throw new Problem('state_conflict', `You have ${mostTokens} tokens, which is the most; revoke one first.`)
 }
 
 const deleteToken: Handler<'deleteToken'> = async (ctx, { params }) => {
@@ -126,4 +138,9 @@ const deleteToken: Handler<'deleteToken'> = async (ctx, { params }) => {
   return { message: 'Token revoked.' }
 }
 
-export const handlers: HandlersFor<'listTokens' | 'getToken' | 'createToken' | 'deleteToken'> = { listTokens, getToken, createToken, deleteToken }
+export const handlers: HandlersFor<'listTokens' | 'getToken' | 'createToken' | 'deleteToken'> = {
+  listTokens,
+  getToken,
+  createToken,
+  deleteToken,
+}

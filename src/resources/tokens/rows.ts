@@ -12,7 +12,18 @@ export const tokenRows = (ctx: Context) => {
   const name: RawBuilder<string> = ctx.services.store.dialect.fold('name')
   const tokens = ctx.db
     .selectFrom('tokens')
-    .select(['id', 'name', 'kind', 'abilities', 'expires_at', 'last_used_at', 'last_used_ip', 'allowed_ips', 'user_id', 'created_at'])
+    .select([
+      'id',
+      'name',
+      'kind',
+      'abilities',
+      'expires_at',
+      'last_used_at',
+      'last_used_ip',
+      'allowed_ips',
+      'user_id',
+      'created_at',
+    ])
     .select(sql<string>`${name}`.as('name_key'))
   return ctx.db.selectFrom(tokens.as('tokens')).selectAll('tokens')
 }
@@ -34,8 +45,13 @@ export const presentToken = (row: Row): Schema<'Token'> => ({
 
 /** Ends a token, with its pair of events. It is refused from the commit on. */
 export async function revoke(ctx: Context, row: Row): Promise<void> {
-  await write(ctx, 'user.token.delete', { entity: 'tokens', input: {}, id: row.id, before: { ...presentToken(row) } }, async (ctx) => {
-    await ctx.db.deleteFrom('tokens').where('id', '=', row.id).execute()
-    return { id: row.id, entity: null }
-  })
+  await write(
+    ctx,
+    'user.token.delete',
+    { entity: 'tokens', input: {}, id: row.id, before: { ...presentToken(row) } },
+    async (ctx) => {
+      await ctx.db.deleteFrom('tokens').where('id', '=', row.id).execute()
+      return { id: row.id, entity: null }
+    },
+  )
 }

@@ -19,7 +19,12 @@ export interface Standing {
 }
 
 /** Throws 403 above the ceiling, 409 when it would lock somebody out. `changes`: whether anything changes at all. */
-export async function checkAuthority(ctx: Context, current: Governed | null, next: Standing, changes: boolean): Promise<void> {
+export async function checkAuthority(
+  ctx: Context,
+  current: Governed | null,
+  next: Standing,
+  changes: boolean,
+): Promise<void> {
   if (current && changes) stayBelow(ctx, current)
   if (next.role && next.role.id !== current?.role_id) stayBelow(ctx, next.role)
   if (!current) return

@@ -23,12 +23,25 @@ export async function hashed<B extends Credentials>(ctx: Context, body: B): Prom
 type Finding = Pick<Writing<unknown>, 'ctx' | 'found'>
 
 /** Finds an address that another user has, a password that is not repeated, and one that equals the address. */
-export async function checkCredentials(writing: Finding, body: Credentials, current: { id: number; email: string } | null): Promise<void> {
+export async function checkCredentials(
+  writing: Finding,
+  body: Credentials,
+  current: { id: number; email: string } | null,
+): Promise<void> {
   const { found } = writing
   const { email, password } = body
   const key = email === undefined ? undefined : fold(email)
   const except = current?.id ?? null
-  await unique(writing, { field: 'email', table: 'users', column: 'email_key', key, entity: 'users', except, noun: 'user', owner: 'id' })
+  await unique(writing, {
+    field: 'email',
+    table: 'users',
+    column: 'email_key',
+    key,
+    entity: 'users',
+    except,
+    noun: 'user',
+    owner: 'id',
+  })
   if (password !== body.password_confirmation) found.invalid('password_confirmation', 'Must repeat the password.')
   if (password !== undefined && fold(password) === fold(email ?? current?.email ?? '')) {
     found.invalid('password', 'Must not equal the e-mail address.')

@@ -12,11 +12,15 @@ export function userRef(id: number | null, name: string | null, email: string | 
  * The `user_id` to store: the caller when a new record names none, undefined for "unchanged". Finds an owner who does not
  * exist, is inactive or is out of the caller's sight, and null from a caller without a global view.
  */
-export async function ownerOf({ ctx, current, found }: Writing<{ user_id: number | null }>, sent: number | null | undefined): Promise<number | null | undefined> {
+export async function ownerOf(
+  { ctx, current, found }: Writing<{ user_id: number | null }>,
+  sent: number | null | undefined,
+): Promise<number | null | undefined> {
   if (sent === undefined) return current ? undefined : (ctx.user?.id ?? null)
   if (current && sent === current.user_id) return undefined
   if (sent === null) {
-    if (ctx.user && ctx.user.visibleOwners !== null) found.invalid('user_id', 'Only users with a global view can leave a record without an owner.')
+    if (ctx.user && ctx.user.visibleOwners !== null)
+      found.invalid('user_id', 'Only users with a global view can leave a record without an owner.')
     return null
   }
   const owner = await ctx.db.selectFrom('users').select('status').where('id', '=', sent).executeTakeFirst()

@@ -24,7 +24,12 @@ export async function reassign(ctx: Context, owned: readonly Owned[], from: numb
   // The deleted user's records are all in question, whatever the caller sees; an If-Match was about the user.
   const plain: Context = { ...ctx, ifMatch: null, ...(ctx.user && { user: { ...ctx.user, visibleOwners: null } }) }
   for (const resource of owned) {
-    const rows = await plain.db.selectFrom(resource.table as OwnedTable).select('id').where('user_id', '=', from).orderBy('id').execute()
+    const rows = await plain.db
+      .selectFrom(resource.table as OwnedTable)
+      .select('id')
+      .where('user_id', '=', from)
+      .orderBy('id')
+      .execute()
     for (const { id } of rows) await resource.update(plain, id, { user_id: to })
   }
 }

@@ -20,7 +20,14 @@ import { checkSuccessor, type Owned, reassign } from './reassign.ts'
 type Everyday = 'listUsers' | 'getUser' | 'createUser' | 'updateUser' | 'deleteUser'
 type User = Schema<'User'>
 type Write = Body<'updateUser'>
-type Row = Governed & { name: string; email: string; role_name: string; created_at: string; updated_at: string; version: number }
+type Row = Governed & {
+  name: string
+  email: string
+  role_name: string
+  created_at: string
+  updated_at: string
+  version: number
+}
 
 const rows = (ctx: Context, db: Context['db']) =>
   db
@@ -77,7 +84,11 @@ const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = de
     status: row.status === 1,
     view_permission: row.view_permission as User['view_permission'],
     role_id: row.role_id,
-    role: { id: row.role_id, name: row.role_name, permission_type: row.permission_type as Schema<'RoleRef'>['permission_type'] },
+    role: {
+      id: row.role_id,
+      name: row.role_name,
+      permission_type: row.permission_type as Schema<'RoleRef'>['permission_type'],
+    },
     group_ids: [],
     groups: [],
     image_url: null,
@@ -86,7 +97,10 @@ const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = de
     version: row.version,
   }),
   gather: async (ctx, replies, include) => {
-    const memberships = await groupsOf(ctx, replies.map(({ id }) => id))
+    const memberships = await groupsOf(
+      ctx,
+      replies.map(({ id }) => id),
+    )
     for (const reply of replies) {
       reply.groups = memberships.get(reply.id) ?? []
       reply.group_ids = reply.groups.map(({ id }) => id)
@@ -115,25 +129,33 @@ async function checkReferences({ role_id, group_ids }: Write, writing: Writing<R
 function checkOwn(body: Write, { ctx, current, found }: Writing<Row>): void {
   if (!current || current.id !== ctx.user?.id) return
   for (const field of ['role_id', 'view_permission'] as const) {
-    if (body[field] !== undefined && body[field] !== current[field]) found.invalid(field, 'Nobody can change this of the own account.')
+    if (body[field] !== undefined && body[field] !== current[field])
+      found.invalid(field, 'Nobody can change this of the own account.')
   }
 }
 
 async function checkStanding(body: Hashed<Write>, { ctx, current }: Writing<Row>, joins: boolean): Promise<void> {
   const { name, email, status, view_permission, role_id, password_hash } = body
   const sent = { name, email, status: status === undefined ? undefined : Number(status), view_permission, role_id }
-  const differs = Object.entries(sent).some(([key, each]) => each !== undefined && each !== current?.[key as keyof typeof sent])
+  const differs = Object.entries(sent).some(
+    ([key, each]) => each !== undefined && each !== current?.[key as keyof typeof sent],
+  )
   const role =
     role_id === undefined || role_id === current?.role_id
       ? undefined
-      : await ctx.db.selectFrom('roles').select(['id', 'permission_type', 'permissions']).where('id', '=', role_id).executeTakeFirst()
+      : await ctx.db
+          .selectFrom('roles')
+          .select(['id', 'permission_type', 'permissions'])
+          .where('id', '=', role_id)
+          .executeTakeFirst()
   await checkAuthority(ctx, current, { status, role }, differs || joins || password_hash !== undefined)
 }
 
 export const users = {
   ...everyday,
   create: async (ctx: Context, body: Write): Promise<User> => everyday.create(ctx, await hashed(ctx, body)),
-  update: async (ctx: Context, id: number, body: Write): Promise<User> => everyday.update(ctx, id, await hashed(ctx, body)),
+  update: async (ctx: Context, id: number, body: Write): Promise<User> =>
+    everyday.update(ctx, id, await hashed(ctx, body)),
 } satisfies Resource<User, Write>
 
 /** Deletes a user after the records have gone to `reassign_to`, all in one transaction. */
@@ -153,13 +175,19 @@ const deleteUser =
     })
 
 /** `owned`: the resources whose records have an owner. */
-export const userHandlers = (owned: () => readonly Owned[]): HandlersFor<Everyday | 'massUpdateUsers' | 'massDestroyUsers'> => ({
+export const userHandlers = (
+  owned: () => readonly Owned[],
+): HandlersFor<Everyday | 'massUpdateUsers' | 'massDestroyUsers'> => ({
   ...everyday.handlers,
-  createUser: async (ctx, input) => everyday.handlers.createUser(ctx, { ...input, body: await hashed(ctx, input.body) }),
-  updateUser: async (ctx, input) => everyday.handlers.updateUser(ctx, { ...input, body: await hashed(ctx, input.body) }),
+  createUser: async (ctx, input) =>
+    everyday.handlers.createUser(ctx, { ...input, body: await hashed(ctx, input.body) }),
+  updateUser: async (ctx, input) =>
+    everyday.handlers.updateUser(ctx, { ...input, body: await hashed(ctx, input.body) }),
   deleteUser: deleteUser(owned),
   // The hash is made here once, not per record: with `atomic` the records share a transaction.
   massUpdateUsers: async (ctx, { body: { changes, ...body } }) =>
-    massUpdate(everyday, (status: boolean): Write => ({ status }))(ctx, { body: changes ? { ...body, changes: await hashed(ctx, changes) } : body }),
+    massUpdate(everyday, (status: boolean): Write => ({ status }))(ctx, {
+      body: changes ? { ...body, changes: await hashed(ctx, changes) } : body,
+    }),
   massDestroyUsers: massDestroy(everyday),
 })

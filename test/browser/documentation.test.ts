@@ -1,0 +1,164 @@
+// The pages people see, in a real browser: the documentation works offline, under its content security policy, and takes
+// somebody from a pasted token to an answer.
+import { readFileSync } from 'node:fs'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { problemCodes } from '../../src/contract/problems.ts'
+import { adminPassword, contract } from '../support/app.ts'
+import { type Listening, listeningServer } from '../support/listening.ts'
+import { openBrowser, type Watched, watchedContext } from './chromium.ts'
+
+const tags = (contract.tags as { name: string }[]).map(({ name }) => name)
+const operations = Object.values(contract.paths as Record<string, Record<string, { operationId?: string }>>)
+  .flatMap((path) => Object.values(path))
+  .flatMap(({ operationId }) => (operationId === undefined ? [] : [operationId]))
+
+let browser: Browser
+let server: Listening
+let watched: Watched
+let page: Page
+
+beforeAll(async () => {
+  browser = await openBrowser()
+  server = await listeningServer()
+})
+afterAll(async () => {
+  await browser?.close()
+  await server?.close()
+})
+beforeEach(async () => {
+  watched = await watchedContext(browser, server.url)
+  page = await watched.context.newPage()
+})
+afterEach(() => watched.context.close())
+
+async function openDocumentation(anchor = ''): Promise<void> {
+  await page.goto(`${server.url}/api/admin/documentation${anchor}`)
+  await page.locator('.opblock-tag-section').first().waitFor()
+}
+
+async function signIn(): Promise<string> {
+  const answer = await fetch(`${server.url}/api/admin/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json' },
+    body: JSON.stringify({ email: 'admin@example.com', password: adminPassword, device_name: 'Browser test' }),
+  })
+  const { data } = (await answer.json()) as { data: { token: string } }
+  return data.token
+}
+
+async function authorize(token: string): Promise<void> {
+  await page.locator('.auth-wrapper .btn.authorize').click()
+  await page.locator('.auth-container input').fill(token)
+  await page.locator('.auth-btn-wrapper .btn.authorize').click()
+  await page.locator('.auth-btn-wrapper .btn-done').click()
+}
+
+/** Opens an operation, presses "Try it out" and "Execute", answers the status that the page then shows. */
+async function tryOut(tag: string, operation: string): Promise<string> {
+  const block = page.locator(`#operations-${tag}-${operation}`)
+  if (!(await block.locator('.try-out__btn').isVisible())) await block.locator('.opblock-summary-control').click()
+  await block.locator('.try-out__btn').click()
+  await block.locator('.btn.execute').click()
+  const status = block.locator('.live-responses-table .response-col_status').last()
+  await status.waitFor()
+  return (await status.textContent()).trim()
+}
+
+describe('getDocumentation', () => {
+  it('lists every tag and every operation of the contract, without asking another host or straining the CSP', async () => {
+    await openDocumentation()
+    const shown = await page
+      .locator('.opblock-tag-section .opblock-tag')
+      .evaluateAll((all) => all.map((each) => each.getAttribute('data-tag')))
+    expect(shown).toEqual(tags)
+    const listed = await page.locator('.opblock-summary-operation-id').allInnerTexts()
+    expect(listed.map((text) => text.replaceAll('\u200b', '')).sort()).toEqual(operations.sort())
+    expect(await page.title()).toBe('Accord CRM API')
+    expect(watched.elsewhere).toEqual([])
+    expect(watched.complaints).toEqual([])
+  })
+
+  it('shows the shapes of requests and replies', async () => {
+    await openDocumentation('#/Leads/createLead')
+    const block = page.locator('#operations-Leads-createLead')
+    await block.locator('.opblock-body').waitFor()
+    expect(await block.locator('.opblock-section-request-body').textContent()).toContain('title')
+    expect(await block.locator('.responses-table').first().textContent()).toContain('422')
+    expect(watched.complaints).toEqual([])
+  })
+
+  it('keeps a pasted token over a reload, but not in a new tab', async () => {
+    await openDocumentation()
+    await authorize(await signIn())
+    await page.reload()
+    await page.locator('.auth-wrapper .btn.authorize.locked').waitFor()
+    expect(await tryOut('Sources', 'listSources')).toBe('200')
+    const other = await watched.context.newPage()
+    await other.goto(`${server.url}/api/admin/documentation`)
+    await other.locator('.auth-wrapper .btn.authorize.unlocked').waitFor()
+    expect(watched.complaints).toEqual([])
+  })
+
+  it('runs Try it out on the leads: 200 with a token, 401 without', async () => {
+    await openDocumentation()
+    expect(await tryOut('Leads', 'listLeads')).toBe('401')
+    await page.reload()
+    await authorize(await signIn())
+    expect(await tryOut('Leads', 'listLeads')).toBe('200')
+    expect(watched.elsewhere).toEqual([])
+  })
+})
+
+describe('getErrorCatalogue', () => {
+  it('has an entry for every problem code, at the address that problems give', async () => {
+    const refused = await fetch(`${server.url}/api/admin/leads`, { headers: { accept: 'application/json' } })
+    const { type } = (await refused.json()) as { type: string }
+    await page.goto(type)
+    expect(await page.locator('section:target').textContent()).toContain('unauthenticated')
+    const ids = await page.locator('section').evaluateAll((all) => all.map((each) => each.id))
+    expect(ids.sort()).toEqual(Object.keys(problemCodes).sort())
+    expect(watched.complaints).toEqual([])
+  })
+})
+
+describe('the login page', () => {
+  it('signs somebody in and shows the token, which then works', async () => {
+    await page.goto(`${server.url}/api/admin/leads`)
+    await page.fill('#email', 'admin@example.com')
+    await page.fill('#password', 'not the password')
+    await page.click('button')
+    await expect.poll(() => page.locator('[role=alert]').textContent()).toContain('do not match')
+    await page.fill('#password', adminPassword)
+    await page.click('button')
+    await page.locator('output code').waitFor()
+    const token = await page.locator('output code').textContent()
+    const answer = await fetch(`${server.url}/api/admin/account`, {
+      headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
+    })
+    expect(answer.status).toBe(200)
+    expect(watched.elsewhere).toEqual([])
+    expect(watched.complaints.filter((text) => !text.includes('401'))).toEqual([])
+  })
+})
+
+describe('before the installation', () => {
+  it('answers 404 with a problem that names the install command, on every page', async () => {
+    const { startServer } = await import('../support/app.ts')
+    const bare = await startServer({ published: () => null })
+    for (const path of ['documentation', 'documentation/errors', 'openapi.json', 'openapi.yaml']) {
+      const { status, body } = await bare.anonymous.get(`/${path}`)
+      expect([path, status, body.code]).toEqual([path, 404, 'not_found'])
+      expect(body.detail).toContain('accord install')
+    }
+    await bare.close()
+  })
+})
+
+describe('getOpenapiYaml', () => {
+  it('is the contract byte for byte', async () => {
+    const answer = await fetch(`${server.url}/api/admin/openapi.yaml`)
+    expect(answer.headers.get('content-type')).toBe('application/yaml; charset=utf-8')
+    expect(await answer.text()).toBe(readFileSync('openapi.yaml', 'utf8'))
+  })
+})

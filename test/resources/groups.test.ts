@@ -1,0 +1,118 @@
+// What groups promise beyond what the contract walkers check.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startServer, type TestServer } from '../support/app.ts'
+import { someone } from '../support/people.ts'
+
+let server: TestServer
+beforeEach(async () => {
+  server = await startServer()
+})
+afterEach(() => server.close())
+
+const keys = [
+  'settings.user.groups.create',
+  'settings.user.groups.edit',
+  'settings.user.groups.delete',
+  'settings.user.users',
+]
+
+async function central(ids: number[]): Promise<number> {
+  const { body } = await server.admin.post('/settings/groups', { name: 'Central', user_ids: ids })
+  server.events()
+  return body.data.id
+}
+
+describe('listGroups', () => {
+  it('finds the groups of a user and shows members in full on demand', async () => {
+    const ann = await someone(server, keys)
+    const id = await central([1, ann.id])
+    await server.admin.post('/settings/groups', { name: 'Empty' })
+    const { body } = await server.admin.get(`/settings/groups?user_id=${ann.id}&include=users`)
+    expect(body.data).toMatchObject([{ id, user_ids: [1, ann.id], users_count: 2, users: [{ id: 1 }, { id: ann.id }] }])
+    expect((await server.admin.get('/settings/groups?q=empty')).body.data[0]).not.toHaveProperty('users')
+  })
+})
+
+describe('createGroup', () => {
+  it('creates a group with its members, each once, in one pair of events', async () => {
+    const ann = await someone(server, keys)
+    const { status, body } = await server.admin.post('/settings/groups', {
+      name: 'Central',
+      user_ids: [ann.id, 1, ann.id],
+    })
+    expect(status).toBe(201)
+    expect(body.data).toMatchObject({ user_ids: [1, ann.id], users_count: 2, version: 1 })
+    expect(server.events()).toEqual(['settings.group.create.before', 'settings.group.create.after'])
+    expect((await server.admin.get(`/settings/users/${ann.id}`)).body.data.group_ids).toEqual([body.data.id])
+  })
+
+  it('names the member that does not exist and creates nothing', async () => {
+    const { status, body } = await server.admin.post('/settings/groups', { name: 'Central', user_ids: [1, 99] })
+    expect(status).toBe(422)
+    expect(body.errors).toEqual({ 'user_ids.1': ['No user has id 99.'] })
+    expect(server.events()).toEqual([])
+    expect((await server.admin.get('/settings/groups')).body.meta.total).toBe(0)
+  })
+
+  it('refuses a taken name in any case with 409', async () => {
+    const id = await central([])
+    const { body } = await server.admin.post('/settings/groups', { name: 'CENTRAL' })
+    expect(body).toMatchObject({ status: 409, conflicts: [{ entity_type: 'groups', id, field: 'name' }] })
+    expect(server.events()).toEqual([])
+  })
+})
+
+describe('updateGroup', () => {
+  it('makes the members that are sent the complete set, and leaves them when none are sent', async () => {
+    const [ann, bob] = [await someone(server, keys), await someone(server, keys)]
+    const id = await central([1, ann.id])
+    const changed = await server.admin.put(`/settings/groups/${id}`, { user_ids: [bob.id, ann.id] })
+    expect(changed.body.data).toMatchObject({ user_ids: [ann.id, bob.id], version: 2 })
+    expect(server.seen.at(-1)?.changed).toEqual(['user_ids'])
+    expect((await server.admin.put(`/settings/groups/${id}`, { name: 'South' })).body.data.user_ids).toEqual([
+      ann.id,
+      bob.id,
+    ])
+    expect((await server.admin.put(`/settings/groups/${id}`, { user_ids: [] })).body.data.users_count).toBe(0)
+  })
+
+  it('changes nothing when everything is as it was', async () => {
+    const id = await central([1])
+    const { body } = await server.admin.get(`/settings/groups/${id}`)
+    const again = await server.admin.put(`/settings/groups/${id}`, body.data)
+    expect(again.body.data).toEqual(body.data)
+    expect(server.events()).toEqual(['settings.group.update.before', 'settings.group.update.after'])
+  })
+
+  it('takes no new member the caller cannot see, but keeps those who are in', async () => {
+    const ann = await someone(server, keys, { view_permission: 'individual' })
+    const id = await central([1])
+    const joined = await ann.caller.put(`/settings/groups/${id}`, { user_ids: [1, ann.id] })
+    expect(joined.status).toBe(200)
+    const bob = await someone(server, keys)
+    const refused = await ann.caller.put(`/settings/groups/${id}`, { user_ids: [1, ann.id, bob.id] })
+    expect(refused.body.errors).toEqual({ 'user_ids.2': [`No user has id ${bob.id}.`] })
+    expect((await server.admin.get(`/settings/groups/${id}`)).body.data.user_ids).toEqual([1, ann.id])
+  })
+})
+
+describe('deleteGroup', () => {
+  it('refuses a group with members and names them', async () => {
+    const id = await central([1])
+    const { body } = await server.admin.delete(`/settings/groups/${id}`)
+    expect(body).toMatchObject({
+      status: 409,
+      code: 'in_use',
+      conflicts: [{ entity_type: 'users', id: 1, field: 'group_ids' }],
+    })
+    expect(server.events()).toEqual(['settings.group.delete.before'])
+    expect((await server.admin.get(`/settings/groups/${id}`)).status).toBe(200)
+  })
+
+  it('deletes an empty group and leaves its former members alone', async () => {
+    const id = await central([])
+    expect((await server.admin.delete(`/settings/groups/${id}`)).body).toEqual({ message: 'Group deleted.' })
+    expect(server.events()).toEqual(['settings.group.delete.before', 'settings.group.delete.after'])
+    expect((await server.admin.get('/settings/users')).body.meta.total).toBe(1)
+  })
+})

@@ -1,0 +1,182 @@
+// What roles promise beyond what the contract walkers check: the ceiling, and that nobody locks everyone out.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startServer, type TestServer } from '../support/app.ts'
+import { given } from '../support/given.ts'
+import { someone } from '../support/people.ts'
+
+let server: TestServer
+beforeEach(async () => {
+  server = await startServer()
+})
+afterEach(() => server.close())
+
+const editor = ['settings.user.roles.create', 'settings.user.roles.edit', 'settings.user.roles.delete', 'leads.view']
+const sales = { name: 'Sales', permission_type: 'custom', permissions: ['leads.view', 'leads.create'] }
+
+describe('listPermissions', () => {
+  it('answers all 128 keys as a tree, parents above their children', async () => {
+    const { status, body } = await server.admin.get('/settings/roles/permissions')
+    const count = (nodes: { children: [] }[]): number => nodes.reduce((sum, node) => sum + 1 + count(node.children), 0)
+    expect(status).toBe(200)
+    expect(count(body.data)).toBe(128)
+    expect(body.data.find((node: { key: string }) => node.key === 'dashboard')).toEqual({
+      key: 'dashboard',
+      name: 'Dashboard',
+      children: [],
+    })
+  })
+})
+
+describe('listRoles', () => {
+  it('finds a role by a word of its description and by whether it grants everything', async () => {
+    await given(server.admin).role({ ...sales, permission_type: 'custom', description: 'Works on Leads' })
+    expect((await server.admin.get('/settings/roles?q=LEADS')).body.data).toMatchObject([{ name: 'Sales' }])
+    expect((await server.admin.get('/settings/roles?permission_type=all')).body.data).toMatchObject([
+      { name: 'Administrator' },
+    ])
+  })
+})
+
+describe('createRole', () => {
+  it('adds the ancestors of the permissions and fires its pair of events', async () => {
+    const { status, body } = await server.admin.post('/settings/roles', sales)
+    expect(status).toBe(201)
+    expect(body.data).toMatchObject({
+      permissions: ['leads', 'leads.create', 'leads.view'],
+      users_count: 0,
+      version: 1,
+    })
+    expect(server.events()).toEqual(['settings.role.create.before', 'settings.role.create.after'])
+  })
+
+  it('lists no permissions for a role that holds every one', async () => {
+    const { body } = await server.admin.post('/settings/roles', { ...sales, permission_type: 'all' })
+    expect(body.data).toMatchObject({ permission_type: 'all', permissions: null })
+  })
+
+  it('names every unknown permission at its place, with a hint, and creates nothing', async () => {
+    const { status, body } = await server.admin.post('/settings/roles', {
+      ...sales,
+      permissions: ['leads', 'leads.creat', 'nonsense'],
+    })
+    expect(status).toBe(422)
+    expect(body.errors).toEqual({
+      'permissions.1': ['Unknown permission. Did you mean `leads.create`?'],
+      'permissions.2': ['Unknown permission.'],
+    })
+    expect(server.events()).toEqual([])
+  })
+
+  it('refuses a name that differs only in case with 409', async () => {
+    const { status, body } = await server.admin.post('/settings/roles', { ...sales, name: 'ADMINISTRATOR' })
+    expect(status).toBe(409)
+    expect(body.conflicts).toEqual([{ entity_type: 'roles', id: 1, field: 'name' }])
+    expect(server.events()).toEqual([])
+  })
+
+  it('lets nobody grant a permission the own role lacks', async () => {
+    const { caller } = await someone(server, editor)
+    const refused = await caller.post('/settings/roles', { ...sales, permissions: ['leads.view', 'leads.delete'] })
+    expect(refused.status).toBe(403)
+    expect(refused.body).toMatchObject({ code: 'forbidden', required: 'leads.delete' })
+    expect((await caller.post('/settings/roles', { ...sales, permission_type: 'all' })).body).toMatchObject({
+      status: 403,
+      required: '*',
+    })
+    expect(server.events()).toEqual([])
+    expect((await caller.post('/settings/roles', { ...sales, permissions: ['leads.view'] })).status).toBe(201)
+  })
+})
+
+describe('updateRole', () => {
+  it('lets a lesser administrator rename a greater custom role, but add nothing to it', async () => {
+    const { caller } = await someone(server, editor)
+    const role = await given(server.admin).role({
+      name: 'Greater',
+      permission_type: 'custom',
+      permissions: ['products', 'quotes'],
+    })
+    server.events()
+    const same = await caller.put(`/settings/roles/${role.id}`, { name: 'Renamed', permissions: ['products'] })
+    expect(same.body.data).toMatchObject({ name: 'Renamed', permissions: ['products'] })
+    server.events()
+    const more = await caller.put(`/settings/roles/${role.id}`, { permissions: ['products', 'quotes'] })
+    expect(more.body).toMatchObject({ status: 403, required: 'quotes' })
+    expect(server.events()).toEqual([])
+  })
+
+  it('lets only a role with every permission change one that has it, though what was read can be written back', async () => {
+    const { caller } = await someone(server, editor)
+    const { body } = await caller.get('/settings/roles/1')
+    expect((await caller.put('/settings/roles/1', body.data)).body.data).toEqual(body.data)
+    server.events()
+    for (const change of [{ name: 'Mine' }, { description: 'Mine' }, { permission_type: 'custom', permissions: [] }]) {
+      expect((await caller.put('/settings/roles/1', change)).status).toBe(403)
+    }
+    expect(server.events()).toEqual([])
+    expect((await server.admin.get('/settings/roles/1')).body.data.version).toBe(1)
+  })
+
+  it('keeps the own role able to edit roles', async () => {
+    const { caller, roleId } = await someone(server, editor)
+    const refused = await caller.put(`/settings/roles/${roleId}`, { permissions: ['leads.view'] })
+    expect(refused.body).toMatchObject({ status: 409, code: 'protected' })
+    expect(server.events()).toEqual([])
+    const kept = await caller.put(`/settings/roles/${roleId}`, { permissions: ['settings.user.roles.edit'] })
+    expect(kept.body.data.permissions).toEqual([
+      'settings',
+      'settings.user',
+      'settings.user.roles',
+      'settings.user.roles.edit',
+    ])
+  })
+
+  it('keeps somebody active who holds every permission', async () => {
+    const change = { permission_type: 'custom', permissions: ['settings.user.roles.edit'] }
+    expect((await server.admin.put('/settings/roles/1', change)).body).toMatchObject({ status: 409, code: 'protected' })
+    const other = await someone(server, 'all', { status: false })
+    expect((await server.admin.put('/settings/roles/1', change)).status).toBe(409)
+    expect(server.events()).toEqual([])
+    await server.admin.put(`/settings/users/${other.id}`, { status: true })
+    expect((await server.admin.put('/settings/roles/1', change)).status).toBe(200)
+  })
+
+  it('takes effect for tokens that are already out', async () => {
+    const { caller, roleId } = await someone(server, ['settings.user.groups'])
+    expect((await caller.get('/settings/groups')).status).toBe(200)
+    await server.admin.put(`/settings/roles/${roleId}`, { permissions: [] })
+    expect((await caller.get('/settings/groups')).status).toBe(403)
+    expect((await caller.get('/account')).status).toBe(200)
+  })
+})
+
+describe('deleteRole', () => {
+  it('deletes a role nobody has', async () => {
+    const role = await given(server.admin).role(sales as never)
+    server.events()
+    expect((await server.admin.delete(`/settings/roles/${role.id}`)).body).toEqual({ message: 'Role deleted.' })
+    expect(server.events()).toEqual(['settings.role.delete.before', 'settings.role.delete.after'])
+    expect((await server.admin.get(`/settings/roles/${role.id}`)).status).toBe(404)
+  })
+
+  it('refuses a role in use and names its users', async () => {
+    const { id, roleId } = await someone(server, ['leads'])
+    const { body } = await server.admin.delete(`/settings/roles/${roleId}`)
+    expect(body).toMatchObject({
+      status: 409,
+      code: 'in_use',
+      conflicts: [{ entity_type: 'users', id, field: 'role_id' }],
+    })
+    expect((await server.admin.get(`/settings/roles/${roleId}`)).status).toBe(200)
+    // Listeners are asked before the state is looked at; nobody is told that anything happened.
+    expect(server.events()).toEqual(['settings.role.delete.before'])
+  })
+
+  it('refuses the own role, and from below a role with every permission', async () => {
+    expect((await server.admin.delete('/settings/roles/1')).body).toMatchObject({ status: 409, code: 'protected' })
+    const spare = await given(server.admin).role({ name: 'Spare', permission_type: 'all', permissions: null })
+    const { caller } = await someone(server, editor)
+    expect((await caller.delete(`/settings/roles/${spare.id}`)).status).toBe(403)
+    expect((await server.admin.delete(`/settings/roles/${spare.id}`)).status).toBe(200)
+  })
+})

@@ -1,0 +1,135 @@
+// What tags promise beyond what the contract walkers check, on themselves and on the records that carry them.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { given } from '../support/given.ts'
+import { addUser } from '../support/viewers.ts'
+
+let server: TestServer
+let admin: Caller
+let make: ReturnType<typeof given>
+beforeEach(async () => {
+  server = await startServer()
+  admin = server.admin
+  make = given(admin)
+})
+afterEach(() => server.close())
+
+const organizationKeys = ['contacts', 'contacts.organizations', 'contacts.organizations.create', 'contacts.organizations.edit']
+
+describe('listTags', () => {
+  it('shows all tags to everyone, and finds those of one creator', async () => {
+    const ada = await addUser(server, 'Ada', { view: 'individual' })
+    await make.tag({ name: 'From the admin' })
+    await ada.post('/tags', { name: 'From Ada' })
+    expect((await ada.get('/tags')).body.meta.total).toBe(2)
+    expect((await ada.get(`/tags?user_id=${ada.id}`)).body.data).toMatchObject([{ name: 'From Ada', user: { name: 'Ada' } }])
+  })
+})
+
+describe('createTag', () => {
+  it('picks a colour that depends on the name alone when none is given', async () => {
+    const first = await admin.post('/tags', { name: 'Key account' })
+    expect(first.status).toBe(201)
+    expect(first.body.data).toMatchObject({ name: 'Key account', user_id: 1, color: expect.stringMatching(/^#[0-9A-F]{6}$/) })
+    await admin.delete(`/tags/${first.body.data.id}`)
+    expect((await admin.post('/tags', { name: 'key ACCOUNT' })).body.data.color).toBe(first.body.data.color)
+    expect((await admin.post('/tags', { name: 'Red', color: '#ff0000' })).body.data.color).toBe('#FF0000')
+  })
+
+  it('refuses a name that differs only in case with 409 and fires nothing', async () => {
+    const { id } = await make.tag({ name: 'VIP' })
+    server.events()
+    const { status, body } = await admin.post('/tags', { name: 'vip' })
+    expect([status, body.conflicts]).toEqual([409, [{ entity_type: 'tags', id, field: 'name' }]])
+    expect(server.events()).toEqual([])
+  })
+})
+
+describe('updateTag', () => {
+  it('lets a user with a narrow view change only the own tags; others are as if they did not exist', async () => {
+    const ada = await addUser(server, 'Ada', { view: 'group', group: 'Central' })
+    const other = await make.tag()
+    const own = (await ada.post('/tags', { name: 'Mine' })).body.data
+    server.events()
+    expect((await ada.put(`/tags/${own.id}`, { name: 'Still mine' })).body.data).toMatchObject({ name: 'Still mine', version: 2 })
+    expect(server.events()).toEqual(['settings.tag.update.before', 'settings.tag.update.after'])
+    expect((await ada.put(`/tags/${other.id}`, { name: 'Taken over' })).status).toBe(404)
+    expect((await ada.delete(`/tags/${other.id}`)).status).toBe(404)
+    expect(server.events().filter((name) => name.endsWith('.after'))).toEqual([])
+    expect((await admin.get(`/tags/${other.id}`)).body.data.name).toBe(other.name)
+  })
+})
+
+describe('deleteTag', () => {
+  it('takes the tag off every record, with one event each, and keeps the records', async () => {
+    const tag = await make.tag()
+    const product = await make.product({ tag_ids: [tag.id] })
+    const organization = await make.organization({ tag_ids: [tag.id] })
+    server.events()
+    expect((await admin.delete(`/tags/${tag.id}`)).status).toBe(200)
+    expect(server.events()).toEqual([
+      'settings.tag.delete.before',
+      'organizations.tag.delete.before',
+      'products.tag.delete.before',
+      'organizations.tag.delete.after',
+      'products.tag.delete.after',
+      'settings.tag.delete.after',
+    ])
+    expect((await admin.get(`/products/${product.id}`)).body.data.tags).toEqual([])
+    expect((await admin.get(`/contacts/organizations/${organization.id}`)).body.data.tags).toEqual([])
+  })
+})
+
+describe('massDestroyTags', () => {
+  it('deletes the own tags of a user with a narrow view and reports the others as not found', async () => {
+    const ada = await addUser(server, 'Ada', { view: 'individual' })
+    const other = await make.tag()
+    const own = (await ada.post('/tags', { name: 'Mine' })).body.data
+    const { body } = await ada.post('/tags/mass-destroy', { indices: [other.id, own.id] })
+    expect(body.data).toMatchObject({ processed: [own.id], failed: [{ id: other.id, status: 404 }] })
+    expect((await admin.get(`/tags/${other.id}`)).status).toBe(200)
+  })
+})
+
+describe('attachOrganizationTag', () => {
+  it('creates the tag of an unknown name first, with its own pair of events', async () => {
+    const { id } = await make.organization()
+    server.events()
+    const { status, body } = await admin.post(`/contacts/organizations/${id}/tags`, { name: 'Fresh' })
+    expect([status, body.data]).toMatchObject([200, [{ name: 'Fresh' }]])
+    expect(server.events()).toEqual([
+      'settings.tag.create.before',
+      'organizations.tag.create.before',
+      'settings.tag.create.after',
+      'organizations.tag.create.after',
+    ])
+  })
+
+  it('refuses an unknown name to someone who may not create tags, and attaches a known one', async () => {
+    const ada = await addUser(server, 'Ada', { permissions: organizationKeys })
+    const { id } = await make.organization()
+    await make.tag({ name: 'Known' })
+    server.events()
+    const refused = await ada.post(`/contacts/organizations/${id}/tags`, { name: 'Fresh' })
+    expect([refused.status, refused.body.required]).toEqual([403, 'settings.other_settings.tags.create'])
+    expect(server.events()).toEqual([])
+    expect((await ada.post(`/contacts/organizations/${id}/tags`, { name: 'KNOWN' })).body.data).toMatchObject([{ name: 'Known' }])
+  })
+
+  it('needs either a tag_id or a name, and a tag that exists', async () => {
+    const { id } = await make.organization()
+    const tag = await make.tag()
+    for (const body of [{}, { tag_id: tag.id, name: tag.name }, { tag_id: 999 }]) {
+      const { status, body: problem } = await admin.post(`/contacts/organizations/${id}/tags`, body)
+      expect([status, Object.keys(problem.errors)]).toEqual([422, ['tag_id']])
+    }
+    expect((await admin.get(`/contacts/organizations/${id}/tags`)).body.data).toEqual([])
+  })
+
+  it('answers 404 for an organization the caller may not see, and attaches nothing', async () => {
+    const ada = await addUser(server, 'Ada', { view: 'individual' })
+    const { id } = await make.organization()
+    expect((await ada.post(`/contacts/organizations/${id}/tags`, { name: 'Fresh' })).status).toBe(404)
+    expect((await admin.get('/tags')).body.meta.total).toBe(0)
+  })
+})

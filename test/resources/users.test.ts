@@ -1,0 +1,335 @@
+// What users promise beyond what the contract walkers check: who may change whom, and what goes with an account.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { adminPassword, startServer, type TestServer } from '../support/app.ts'
+import { given } from '../support/given.ts'
+import { password, someone } from '../support/people.ts'
+
+let server: TestServer
+beforeEach(async () => {
+  server = await startServer()
+})
+afterEach(() => server.close())
+
+const manager = ['settings.user.users.create', 'settings.user.users.edit', 'settings.user.users.delete', 'leads.view']
+const ada = { name: 'Ada Lovelace', email: 'ada@example.com', role_id: 1, password, password_confirmation: password }
+const updated = ['settings.user.update.before', 'settings.user.update.after']
+
+const login = (email: string, secret: string) =>
+  server.anonymous.post('/login', { email, password: secret, device_name: 'laptop' })
+
+describe('listUsers', () => {
+  it('filters by address in any case, by group, role, status and words', async () => {
+    const group = await given(server.admin).group({ name: 'Central', user_ids: [] })
+    const ann = await someone(server, ['leads'], {
+      name: 'Ann',
+      email: 'Ann@Example.com',
+      group_ids: [group.id],
+      status: false,
+    })
+    for (const filter of [
+      'email=ANN@example.com',
+      `group_id=${group.id}`,
+      `role_id=${ann.roleId}`,
+      'status=false',
+      'q=ann example.com',
+      'role_id[not]=1',
+    ]) {
+      expect((await server.admin.get(`/settings/users?${filter}`)).body.data).toMatchObject([
+        { id: ann.id, email: 'Ann@Example.com' },
+      ])
+    }
+  })
+
+  it('puts role and groups in full where the reference was, on demand', async () => {
+    const group = await given(server.admin).group({ name: 'Central', user_ids: [1] })
+    const { body } = await server.admin.get('/settings/users?include=role,groups')
+    expect(body.data[0]).toMatchObject({ role: { id: 1, users_count: 1 }, groups: [{ id: group.id, user_ids: [1] }] })
+    expect((await server.admin.get('/settings/users')).body.data[0].role).toEqual({
+      id: 1,
+      name: 'Administrator',
+      permission_type: 'all',
+    })
+  })
+
+  it('shows whoever sees only the own records only the own row', async () => {
+    const { id, caller } = await someone(server, manager, { view_permission: 'individual' })
+    expect((await caller.get('/settings/users')).body.data).toMatchObject([{ id }])
+    expect((await caller.get('/settings/users/1')).status).toBe(404)
+  })
+})
+
+describe('createUser', () => {
+  it('creates a user who can sign in, and tells no listener and no log the password', async () => {
+    const { status, body, text } = await server.admin.post('/settings/users', ada)
+    expect(status).toBe(201)
+    expect(body.data).toMatchObject({
+      email: 'ada@example.com',
+      status: true,
+      view_permission: 'global',
+      groups: [],
+      image_url: null,
+      version: 1,
+    })
+    expect((await login('ADA@example.com', password)).status).toBe(200)
+    const log = await server.store.db.selectFrom('events').selectAll().execute()
+    for (const each of [text, JSON.stringify(server.seen), JSON.stringify(log)]) {
+      expect(each).not.toContain(password)
+      expect(each).not.toContain('argon2')
+    }
+    expect(server.events().slice(0, 2)).toEqual(['settings.user.create.before', 'settings.user.create.after'])
+  })
+
+  it('refuses a taken address in any case with 409', async () => {
+    const { body } = await server.admin.post('/settings/users', { ...ada, email: 'ADMIN@Example.com' })
+    expect(body).toMatchObject({
+      status: 409,
+      code: 'unique_violation',
+      conflicts: [{ entity_type: 'users', id: 1, field: 'email' }],
+    })
+    expect(server.events()).toEqual([])
+  })
+
+  it('says everything that is wrong at once', async () => {
+    const wrong = {
+      ...ada,
+      password: 'Ada@example.com',
+      password_confirmation: 'other',
+      role_id: 99,
+      group_ids: [7],
+      email: 'ada@example.com',
+    }
+    const { status, body } = await server.admin.post('/settings/users', wrong)
+    expect(status).toBe(422)
+    expect(body.errors).toEqual({
+      password: ['Must not equal the e-mail address.'],
+      password_confirmation: ['Must repeat the password.'],
+      role_id: ['No role has id 99.'],
+      'group_ids.0': ['No group has id 7.'],
+    })
+    expect((await server.admin.get('/settings/users')).body.meta.total).toBe(1)
+  })
+
+  it('lets nobody give a role that holds more than the own', async () => {
+    const { caller, roleId } = await someone(server, manager)
+    expect((await caller.post('/settings/users', ada)).body).toMatchObject({ status: 403, required: '*' })
+    const greater = await given(server.admin).role({
+      name: 'Greater',
+      permission_type: 'custom',
+      permissions: ['leads.delete'],
+    })
+    expect((await caller.post('/settings/users', { ...ada, role_id: greater.id })).body).toMatchObject({
+      status: 403,
+      required: 'leads.delete',
+    })
+    expect((await caller.post('/settings/users', { ...ada, role_id: roleId })).status).toBe(201)
+  })
+})
+
+describe('updateUser', () => {
+  it('lets nobody change a user whose role holds more than the own, by whatever field', async () => {
+    const { caller, roleId } = await someone(server, manager)
+    const { body } = await caller.get('/settings/users/1')
+    const fresh = { password: 'another password', password_confirmation: 'another password' }
+    for (const change of [
+      fresh,
+      { email: 'mine@example.com' },
+      { status: false },
+      { name: 'Hi' },
+      { role_id: roleId },
+      { view_permission: 'group' },
+    ]) {
+      expect((await caller.put('/settings/users/1', change)).status).toBe(403)
+    }
+    expect(server.events()).toEqual([])
+    expect((await caller.put('/settings/users/1', body.data)).body.data).toEqual(body.data)
+    expect((await login('admin@example.com', adminPassword)).status).toBe(200)
+  })
+
+  it('ends every token of a user who gets another password', async () => {
+    const ann = await someone(server, ['leads'])
+    server.events()
+    const { body } = await server.admin.put(`/settings/users/${ann.id}`, {
+      password: 'another password',
+      password_confirmation: 'another password',
+    })
+    expect(body.data.version).toBe(2)
+    expect(server.seen.at(-1)?.changed).toEqual(['password'])
+    expect(server.events()).toEqual(updated)
+    expect((await ann.caller.get('/account')).status).toBe(401)
+    expect((await login(ann.email, password)).status).toBe(401)
+    expect((await login(ann.email, 'another password')).status).toBe(200)
+  })
+
+  it('ends every token of a user who is made inactive, and lets an administrator undo it', async () => {
+    const ann = await someone(server, ['leads'])
+    await server.admin.put(`/settings/users/${ann.id}`, { status: false })
+    expect((await ann.caller.get('/account')).body.code).toBe('unauthenticated')
+    expect((await login(ann.email, password)).body.code).toBe('account_inactive')
+    await server.admin.put(`/settings/users/${ann.id}`, { status: true })
+    expect((await ann.caller.get('/account')).status).toBe(401)
+    expect((await login(ann.email, password)).status).toBe(200)
+  })
+
+  it('keeps the own role, view permission and status as they are, but not the own name', async () => {
+    const other = await given(server.admin).role({ name: 'Other', permission_type: 'all', permissions: null })
+    server.events()
+    expect((await server.admin.put('/settings/users/1', { status: false })).body).toMatchObject({
+      status: 409,
+      code: 'protected',
+    })
+    const refused = await server.admin.put('/settings/users/1', { role_id: other.id, view_permission: 'individual' })
+    expect(Object.keys(refused.body.errors)).toEqual(['role_id', 'view_permission'])
+    expect(server.events()).toEqual([])
+    const { body } = await server.admin.put('/settings/users/1', {
+      name: 'Boss',
+      status: true,
+      role_id: 1,
+      view_permission: 'global',
+    })
+    expect(body.data).toMatchObject({ name: 'Boss', version: 2 })
+  })
+
+  it('keeps the last active user who holds every permission', async () => {
+    const only = await someone(server, 'all')
+    await server.store.db.updateTable('users').set({ status: 0 }).where('id', '=', only.id).execute()
+    const ann = await someone(server, manager)
+    // The administrator is the last one; a second one who is active makes him replaceable.
+    const second = await someone(server, 'all')
+    expect((await second.caller.put('/settings/users/1', { status: false })).status).toBe(200)
+    expect((await second.caller.put('/settings/users/1', { role_id: ann.roleId })).status).toBe(200)
+    expect((await second.caller.delete(`/settings/users/${second.id}`)).body.code).toBe('protected')
+  })
+
+  it('makes the groups that are sent the complete set', async () => {
+    const group = await given(server.admin).group({ name: 'Central', user_ids: [1] })
+    server.events()
+    expect((await server.admin.put('/settings/users/1', { group_ids: [group.id] })).body.data.version).toBe(1)
+    const { body } = await server.admin.put('/settings/users/1', { group_ids: [] })
+    expect(body.data).toMatchObject({ group_ids: [], groups: [], version: 2 })
+    expect(server.seen.at(-1)?.changed).toEqual(['group_ids', 'groups'])
+  })
+
+  it('refuses a change to a version that is gone and answers the new one', async () => {
+    const put = (match: string) =>
+      server.admin.put('/settings/users/1', { name: `Admin ${match}` }, { headers: { 'if-match': match } })
+    expect((await put('"1"')).headers.etag).toBe('"2"')
+    expect((await put('"1"')).status).toBe(412)
+    expect(server.events()).toEqual(updated)
+  })
+})
+
+describe('deleteUser', () => {
+  it('deletes the account with its tokens and memberships; its records have no owner then', async () => {
+    const ann = await someone(server, ['leads'])
+    await given(server.admin).group({ name: 'Central', user_ids: [ann.id] })
+    const organization = await given(server.admin).organization({ name: 'Acme', user_id: ann.id })
+    server.events()
+    expect((await server.admin.delete(`/settings/users/${ann.id}`)).body).toEqual({ message: 'User deleted.' })
+    expect(server.events()).toEqual(['settings.user.delete.before', 'settings.user.delete.after'])
+    expect((await ann.caller.get('/account')).status).toBe(401)
+    expect((await server.admin.get(`/contacts/organizations/${organization.id}`)).body.data.user_id).toBeNull()
+    expect((await server.admin.get('/settings/groups')).body.data[0].users_count).toBe(0)
+  })
+
+  it('gives its records to a successor first, with one update event each', async () => {
+    const [ann, bob] = [await someone(server, ['leads']), await someone(server, ['leads'])]
+    const make = given(server.admin)
+    const organization = await make.organization({ name: 'Acme', user_id: ann.id })
+    const person = await make.person({ user_id: ann.id })
+    const lead = await make.lead({ user_id: ann.id, person: { id: person.id } } as never)
+    const activity = await make.activity({ user_id: ann.id } as never)
+    const mine = await make.organization({ name: 'Mine', user_id: 1 })
+    server.events()
+    const match = { headers: { 'if-match': '"1"' } }
+    expect((await server.admin.delete(`/settings/users/${ann.id}?reassign_to=${bob.id}`, match)).status).toBe(200)
+    const pairs = [
+      'lead.update',
+      'contacts.person.update',
+      'contacts.organization.update',
+      'activity.update',
+      'settings.user.delete',
+    ]
+    expect(server.events()).toEqual([...pairs.map((base) => `${base}.before`), ...pairs.map((base) => `${base}.after`)])
+    for (const path of [
+      `contacts/organizations/${organization.id}`,
+      `contacts/persons/${person.id}`,
+      `leads/${lead.id}`,
+      `activities/${activity.id}`,
+    ]) {
+      expect((await server.admin.get(`/${path}`)).body.data.user_id).toBe(bob.id)
+    }
+    expect((await server.admin.get(`/contacts/organizations/${mine.id}`)).body.data.user_id).toBe(1)
+  })
+
+  it('refuses a successor who is gone, inactive or the user in question, and deletes nobody', async () => {
+    const ann = await someone(server, ['leads'])
+    const idle = await someone(server, ['leads'], { status: false })
+    for (const to of [99, idle.id, ann.id]) {
+      const { status, body } = await server.admin.delete(`/settings/users/${ann.id}?reassign_to=${to}`)
+      expect(status).toBe(422)
+      expect(Object.keys(body.errors)).toEqual(['query.reassign_to'])
+    }
+    expect(server.events()).toEqual([])
+    expect((await ann.caller.get('/account')).status).toBe(200)
+  })
+
+  it('refuses the own account, and a user whose role holds more than the own', async () => {
+    expect((await server.admin.delete('/settings/users/1')).body).toMatchObject({ status: 409, code: 'protected' })
+    const { caller } = await someone(server, manager)
+    expect((await caller.delete('/settings/users/1')).status).toBe(403)
+    expect(server.events()).toEqual([])
+  })
+})
+
+describe('massUpdateUsers', () => {
+  it('deactivates the users one by one and says why one was left', async () => {
+    const ann = await someone(server, ['leads'])
+    const { status, body } = await server.admin.post('/settings/users/mass-update', {
+      indices: [ann.id, 1, 99, ann.id],
+      value: false,
+    })
+    expect(status).toBe(200)
+    expect(body.data.processed).toEqual([ann.id])
+    expect(body.data.failed).toMatchObject([
+      { id: 1, status: 409, code: 'protected' },
+      { id: 99, status: 404, code: 'not_found' },
+    ])
+    expect(server.events()).toEqual(updated)
+  })
+
+  it('does all or nothing when asked to', async () => {
+    const ann = await someone(server, ['leads'])
+    const { status, body } = await server.admin.post('/settings/users/mass-update', {
+      indices: [ann.id, 1],
+      value: false,
+      atomic: true,
+    })
+    expect(status).toBe(422)
+    expect(body).toMatchObject({ code: 'mass_failed', failed: [{ id: 1, code: 'protected' }] })
+    expect((await ann.caller.get('/account')).status).toBe(200)
+    expect(server.events().filter((name) => name.endsWith('.after'))).toEqual([])
+  })
+
+  it('sets a password for several at once, still within the ceiling', async () => {
+    const [ann, boss] = [await someone(server, manager), await someone(server, 'all')]
+    const bob = await someone(server, ['leads.view'])
+    const changes = { password: 'another password', password_confirmation: 'another password' }
+    const { body } = await ann.caller.post('/settings/users/mass-update', {
+      indices: [bob.id, boss.id],
+      changes,
+      atomic: false,
+    })
+    expect(body.data).toMatchObject({ processed: [bob.id], failed: [{ id: boss.id, status: 403 }] })
+    expect((await login(bob.email, 'another password')).status).toBe(200)
+    expect((await login(boss.email, 'another password')).status).toBe(401)
+  })
+})
+
+describe('massDestroyUsers', () => {
+  it('deletes whom it may and never the caller', async () => {
+    const ann = await someone(server, ['leads'])
+    const { body } = await server.admin.post('/settings/users/mass-destroy', { indices: [1, ann.id] })
+    expect(body.data).toMatchObject({ processed: [ann.id], failed: [{ id: 1, code: 'protected' }] })
+    expect((await server.admin.get('/settings/users')).body.meta.total).toBe(1)
+  })
+})

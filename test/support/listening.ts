@@ -1,0 +1,31 @@
+// A real server on a free port of the loopback, with a data folder of its own that goes away with it. For what cannot be
+// injected: browsers, sockets, files.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { install } from '../../src/commands/install.ts'
+import type { Config } from '../../src/config.ts'
+import { openData } from '../../src/data.ts'
+import { type Running, startServer } from '../../src/server.ts'
+import { testConfig } from './app.ts'
+
+export interface Listening extends Running {
+  dataDir: string
+}
+
+export async function listeningServer(changes: Partial<Config> = {}): Promise<Listening> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'accord-test-'))
+  const databaseUrl = `sqlite:${join(dataDir, 'accord.db')}`
+  const config = testConfig({ host: '127.0.0.1', port: 0, dataDir, databaseUrl, ...changes })
+  const store = openData(config)
+  await install(config, store, dataDir)
+  const running = await startServer(config, store)
+  return {
+    ...running,
+    dataDir,
+    close: async () => {
+      await running.close()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
