@@ -147,6 +147,9 @@ export function environment(parse: (text: string) => Environment): Environment {
   return { ...file, ...process.env }
 }
 
+/** Whether whoever runs this wants stack traces; asked when the configuration itself may be what failed. */
+export const isDebugging = (): boolean => /^(debug|trace)$/.test(process.env.ACCORD_LOG_LEVEL ?? '')
+
 /** The stateful domains in force for a server that listens on `port` (DOMAIN 6.2). */
 export function statefulDomains(config: Config, port: number): string[] {
   if (config.statefulDomains.length > 0) return config.statefulDomains

@@ -5,7 +5,7 @@ import type { OperationId } from './contract/types.ts'
 import type { Context } from './kernel/context.ts'
 import type { Handlers } from './kernel/handler.ts'
 import { handlers as account } from './resources/account/handlers.ts'
-import { activities, handlers as activityHandlers } from './resources/activities/resource.ts'
+import { activities, handlers as activityHandlers, inheritedActivities } from './resources/activities/resource.ts'
 import { handlers as authentication } from './resources/authentication/handlers.ts'
 import { handlers as groupHandlers, groups } from './resources/groups/resource.ts'
 import { handlers as leadHandlers, subLists as leadsBelow } from './resources/leads/handlers.ts'
@@ -24,7 +24,7 @@ import { handlers as typeHandlers, types } from './resources/types/resource.ts'
 import { userHandlers, users } from './resources/users/resource.ts'
 
 /** What users own, for a deletion that hands it on. */
-const owned = () => [leads, persons, organizations, activities]
+const owned = () => [leads, persons, organizations, inheritedActivities]
 
 export const handlers: Handlers = {
   ...authentication,

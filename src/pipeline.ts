@@ -90,7 +90,7 @@ function render(ctx: Context, call: Call, input: Input, reply: unknown, checker:
   const body = JSON.stringify(shown)
   const headers: Record<string, string> = {}
   if (ctx.dryRun) headers['accord-dry-run'] = 'true'
-  const etag = etagOf(reply, body)
+  const etag = etagOf(reply, body, fact.method === 'get')
   if (etag !== undefined) {
     headers.etag = etag
     const known = header(call, 'if-none-match')

@@ -1,3 +1,4 @@
+// How the tests run: from the root of the repository, in threads, with time for the first compilation.
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({

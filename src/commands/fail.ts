@@ -1,4 +1,5 @@
 // How a command ends badly: one sentence for the person, the stack only for those who ask with ACCORD_LOG_LEVEL=debug.
+import { isDebugging } from '../config.ts'
 import { Problem } from '../contract/problems.ts'
 
 /** What a person can put right. Everything else is reported with its message as well, as a defect. */
@@ -11,8 +12,7 @@ export class CommandError extends Error {
 
 export function fail(error: unknown): void {
   console.error(sentenceOf(error))
-  const { ACCORD_LOG_LEVEL: level } = process.env
-  if (level === 'debug' || level === 'trace') console.error(error)
+  if (isDebugging()) console.error(error)
   process.exitCode = 1
 }
 

@@ -8,6 +8,7 @@ import type { Store } from '../../db/open.ts'
 import { seed } from '../../db/seed.ts'
 import type { Config } from '../config.ts'
 import { openData, publishContract, secretOf } from '../data.ts'
+import { stamp, systemClock } from '../kernel/clock.ts'
 import { hashPassword } from '../kernel/passwords.ts'
 import { envTemplate } from './env-template.ts'
 
@@ -60,7 +61,7 @@ async function seedOnce(config: Config, store: Store): Promise<Installed['admin'
   const password = config.adminPassword ?? randomPassword()
   const email = config.adminEmail
   const adminPasswordHash = await hashPassword(config, password)
-  await seed(store, { adminName: 'Example Admin', adminEmail: email, adminPasswordHash, now: new Date().toISOString() })
+  await seed(store, { adminName: 'Example Admin', adminEmail: email, adminPasswordHash, now: stamp(systemClock.now()) })
   return { email, password: config.adminPassword === null ? password : null }
 }
 

@@ -3,7 +3,10 @@ import { foldText } from '../../db/fold.ts'
 import type { Config } from '../config.ts'
 import { didYouMean } from '../contract/problems.ts'
 import { issueToken, knownAbilities } from '../kernel/auth.ts'
-import { daysMs, stamp } from '../kernel/clock.ts'
+import { daysAfter } from '../kernel/clock.ts'
+import { now } from '../kernel/context.ts'
+import { write } from '../kernel/write.ts'
+import { presentToken, tokenRows } from '../resources/tokens/rows.ts'
 import { asSystem } from './context.ts'
 import { CommandError } from './fail.ts'
 
@@ -28,9 +31,15 @@ export async function createTokenCommand(config: Config, options: Options): Prom
       .executeTakeFirst()
     if (!user) throw new CommandError(`No user has the e-mail address ${options.email}.`)
     if (user.status !== 1) throw new CommandError(`${user.email} is not active, so a token would be refused.`)
-    const expiresAt = days === null ? null : stamp(new Date(ctx.time.getTime() + daysMs(days)))
+    const expiresAt = days === null ? null : daysAfter(ctx.time, days)
     const token = { userId: user.id, name, kind: 'personal', abilities, expiresAt, allowedIps: [] } as const
-    const { text } = await issueToken(ctx.db, token, stamp(ctx.time))
+    let text = ''
+    await write(ctx, 'user.token.create', { entity: 'tokens', input: { name, abilities } }, async (ctx) => {
+      const issued = await issueToken(ctx.db, token, now(ctx))
+      text = issued.text
+      const row = await tokenRows(ctx).where('tokens.id', '=', issued.id).executeTakeFirstOrThrow()
+      return { id: issued.id, entity: { ...presentToken(row) } }
+    })
     console.error(
       `Token "${name}" for ${user.name}, ${expiresAt === null ? 'never expires' : `expires ${expiresAt}`}; shown only now:`,
     )

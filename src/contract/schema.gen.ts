@@ -4518,6 +4518,7 @@ export interface operations {
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -9440,6 +9441,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+            422: components["responses"]["Invalid"];
             503: components["responses"]["Unavailable"];
         };
     };
@@ -9461,6 +9463,7 @@ export interface operations {
                     "application/json": components["schemas"]["Readiness"];
                 };
             };
+            422: components["responses"]["Invalid"];
             503: components["responses"]["Unavailable"];
         };
     };

@@ -8,4 +8,7 @@ export const systemClock: Clock = { now: () => new Date() }
 /** A moment as it is stored and returned: `YYYY-MM-DDTHH:mm:ss.sssZ`. */
 export const stamp = (time: Date): string => time.toISOString()
 
+/** A moment some days after another, as stored. */
+export const daysAfter = (time: Date, days: number): string => stamp(new Date(time.getTime() + daysMs(days)))
+
 export const daysMs = (days: number): number => days * 24 * 60 * 60 * 1000

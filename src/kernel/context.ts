@@ -5,6 +5,7 @@ import type { Config } from '../config.ts'
 import type { OperationId } from '../contract/types.ts'
 import type { Emitter } from './events.ts'
 import type { Releases } from './releases.ts'
+import type { Seal } from './seal.ts'
 import type { Unit } from './write.ts'
 
 export type Origin = 'api' | 'session' | 'import' | 'web_form' | 'inbound_mail' | 'workflow' | 'campaign' | 'cli'
@@ -36,7 +37,7 @@ export interface Services {
   clock: { now(): Date }
   log: Log
   /** Encrypts what must be kept but not be readable in the file. */
-  seal: { close(text: string): string; open(sealed: string): string }
+  seal: Seal
   statefulDomains: () => readonly string[]
   /** Moves every lead of a stage to another one, with one event each; handed in because leads come after pipelines. */
   moveLeads: (ctx: Context, from: { stageId: number }, to: { stageId: number }) => Promise<void>

@@ -1,4 +1,4 @@
-// ETags (DOMAIN 3.1): a record's is its version, a list's is the hash of its page.
+// ETags (DOMAIN 3.1): a record's is its version; what is read and has no version, such as a page, has its hash.
 import { createHash } from 'node:crypto'
 import type { Context } from './context.ts'
 import { Problem } from './errors.ts'
@@ -6,12 +6,12 @@ import { Problem } from './errors.ts'
 export const versionTag = (version: number): string => `"${version}"`
 
 /** The ETag of a reply body, or undefined for replies that have none (messages, mass results). */
-export function etagOf(reply: unknown, text: string): string | undefined {
+export function etagOf(reply: unknown, text: string, isRead: boolean): string | undefined {
   if (typeof reply !== 'object' || reply === null || !('data' in reply)) return undefined
   const { data } = reply as { data: unknown }
   if (typeof data === 'object' && data !== null && 'version' in data && typeof data.version === 'number')
     return versionTag(data.version)
-  if (!('meta' in reply)) return undefined
+  if (!isRead) return undefined
   return `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
 }
 

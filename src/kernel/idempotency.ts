@@ -1,6 +1,5 @@
 // Idempotency-Key (DOMAIN 3.1): the first completed answer to a key is kept for 24 hours per token and given again. The mark
 // that the work is done is written in the work's own transaction, so a crash between the two cannot do it twice.
-import { createHash } from 'node:crypto'
 import type { Db } from '../../db/open.ts'
 import { daysMs, stamp } from './clock.ts'
 import type { Context } from './context.ts'
@@ -25,9 +24,8 @@ export async function once(
   const { db } = ctx
   const token = ctx.token?.id
   if (token === undefined) return { ...(await work(ctx)), replayed: false }
-  const hash = createHash('sha256')
-    .update(JSON.stringify([ctx.operation, ctx.path, ctx.dryRun, request]))
-    .digest('hex')
+  // Keyed, because a body may hold a password.
+  const hash = ctx.services.seal.fingerprint(JSON.stringify([ctx.operation, ctx.path, ctx.dryRun, request]))
   await db.deleteFrom('idempotency_keys').where('expires_at', '<', stamp(ctx.time)).execute()
 
   const reserved = await db

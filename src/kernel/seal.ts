@@ -1,15 +1,19 @@
 // Authenticated encryption of what must be kept but not be readable in the database file (DESIGN 9), with a key derived
 // from ACCORD_SECRET.
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 
 export interface Seal {
   close(text: string): string
   open(sealed: string): string
+  /** Tells whether two texts are the same without letting anybody guess the text. */
+  fingerprint(text: string): string
 }
 
 export function createSeal(secret: string): Seal {
   const key = Buffer.from(hkdfSync('sha256', secret, '', 'accord:seal:1', 32))
+  const fingerprintKey = Buffer.from(hkdfSync('sha256', secret, '', 'accord:fingerprint:1', 32))
   return {
+    fingerprint: (text) => createHmac('sha256', fingerprintKey).update(text).digest('hex'),
     close(text) {
       const nonce = randomBytes(12)
       const cipher = createCipheriv('aes-256-gcm', key, nonce)

@@ -31,8 +31,8 @@ describe.each(examples)('example $index of $name', ({ name, example }) => {
   })
 })
 
-describe.each(facts)('%s', (id, { status }) => {
-  it.runIf(!uncovered.includes(id))(`answers ${status} to the request its examples describe`, async () => {
+describe.each(facts.filter(([id]) => !uncovered.includes(id)))('%s', (id, { status }) => {
+  it(`answers ${status} to the request its examples describe`, async () => {
     const answer = await send(world, id, request(world, id))
     expect(answer.status === status ? status : answer.text).toBe(status)
     if (fact(id).method !== 'get') await world.server.rewind()

@@ -2,8 +2,8 @@
 // allows, and requests that can hardly be read. The answer names the field, is never a 5xx, and nothing is written.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bodySchema, fact, facts, parametersOf, takesHeader, typesOf } from '../support/schema.ts'
-import { type Breakage, badTexts, breakagesOf, danglingReferences, nobody } from './breakages.ts'
-import { changesNothing, type Request, request, send, short, startWorld, urlOf, type World } from './support.ts'
+import { type Breakage, badTexts, breakagesOf, danglingReferences } from './breakages.ts'
+import { changesNothing, type Request, request, send, short, startWorld, type World } from './support.ts'
 
 let world: World
 beforeAll(async () => {
@@ -66,46 +66,7 @@ describe.each(withBody)('%s', (id) => {
     const dangling = isMass(id) ? [] : danglingReferences(bodySchema(id), valid, (entity) => world.main[entity])
     expect(await findingsOf(() => eachRefused(id, dangling))).toEqual([])
   })
-
-  it('answers 400 to a body that is no JSON object, 415 to another media type, 413 to more than a mebibyte', async () => {
-    const valid = { ...request(world, id) }
-    const answer = async (body: unknown, headers: Record<string, string> = {}): Promise<string> => {
-      const { status, body: problem } = await send(world, id, { ...valid, body, headers })
-      return `${status} ${problem?.code}`
-    }
-    const findings = await findingsOf(async () => {
-      for (const text of [
-        '{"a":',
-        '[]',
-        '"text"',
-        'null',
-        '42',
-        '{"a":1}{}',
-        "{'a':1}",
-        Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
-      ]) {
-        expect.soft(await answer(text), short(String(text))).toBe('400 malformed_json')
-      }
-      for (const levels of [40, 20_000])
-        expect.soft(await answer(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`)).toBe('400 malformed_json')
-      for (const type of [
-        'text/plain',
-        'application/xml',
-        'multipart/form-data; boundary=x',
-        'application/jsonx',
-        'nonsense',
-      ]) {
-        expect.soft(await answer('{}', { 'content-type': type }), type).toBe('415 unsupported_media_type')
-      }
-      expect.soft(await answer(tooLarge)).toBe('413 payload_too_large')
-      if (fact(id).bodyRequired) expect.soft(await answer('')).toBe('400 malformed_json')
-      return []
-    })
-    expect(findings).toEqual([])
-  })
 })
-
-const tooLarge = JSON.stringify({ a: 'x'.repeat(1024 * 1024) })
 
 describe.each(ids)('%s', (id) => {
   it('names every query parameter that is wrong or unknown', async () => {
@@ -231,90 +192,5 @@ describe.each(ids.filter((id) => parametersOf(id, 'header').length > 0))('%s', (
       return sentences
     })
     expect(found).toEqual([])
-  })
-})
-
-describe.each(ids.filter((id) => parametersOf(id, 'path').length > 0))('%s', (id) => {
-  it('answers 404 to an id that is none, and to an id nobody has', async () => {
-    const findings = await findingsOf(async () => {
-      for (const { name } of parametersOf(id, 'path')) {
-        for (const text of [
-          '0',
-          '-1',
-          'abc',
-          '1.5',
-          '1e20',
-          '9007199254740993',
-          '99999999999999999999',
-          '0x1',
-          '%20',
-          'null',
-          String(nobody),
-        ]) {
-          const { status, body } = await send(world, id, {
-            ...request(world, id),
-            url: urlOf(world, id, world.main, { [name]: text }),
-          })
-          expect.soft([status, body?.code], `{${name}} = ${text}`).toEqual([404, 'not_found'])
-        }
-      }
-      return []
-    })
-    expect(findings).toEqual([])
-  })
-})
-
-const paths = [...new Map(facts.map(([id, { path }]) => [path, id]))]
-
-describe.each(paths)('%s', (path, id) => {
-  it('answers 405 with Allow to every other method', async () => {
-    const known = facts.filter(([, each]) => each.path === path).map(([, { method }]) => method.toUpperCase())
-    for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH'].filter((each) => !known.includes(each))) {
-      const { status, body, headers } = await send(world, id, { method, url: urlOf(world, id), token: null })
-      expect.soft([method, status, body?.code]).toEqual([method, 405, 'method_not_allowed'])
-      expect
-        .soft(headers.allow?.split(', ').sort())
-        .toEqual([...known, ...(known.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].sort())
-    }
-  })
-
-  it('answers 400 or 404 to broken percent-encoding', async () => {
-    const [method = 'GET'] = facts.filter(([, each]) => each.path === path).map(([, each]) => each.method.toUpperCase())
-    const urls = [
-      `${urlOf(world, id)}?q=%zz`,
-      `${urlOf(world, id)}?%ff=1`,
-      ...parametersOf(id, 'path').map(({ name }) => urlOf(world, id, world.main, { [name]: '%zz' })),
-    ]
-    for (const url of urls) {
-      const { statusCode } = await world.server.inject({
-        method: method as 'GET',
-        url,
-        headers: { accept: 'application/json', authorization: `Bearer ${world.server.admin.token}` },
-      })
-      expect.soft([400, 404], url).toContain(statusCode)
-    }
-  })
-})
-
-describe('a mass operation', () => {
-  it.each(ids.filter(isMass))('%s says of every unknown record that there is none, and answers 422', async (id) => {
-    const findings = await findingsOf(async () => {
-      const wanted = request(world, id)
-      const { status, body } = await send(world, id, { ...wanted, body: { ...wanted.body, indices: [nobody, nobody] } })
-      expect.soft([status, body.code]).toEqual([422, 'mass_failed'])
-      expect.soft(body.failed).toMatchObject([{ id: nobody, status: 404, code: 'not_found' }])
-      return []
-    })
-    expect(findings).toEqual([])
-  })
-})
-
-describe('a query string', () => {
-  it('of more than 8 KiB answers 400', async () => {
-    const { status, body } = await send(world, 'listSources', {
-      method: 'GET',
-      url: `/api/admin/sources?q=${'x'.repeat(9000)}`,
-    })
-    expect([status, body.code]).toEqual([400, 'malformed_request'])
   })
 })

@@ -1,11 +1,13 @@
 // A world with one of everything, made through the API once per file, and a valid request for any operation in it. Nothing
 // here names an operation: what the contract gains is walked without an edit.
 import { createHash } from 'node:crypto'
-import type { InjectOptions } from 'fastify'
-import { createReplyChecker } from '../../src/contract/replies.ts'
-import { contract, type ServerOptions, startServer, type TestServer } from '../support/app.ts'
+import { sql } from 'kysely'
+import { type ServerOptions, startServer, type TestServer } from '../support/app.ts'
 import { type Known, seeded, validBody } from '../support/given.ts'
-import { bodySchema, creators, document, entityOf, fact, facts, requiredOf } from '../support/schema.ts'
+import { bodySchema, creators, entityOf, fact, facts, requiredOf } from '../support/schema.ts'
+import { type Answer, type Request, send } from './send.ts'
+
+export { type Answer, type Request, schemaFindings, send, short } from './send.ts'
 
 export interface World {
   server: TestServer
@@ -15,96 +17,6 @@ export interface World {
   spare: Record<string, number>
   /** What could not be made, and the answer that says why. */
   missing: string[]
-}
-
-export interface Request {
-  method: string
-  url: string
-  body?: unknown
-  headers?: Record<string, string>
-  token?: string | null
-}
-
-export interface Answer {
-  status: number
-  headers: Record<string, string>
-  // biome-ignore lint/suspicious/noExplicitAny: replies of every operation pass through here
-  body: any
-  text: string
-}
-
-/** Sends one request. Throws when the answer breaks the contract: a status it does not list, a problem it does not describe. */
-export async function send(world: World, id: string, request: Request): Promise<Answer> {
-  const { method, url, body, headers = {}, token = world.server.admin.token } = request
-  const sent = {
-    accept: 'application/json',
-    ...(token !== null && { authorization: `Bearer ${token}` }),
-    ...(body !== undefined && { 'content-type': 'application/json' }),
-    ...headers,
-  }
-  const payload = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
-  const {
-    statusCode: status,
-    headers: received,
-    body: text,
-  } = await world.server.inject({
-    method: method as NonNullable<InjectOptions['method']>,
-    url,
-    headers: sent,
-    ...(payload !== undefined && { payload }),
-  })
-  const isJson = String(received['content-type'] ?? '').includes('json') && text !== ''
-  const answer = {
-    status,
-    headers: received as Record<string, string>,
-    body: isJson ? JSON.parse(text) : undefined,
-    text,
-  }
-  const breaches = breachesOf(id, method, answer)
-  if (breaches.length > 0)
-    throw new Error(`${method} ${url} ${short(body)}\n${breaches.join('\n')}\n${text.slice(0, 600)}`)
-  return answer
-}
-
-const everywhere = [204, 405]
-
-function breachesOf(id: string, method: string, { status, headers, body }: Answer): string[] {
-  const breaches: string[] = []
-  if (status >= 500) breaches.push(`answered ${status}: bad input is the caller's mistake, never ours.`)
-  else if (!fact(id).statuses.includes(status) && !everywhere.includes(status))
-    breaches.push(`answered ${status}, which the contract does not list for ${id}.`)
-  if (headers['x-request-id'] === undefined) breaches.push('has no X-Request-Id header.')
-  if (status >= 400 && body !== undefined && method !== 'HEAD') breaches.push(...problemFindings(body))
-  return breaches
-}
-
-/** Schemas by name, closed: a key the contract lacks is a finding. */
-const schemas = createReplyChecker(
-  {
-    ...document,
-    paths: Object.fromEntries(
-      Object.keys(document.components?.schemas ?? {}).map((name) => [
-        `/${name}`,
-        {
-          get: {
-            responses: {
-              200: { content: { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } } },
-            },
-          },
-        },
-      ]),
-    ),
-  },
-  { closed: true },
-)
-
-export const schemaFindings = (name: string, value: unknown): string[] =>
-  schemas.findings({ path: `/${name}`, method: 'get' }, 200, 'application/json', value)
-const problemFindings = (body: unknown): string[] => schemaFindings('Problem', body)
-
-export const short = (value: unknown): string => {
-  const text = (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).replaceAll(/(.)\1{20,}/g, '$1…')
-  return text.length > 200 ? `${text.slice(0, 200)}…` : text
 }
 
 /** A world with one linked and one spare record of every resource, and every link of the contract. */
@@ -172,13 +84,13 @@ export const links = (): string[] =>
         facts.some(
           ([, other]) =>
             other.method === 'delete' &&
-            new RegExp(`^${escape(path)}/\\{\\w+\\}$`).test(other.path) &&
+            new RegExp(`^${literal(path)}/\\{\\w+\\}$`).test(other.path) &&
             path.includes('{'),
         ),
     )
     .map(([id]) => id)
 
-const escape = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+const literal = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
 
 /** A request the operation answers with success. `required`: with nothing in the body but what it must have. */
 export function request(
@@ -219,19 +131,46 @@ export function urlOf(
     .join('/')
 }
 
+let tables: string[] | undefined
+
 /** Everything that is stored, as one text to compare. */
-export const stored = (world: World): string => createHash('sha256').update(world.server.store.image()).digest('hex')
+export async function stored({ server: { store } }: World): Promise<string> {
+  const hash = createHash('sha256')
+  tables ??= (await store.db.introspection.getTables()).map(({ name }) => name)
+  for (const name of tables) {
+    const { rows } = await sql`select * from ${sql.table(name)}`.execute(store.db)
+    hash.update(JSON.stringify([name, rows]))
+  }
+  return hash.digest('hex')
+}
+
+/** Runs an operation so that something changes: when its example says what already is, it is made to say the opposite. */
+export async function change(world: World, id: string): Promise<Answer> {
+  const wanted = request(world, id)
+  const answer = await send(world, id, wanted)
+  const changes = world.server.seen
+    .filter(({ name }) => name.endsWith('.after'))
+    .map(({ changed = [] }) => changed.length)
+  const body = opposite(wanted.body ?? {})
+  if (!/update/i.test(id) || changes.some((count) => count > 0)) return answer
+  await world.server.rewind()
+  return send(world, id, { ...wanted, body })
+}
+
+function opposite(body: Record<string, unknown>): Record<string, unknown> {
+  const other = (value: unknown): unknown =>
+    typeof value === 'boolean' ? !value : typeof value === 'number' ? value + 1 : value
+  return Object.fromEntries(Object.entries(body).map(([name, value]) => [name, other(value)]))
+}
 
 /** Runs requests that must change nothing: no byte of the database, no event. */
 export async function changesNothing(world: World, work: () => Promise<void>): Promise<string[]> {
-  const before = stored(world)
+  const before = await stored(world)
   world.server.events()
   await work()
   const events = world.server.events()
   const findings = events.length > 0 ? [`fired ${events.join(', ')}`] : []
-  if (stored(world) === before) return findings
+  if ((await stored(world)) === before) return findings
   await world.server.rewind()
   return [...findings, 'wrote to the database']
 }
-
-export { contract }

@@ -22,7 +22,8 @@ const names = async (caller: Caller, query: string): Promise<string[]> => {
   expect(status).toBe(200)
   return body.data.map(({ name }: Organization) => name)
 }
-const show = async (id: number, caller = admin): Promise<Organization> => (await caller.get(`/contacts/organizations/${id}`)).body.data
+const show = async (id: number, caller = admin): Promise<Organization> =>
+  (await caller.get(`/contacts/organizations/${id}`)).body.data
 
 describe('listOrganizations', () => {
   it('finds organizations by name, country and tag, and those outside a country also when they have none', async () => {
@@ -96,9 +97,15 @@ describe('getOrganization', () => {
 
 describe('createOrganization', () => {
   it('creates an organization that belongs to the caller, with its pair of events', async () => {
-    const { status, body, headers } = await admin.post('/contacts/organizations', { name: ' Analytical Ltd ', address: { city: 'London', country: 'gb' } })
+    const { status, body, headers } = await admin.post('/contacts/organizations', {
+      name: ' Analytical Ltd ',
+      address: { city: 'London', country: 'gb' },
+    })
     expect(status).toBe(201)
-    expect(body).toMatchObject({ data: { name: 'Analytical Ltd', user_id: 1, user: { name: 'Example Admin' }, tags: [], version: 1 }, message: 'Organization created.' })
+    expect(body).toMatchObject({
+      data: { name: 'Analytical Ltd', user_id: 1, user: { name: 'Example Admin' }, tags: [], version: 1 },
+      message: 'Organization created.',
+    })
     expect(body.data.address).toEqual({ address: null, country: 'GB', state: null, city: 'London', postcode: null })
     expect(headers.location).toMatch(/\/api\/admin\/contacts\/organizations\/1$/)
     expect(server.events()).toEqual(['contacts.organization.create.before', 'contacts.organization.create.after'])
@@ -109,7 +116,10 @@ describe('createOrganization', () => {
     server.events()
     const { status, body } = await admin.post('/contacts/organizations', { name: 'aCME' })
     expect(status).toBe(409)
-    expect(body).toMatchObject({ code: 'unique_violation', conflicts: [{ entity_type: 'organizations', id, field: 'name' }] })
+    expect(body).toMatchObject({
+      code: 'unique_violation',
+      conflicts: [{ entity_type: 'organizations', id, field: 'name' }],
+    })
     expect(server.events()).toEqual([])
     expect((await admin.get('/contacts/organizations')).body.meta.total).toBe(1)
   })
@@ -125,7 +135,12 @@ describe('createOrganization', () => {
   it('refuses an owner who is inactive, unknown or out of sight, and no owner at all from someone with a narrow view', async () => {
     const ada = await addUser(server, 'Ada', { view: 'individual' })
     const gone = await addUser(server, 'Gone', { isActive: false })
-    for (const [caller, user_id] of [[admin, gone.id], [admin, 999], [ada, 1], [ada, null]] as const) {
+    for (const [caller, user_id] of [
+      [admin, gone.id],
+      [admin, 999],
+      [ada, 1],
+      [ada, null],
+    ] as const) {
       const { status, body } = await caller.post('/contacts/organizations', { name: 'Acme', user_id })
       expect([status, Object.keys(body.errors)]).toEqual([422, ['user_id']])
     }
@@ -149,7 +164,11 @@ describe('createOrganization', () => {
   })
 
   it('refuses a country that is none and a field it does not know, both at once', async () => {
-    const { status, body } = await admin.post('/contacts/organizations', { name: 'Acme', adress: {}, address: { country: 'XX' } })
+    const { status, body } = await admin.post('/contacts/organizations', {
+      name: 'Acme',
+      adress: {},
+      address: { country: 'XX' },
+    })
     expect(status).toBe(422)
     expect(Object.keys(body.errors).sort()).toEqual(['address.country', 'adress'])
     expect(body.errors.adress[0]).toContain('Did you mean `address`?')
@@ -200,7 +219,11 @@ describe('updateOrganization', () => {
     const { id } = await make.organization({ name: 'Acme' })
     await admin.put(`/contacts/organizations/${id}`, { name: 'Acme 2' })
     server.events()
-    const { status } = await admin.put(`/contacts/organizations/${id}`, { name: 'Acme 3' }, { headers: { 'if-match': '"1"' } })
+    const { status } = await admin.put(
+      `/contacts/organizations/${id}`,
+      { name: 'Acme 3' },
+      { headers: { 'if-match': '"1"' } },
+    )
     expect(status).toBe(412)
     expect((await show(id)).name).toBe('Acme 2')
     expect(server.events()).toEqual([])
@@ -220,14 +243,31 @@ describe('deleteOrganization', () => {
     const { id } = await make.organization({ name: 'Acme' })
     const person = await make.person({ organization_id: id })
     const alone = await make.activity({ type: 'note', comment: 'About Acme', lead_ids: [], organization_ids: [id] })
-    const shared = await make.activity({ type: 'note', comment: 'About both', lead_ids: [], organization_ids: [id], person_ids: [person.id] })
+    const shared = await make.activity({
+      type: 'note',
+      comment: 'About both',
+      lead_ids: [],
+      organization_ids: [id],
+      person_ids: [person.id],
+    })
     server.events()
     const { status, body } = await admin.delete(`/contacts/organizations/${id}`)
     expect([status, body]).toEqual([200, { message: 'Organization deleted.' }])
-    expect(server.events()).toEqual(['contacts.organization.delete.before', 'activity.delete.before', 'activity.delete.after', 'contacts.organization.delete.after'])
-    expect((await admin.get(`/contacts/persons/${person.id}`)).body.data).toMatchObject({ organization_id: null, organization: null })
+    expect(server.events()).toEqual([
+      'contacts.organization.delete.before',
+      'activity.delete.before',
+      'activity.delete.after',
+      'contacts.organization.delete.after',
+    ])
+    expect((await admin.get(`/contacts/persons/${person.id}`)).body.data).toMatchObject({
+      organization_id: null,
+      organization: null,
+    })
     expect((await admin.get(`/activities/${alone.id}`)).status).toBe(404)
-    expect((await admin.get(`/activities/${shared.id}`)).body.data).toMatchObject({ organization_ids: [], person_ids: [person.id] })
+    expect((await admin.get(`/activities/${shared.id}`)).body.data).toMatchObject({
+      organization_ids: [],
+      person_ids: [person.id],
+    })
   })
 
   it('takes an If-Match as being about the organization, not about its activities', async () => {
@@ -241,7 +281,9 @@ describe('deleteOrganization', () => {
     const { id } = await make.organization()
     const note = await make.activity({ type: 'note', comment: 'x', organization_ids: [id] })
     server.events()
-    expect((await admin.delete(`/contacts/organizations/${id}`, { headers: { 'accord-dry-run': 'true' } })).status).toBe(200)
+    expect(
+      (await admin.delete(`/contacts/organizations/${id}`, { headers: { 'accord-dry-run': 'true' } })).status,
+    ).toBe(200)
     expect([(await show(id)).id, (await admin.get(`/activities/${note.id}`)).status]).toEqual([id, 200])
     expect(server.events()).toEqual([])
   })
@@ -253,15 +295,24 @@ describe('massDestroyOrganizations', () => {
     const hers = await make.organization({ user_id: ada.id })
     const other = await make.organization()
     server.events()
-    const { status, body } = await ada.post('/contacts/organizations/mass-destroy', { indices: [hers.id, other.id, hers.id] })
+    const { status, body } = await ada.post('/contacts/organizations/mass-destroy', {
+      indices: [hers.id, other.id, hers.id],
+    })
     expect(status).toBe(200)
-    expect(body).toMatchObject({ data: { processed: [hers.id], failed: [{ id: other.id, status: 404, code: 'not_found' }] }, message: '1 organization deleted.' })
+    expect(body).toMatchObject({
+      data: { processed: [hers.id], failed: [{ id: other.id, status: 404, code: 'not_found' }] },
+      message: '1 organization deleted.',
+    })
     expect(server.events()).toEqual(['contacts.organization.delete.before', 'contacts.organization.delete.after'])
     expect((await show(other.id)).id).toBe(other.id)
   })
 
   it('answers 422 mass_failed when none could be deleted', async () => {
     const { status, body } = await admin.post('/contacts/organizations/mass-destroy', { indices: [5] })
-    expect([status, body.code, body.failed]).toEqual([422, 'mass_failed', [{ id: 5, status: 404, code: 'not_found', detail: 'No organization has id 5.' }]])
+    expect([status, body.code, body.failed]).toEqual([
+      422,
+      'mass_failed',
+      [{ id: 5, status: 404, code: 'not_found', detail: 'No organization has id 5.' }],
+    ])
   })
 })

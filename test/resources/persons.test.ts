@@ -8,7 +8,11 @@ beforeEach(async () => {
 })
 afterEach(() => server.close())
 
-const ada = { name: 'Ada Lovelace', emails: [{ value: 'Ada@Example.com' }], contact_numbers: [{ value: '+44 20 7946-0958', label: 'mobile' }] }
+const ada = {
+  name: 'Ada Lovelace',
+  emails: [{ value: 'Ada@Example.com' }],
+  contact_numbers: [{ value: '+44 20 7946-0958', label: 'mobile' }],
+}
 const path = '/contacts/persons'
 
 async function created(body: object = ada) {
@@ -34,7 +38,10 @@ describe('createPerson', () => {
   })
 
   it('drops entries without a value, and wants at least one address to be left', async () => {
-    const person = await created({ name: 'Bob', emails: [{ value: '' }, { value: 'bob@example.com' }, { value: null }] })
+    const person = await created({
+      name: 'Bob',
+      emails: [{ value: '' }, { value: 'bob@example.com' }, { value: null }],
+    })
     expect(person.emails).toEqual([{ value: 'bob@example.com', label: 'work' }])
     const { status, body } = await server.admin.post(path, { name: 'Eve', emails: [{ value: '' }] })
     expect([status, body.errors]).toEqual([422, { emails: ['The field is required.'] }])
@@ -57,7 +64,10 @@ describe('createPerson', () => {
   })
 
   it('refuses the same address twice in one body', async () => {
-    const { status, body } = await server.admin.post(path, { name: 'Eve', emails: [{ value: 'eve@example.com' }, { value: 'EVE@example.com' }] })
+    const { status, body } = await server.admin.post(path, {
+      name: 'Eve',
+      emails: [{ value: 'eve@example.com' }, { value: 'EVE@example.com' }],
+    })
     expect([status, Object.keys(body.errors)]).toEqual([422, ['emails.1.value']])
   })
 
@@ -69,14 +79,23 @@ describe('createPerson', () => {
       'contacts.organization.create.after',
       'contacts.person.create.after',
     ])
-    const second = await created({ name: 'Bob', emails: [{ value: 'bob@example.com' }], organization_name: 'ANALYTICAL ltd' })
+    const second = await created({
+      name: 'Bob',
+      emails: [{ value: 'bob@example.com' }],
+      organization_name: 'ANALYTICAL ltd',
+    })
     expect(second.organization).toEqual({ id: first.body.data.organization_id, name: 'Analytical Ltd', address: null })
     expect((await server.admin.get('/contacts/organizations')).body.meta.total).toBe(1)
   })
 
   it('refuses an organization id and the name of another one together', async () => {
     const person = await created({ ...ada, organization_name: 'Analytical Ltd' })
-    const { body } = await server.admin.post(path, { name: 'Bob', emails: [{ value: 'bob@example.com' }], organization_id: person.organization_id, organization_name: 'Other' })
+    const { body } = await server.admin.post(path, {
+      name: 'Bob',
+      emails: [{ value: 'bob@example.com' }],
+      organization_id: person.organization_id,
+      organization_name: 'Other',
+    })
     expect(Object.keys(body.errors)).toEqual(['organization_name'])
     expect((await server.admin.get('/contacts/organizations')).body.meta.total).toBe(1)
   })
@@ -112,7 +131,11 @@ describe('deletePerson', () => {
     const lead = (await server.admin.post('/leads', { title: 'Deal', lead_value: 1, person_id: person.id })).body.data
     server.events()
     const { status, body } = await server.admin.delete(`${path}/${person.id}`)
-    expect([status, body.code, body.conflicts]).toEqual([409, 'in_use', [{ entity_type: 'leads', id: lead.id, field: 'person_id' }]])
+    expect([status, body.code, body.conflicts]).toEqual([
+      409,
+      'in_use',
+      [{ entity_type: 'leads', id: lead.id, field: 'person_id' }],
+    ])
     expect(server.events().filter((name) => name.endsWith('.after'))).toEqual([])
   })
 
@@ -127,7 +150,8 @@ describe('listPersons', () => {
   it('filters by address, number, organization and words', async () => {
     const person = await created({ ...ada, organization_name: 'Analytical Ltd', job_title: 'Countess' })
     await created({ name: 'Bob', emails: [{ value: 'bob@work.example' }] })
-    const ids = async (query: string) => (await server.admin.get(`${path}?${query}`)).body.data.map(({ id }: { id: number }) => id)
+    const ids = async (query: string) =>
+      (await server.admin.get(`${path}?${query}`)).body.data.map(({ id }: { id: number }) => id)
     expect(await ids('email=ada@example.com')).toEqual([person.id])
     expect(await ids('email[not]=bob@work.example')).toEqual([person.id])
     expect(await ids('phone=%2B442079460958')).toEqual([person.id])
@@ -144,7 +168,10 @@ describe('listPersons', () => {
 describe('massUpdatePersons', () => {
   it('applies the changes to each and reports the ones that fail', async () => {
     const person = await created()
-    const { body } = await server.admin.post(`${path}/mass-update`, { indices: [person.id, 99], changes: { job_title: 'Analyst' } })
+    const { body } = await server.admin.post(`${path}/mass-update`, {
+      indices: [person.id, 99],
+      changes: { job_title: 'Analyst' },
+    })
     expect(body.data).toMatchObject({ processed: [person.id], failed: [{ id: 99, code: 'not_found' }] })
   })
 })
@@ -152,11 +179,14 @@ describe('massUpdatePersons', () => {
 describe('listPersonLeads and listOrganizationPersons', () => {
   it('take the filters of their target, and answer 404 for a parent that is not there', async () => {
     const person = await created({ ...ada, organization_name: 'Analytical Ltd' })
-    for (const title of ['One', 'Two']) await server.admin.post('/leads', { title, lead_value: 1, person_id: person.id })
+    for (const title of ['One', 'Two'])
+      await server.admin.post('/leads', { title, lead_value: 1, person_id: person.id })
     await server.admin.post('/leads', { title: 'One', lead_value: 1 })
     expect((await server.admin.get(`${path}/${person.id}/leads?title=one`)).body.meta.total).toBe(1)
     expect((await server.admin.get(`/contacts/organizations/${person.organization_id}/leads`)).body.meta.total).toBe(2)
-    expect((await server.admin.get(`/contacts/organizations/${person.organization_id}/persons?q=ada`)).body.meta.total).toBe(1)
+    expect(
+      (await server.admin.get(`/contacts/organizations/${person.organization_id}/persons?q=ada`)).body.meta.total,
+    ).toBe(1)
     expect((await server.admin.get(`${path}/99/leads`)).status).toBe(404)
     expect((await server.admin.get('/contacts/organizations/99/persons')).status).toBe(404)
   })

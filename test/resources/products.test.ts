@@ -53,7 +53,11 @@ describe('listProducts', () => {
 
 describe('createProduct', () => {
   it('keeps amounts exactly and counts from zero when no quantity is given', async () => {
-    const { status, body, headers } = await admin.post('/products', { sku: 'gtx-pro', name: 'GTX Pro', price: '4821.1' })
+    const { status, body, headers } = await admin.post('/products', {
+      sku: 'gtx-pro',
+      name: 'GTX Pro',
+      price: '4821.1',
+    })
     expect(status).toBe(201)
     expect(body.data).toMatchObject({ sku: 'gtx-pro', price: 4821.1, quantity: 0, description: null, version: 1 })
     expect(headers.location).toMatch(/\/api\/admin\/products\/1$/)
@@ -103,7 +107,14 @@ describe('deleteProduct', () => {
     expect((await admin.delete(`/products/${id}`)).status).toBe(200)
     expect(server.events()).toEqual(['product.delete.before', 'product.delete.after'])
     const [line] = (await admin.get(`/leads/${lead.id}`)).body.data.lead_products
-    expect(line).toMatchObject({ product_id: null, product: null, sku: 'gtx-pro', name: 'GTX Pro', price: 10, amount: 20 })
+    expect(line).toMatchObject({
+      product_id: null,
+      product: null,
+      sku: 'gtx-pro',
+      name: 'GTX Pro',
+      price: 10,
+      amount: 20,
+    })
     expect((await admin.get(`/activities/${note.id}`)).body.data.product_ids).toEqual([])
   })
 })
@@ -115,7 +126,12 @@ describe('massDestroyProducts', () => {
     server.events()
     const { body } = await admin.post('/products/mass-destroy', { indices: [second.id, 99, first.id] })
     expect(body.data).toMatchObject({ processed: [second.id, first.id], failed: [{ id: 99, status: 404 }] })
-    expect(server.events()).toEqual(['product.delete.before', 'product.delete.after', 'product.delete.before', 'product.delete.after'])
+    expect(server.events()).toEqual([
+      'product.delete.before',
+      'product.delete.after',
+      'product.delete.before',
+      'product.delete.after',
+    ])
   })
 })
 

@@ -14,7 +14,12 @@ beforeEach(async () => {
 })
 afterEach(() => server.close())
 
-const organizationKeys = ['contacts', 'contacts.organizations', 'contacts.organizations.create', 'contacts.organizations.edit']
+const organizationKeys = [
+  'contacts',
+  'contacts.organizations',
+  'contacts.organizations.create',
+  'contacts.organizations.edit',
+]
 
 describe('listTags', () => {
   it('shows all tags to everyone, and finds those of one creator', async () => {
@@ -22,7 +27,9 @@ describe('listTags', () => {
     await make.tag({ name: 'From the admin' })
     await ada.post('/tags', { name: 'From Ada' })
     expect((await ada.get('/tags')).body.meta.total).toBe(2)
-    expect((await ada.get(`/tags?user_id=${ada.id}`)).body.data).toMatchObject([{ name: 'From Ada', user: { name: 'Ada' } }])
+    expect((await ada.get(`/tags?user_id=${ada.id}`)).body.data).toMatchObject([
+      { name: 'From Ada', user: { name: 'Ada' } },
+    ])
   })
 })
 
@@ -30,7 +37,11 @@ describe('createTag', () => {
   it('picks a colour that depends on the name alone when none is given', async () => {
     const first = await admin.post('/tags', { name: 'Key account' })
     expect(first.status).toBe(201)
-    expect(first.body.data).toMatchObject({ name: 'Key account', user_id: 1, color: expect.stringMatching(/^#[0-9A-F]{6}$/) })
+    expect(first.body.data).toMatchObject({
+      name: 'Key account',
+      user_id: 1,
+      color: expect.stringMatching(/^#[0-9A-F]{6}$/),
+    })
     await admin.delete(`/tags/${first.body.data.id}`)
     expect((await admin.post('/tags', { name: 'key ACCOUNT' })).body.data.color).toBe(first.body.data.color)
     expect((await admin.post('/tags', { name: 'Red', color: '#ff0000' })).body.data.color).toBe('#FF0000')
@@ -51,7 +62,10 @@ describe('updateTag', () => {
     const other = await make.tag()
     const own = (await ada.post('/tags', { name: 'Mine' })).body.data
     server.events()
-    expect((await ada.put(`/tags/${own.id}`, { name: 'Still mine' })).body.data).toMatchObject({ name: 'Still mine', version: 2 })
+    expect((await ada.put(`/tags/${own.id}`, { name: 'Still mine' })).body.data).toMatchObject({
+      name: 'Still mine',
+      version: 2,
+    })
     expect(server.events()).toEqual(['settings.tag.update.before', 'settings.tag.update.after'])
     expect((await ada.put(`/tags/${other.id}`, { name: 'Taken over' })).status).toBe(404)
     expect((await ada.delete(`/tags/${other.id}`)).status).toBe(404)
@@ -113,7 +127,9 @@ describe('attachOrganizationTag', () => {
     const refused = await ada.post(`/contacts/organizations/${id}/tags`, { name: 'Fresh' })
     expect([refused.status, refused.body.required]).toEqual([403, 'settings.other_settings.tags.create'])
     expect(server.events()).toEqual([])
-    expect((await ada.post(`/contacts/organizations/${id}/tags`, { name: 'KNOWN' })).body.data).toMatchObject([{ name: 'Known' }])
+    expect((await ada.post(`/contacts/organizations/${id}/tags`, { name: 'KNOWN' })).body.data).toMatchObject([
+      { name: 'Known' },
+    ])
   })
 
   it('needs either a tag_id or a name, and a tag that exists', async () => {

@@ -14,9 +14,19 @@ describe('listTypes', () => {
   it('answers the seeded types with the number of leads the caller may see', async () => {
     const ada = await addUser(server, 'Ada', { view: 'individual' })
     await given(server.admin).lead({ lead_type_id: 2 })
-    const counts = async (caller = server.admin) => (await caller.get('/types?sort=id')).body.data.map((type: { name: string; leads_count: number }) => [type.name, type.leads_count])
-    expect(await counts()).toEqual([['New Business', 0], ['Existing Business', 1]])
-    expect(await counts(ada)).toEqual([['New Business', 0], ['Existing Business', 0]])
+    const counts = async (caller = server.admin) =>
+      (await caller.get('/types?sort=id')).body.data.map((type: { name: string; leads_count: number }) => [
+        type.name,
+        type.leads_count,
+      ])
+    expect(await counts()).toEqual([
+      ['New Business', 0],
+      ['Existing Business', 1],
+    ])
+    expect(await counts(ada)).toEqual([
+      ['New Business', 0],
+      ['Existing Business', 0],
+    ])
   })
 })
 
@@ -45,7 +55,11 @@ describe('deleteType', () => {
     const lead = await given(server.admin).lead({ lead_type_id: 2 })
     server.events()
     const { status, body } = await server.admin.delete('/types/2')
-    expect([status, body.code, body.conflicts]).toEqual([409, 'in_use', [{ entity_type: 'leads', id: lead.id, field: 'lead_type_id' }]])
+    expect([status, body.code, body.conflicts]).toEqual([
+      409,
+      'in_use',
+      [{ entity_type: 'leads', id: lead.id, field: 'lead_type_id' }],
+    ])
     expect((await server.admin.get('/types/2')).status).toBe(200)
     expect(server.events().filter((name) => name.endsWith('.after'))).toEqual([])
   })

@@ -26,9 +26,27 @@ interface Link {
 
 const links: Record<Kind, Link> = {
   leads: { table: 'lead_activities', one: 'lead_id', many: 'lead_ids', resource: () => leads, label: ['title'] },
-  persons: { table: 'person_activities', one: 'person_id', many: 'person_ids', resource: () => persons, label: ['name', 'emails'] },
-  organizations: { table: 'organization_activities', one: 'organization_id', many: 'organization_ids', resource: () => organizations, label: ['name'] },
-  products: { table: 'product_activities', one: 'product_id', many: 'product_ids', resource: () => products, label: ['sku', 'name'] },
+  persons: {
+    table: 'person_activities',
+    one: 'person_id',
+    many: 'person_ids',
+    resource: () => persons,
+    label: ['name', 'emails'],
+  },
+  organizations: {
+    table: 'organization_activities',
+    one: 'organization_id',
+    many: 'organization_ids',
+    resource: () => organizations,
+    label: ['name'],
+  },
+  products: {
+    table: 'product_activities',
+    one: 'product_id',
+    many: 'product_ids',
+    resource: () => products,
+    label: ['sku', 'name'],
+  },
 }
 
 const kinds = Object.keys(links) as Kind[]
@@ -46,13 +64,21 @@ export function visibleActivity(ctx: Context): RawBuilder<SqlBool> {
   const through = (kind: Kind) =>
     sql`exists (select 1 from ${sql.table(links[kind].table)} as link join ${sql.table(kind)} as target on target.id = ${sql.ref(`link.${links[kind].one}`)} where link.activity_id = activities.id and ${visible(ctx, 'target.user_id')})`
   const participates = sql`exists (select 1 from activity_participants as part where part.activity_id = activities.id and ${visible(ctx, 'part.user_id')})`
-  const ways = [visible(ctx, 'activities.user_id'), participates, through('leads'), through('persons'), through('organizations')]
+  const ways = [
+    visible(ctx, 'activities.user_id'),
+    participates,
+    through('leads'),
+    through('persons'),
+    through('organizations'),
+  ]
   return sql<SqlBool>`(${sql.join(ways, sql` or `)})`
 }
 
 async function linkedIds(ctx: Context, kind: Kind, activityId: number): Promise<number[]> {
   const { table, one } = links[kind]
-  const { rows } = await sql<{ id: number }>`select ${sql.ref(one)} as id from ${sql.table(table)} where activity_id = ${activityId}`.execute(ctx.db)
+  const { rows } = await sql<{
+    id: number
+  }>`select ${sql.ref(one)} as id from ${sql.table(table)} where activity_id = ${activityId}`.execute(ctx.db)
   return rows.map(({ id }) => id)
 }
 
@@ -66,12 +92,18 @@ function wanted(body: Body, { one, many }: Link, present: readonly number[]): Se
 export async function checkLinks({ ctx, current, found }: Writing<{ id: number }>, body: Body): Promise<void> {
   for (const kind of kinds) {
     const link = links[kind]
-    const sent = [...(body[link.many] ?? []).map((id, index) => ({ field: `${link.many}.${index}`, id })), ...[body[link.one] ?? []].flat().map((id) => ({ field: link.one, id }))]
+    const sent = [
+      ...(body[link.many] ?? []).map((id, index) => ({ field: `${link.many}.${index}`, id })),
+      ...[body[link.one] ?? []].flat().map((id) => ({ field: link.one, id })),
+    ]
     if (sent.length === 0) continue
     const present = new Set(current ? await linkedIds(ctx, kind, current.id) : [])
     const added = sent.filter(({ id }) => !present.has(id))
     const resource = link.resource()
-    const seen = await resource.seen(ctx, added.map(({ id }) => id))
+    const seen = await resource.seen(
+      ctx,
+      added.map(({ id }) => id),
+    )
     for (const { field, id } of added) if (!seen.has(id)) found.invalid(field, `No ${resource.noun} has id ${id}.`)
   }
 }
@@ -84,10 +116,15 @@ export async function settleLinks(ctx: Context, activityId: number, body: Body):
     const ids = wanted(body, links[kind], present)
     if (!ids) continue
     const gone = present.filter((id) => !ids.has(id))
-    if (gone.length > 0) await sql`delete from ${sql.table(table)} where activity_id = ${activityId} and ${sql.ref(one)} in (${sql.join(gone)})`.execute(ctx.db)
+    if (gone.length > 0)
+      await sql`delete from ${sql.table(table)} where activity_id = ${activityId} and ${sql.ref(one)} in (${sql.join(gone)})`.execute(
+        ctx.db,
+      )
     const added = [...ids].filter((id) => !present.includes(id))
     if (added.length === 0) continue
-    await sql`insert into ${sql.table(table)} (${sql.ref(one)}, activity_id) values ${sql.join(added.map((id) => sql`(${id}, ${activityId})`))}`.execute(ctx.db)
+    await sql`insert into ${sql.table(table)} (${sql.ref(one)}, activity_id) values ${sql.join(added.map((id) => sql`(${id}, ${activityId})`))}`.execute(
+      ctx.db,
+    )
   }
 }
 
@@ -129,6 +166,10 @@ export async function aboutOnly(ctx: Context, kind: Kind, id: number): Promise<n
     const itself = each === kind ? sql` and ${sql.ref(`other.${one}`)} <> ${id}` : sql``
     return sql`not exists (select 1 from ${sql.table(link.table)} as other where other.activity_id = link.activity_id${itself})`
   })
-  const { rows } = await sql<{ id: number }>`select link.activity_id as id from ${sql.table(table)} as link where ${sql.ref(`link.${one}`)} = ${id} and ${sql.join(others, sql` and `)} order by 1`.execute(ctx.db)
+  const { rows } = await sql<{
+    id: number
+  }>`select link.activity_id as id from ${sql.table(table)} as link where ${sql.ref(`link.${one}`)} = ${id} and ${sql.join(others, sql` and `)} order by 1`.execute(
+    ctx.db,
+  )
   return rows.map((row) => row.id)
 }

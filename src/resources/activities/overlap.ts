@@ -34,7 +34,15 @@ export async function refuseOverlap(ctx: Context, { id, from, to, users, persons
   if (id !== null) meetings = meetings.where('activities.id', '<>', id)
   const found = await meetings.orderBy('activities.id').limit(20).execute()
   if (found.length === 0) return
-  throw new Problem('schedule_conflict', 'The meeting overlaps another one of its owner or participants; allow_overlap accepts that.', {
-    conflicts: found.map((each) => ({ entity_type: 'activities', id: Number(each.is_visible) === 1 ? each.id : null, field: 'schedule_from' })),
-  })
+  throw new Problem(
+    'schedule_conflict',
+    'The meeting overlaps another one of its owner or participants; allow_overlap accepts that.',
+    {
+      conflicts: found.map((each) => ({
+        entity_type: 'activities',
+        id: Number(each.is_visible) === 1 ? each.id : null,
+        field: 'schedule_from',
+      })),
+    },
+  )
 }

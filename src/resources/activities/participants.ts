@@ -28,34 +28,54 @@ const most = 100
 const keyOf = ({ column, id }: Pick<Attendee, 'column' | 'id'>): string => `${column} ${id}`
 
 const attendeeOf = (row: Stored, field: string): Attendee =>
-  row.user_id !== null ? { column: 'user_id', id: row.user_id, field } : { column: 'person_id', id: row.person_id ?? 0, field }
+  row.user_id !== null
+    ? { column: 'user_id', id: row.user_id, field }
+    : { column: 'person_id', id: row.person_id ?? 0, field }
 
 const stored = (ctx: Context, activityId: number): Promise<Stored[]> =>
-  ctx.db.selectFrom('activity_participants').select(['id', 'user_id', 'person_id']).where('activity_id', '=', activityId).orderBy('id').execute()
+  ctx.db
+    .selectFrom('activity_participants')
+    .select(['id', 'user_id', 'person_id'])
+    .where('activity_id', '=', activityId)
+    .orderBy('id')
+    .execute()
 
 /** Both accepted forms as one list, each user and person once. */
 function read(sent: Sent, present: readonly Stored[], found: Findings | null): Attendee[] {
-  const attendees = Array.isArray(sent) ? sent.flatMap((each, index) => readOne(each, `participants.${index}`, present, found)) : readLists(sent)
+  const attendees = Array.isArray(sent)
+    ? sent.flatMap((each, index) => readOne(each, `participants.${index}`, present, found))
+    : readLists(sent)
   return [...new Map(attendees.map((each) => [keyOf(each), each])).values()]
 }
 
 const readLists = (sent: Exclude<Sent, unknown[]>): Attendee[] => [
   ...(sent.users ?? []).map((id, index): Attendee => ({ column: 'user_id', id, field: `participants.users.${index}` })),
-  ...(sent.persons ?? []).map((id, index): Attendee => ({ column: 'person_id', id, field: `participants.persons.${index}` })),
+  ...(sent.persons ?? []).map(
+    (id, index): Attendee => ({ column: 'person_id', id, field: `participants.persons.${index}` }),
+  ),
 ]
 
-function readOne(sent: Extract<Sent, unknown[]>[number], field: string, present: readonly Stored[], found: Findings | null): Attendee[] {
+function readOne(
+  sent: Extract<Sent, unknown[]>[number],
+  field: string,
+  present: readonly Stored[],
+  found: Findings | null,
+): Attendee[] {
   const user = sent.user_id ?? sent.user?.id ?? null
   const person = sent.person_id ?? sent.person?.id ?? null
   const [id, other] = user === null ? [person, user] : [user, person]
   if (id === null) {
     const row = present.find((each) => each.id === sent.id)
     if (row) return [attendeeOf(row, field)]
-    found?.invalid(field, sent.id === undefined ? 'Name a user or a person.' : `No participant of this activity has id ${sent.id}.`)
+    found?.invalid(
+      field,
+      sent.id === undefined ? 'Name a user or a person.' : `No participant of this activity has id ${sent.id}.`,
+    )
     return []
   }
   if (other !== null) found?.invalid(field, 'Name either a user or a person, not both.')
-  if (typeof id === 'number' && Number.isSafeInteger(id) && id > 0) return [{ column: user === null ? 'person_id' : 'user_id', id, field }]
+  if (typeof id === 'number' && Number.isSafeInteger(id) && id > 0)
+    return [{ column: user === null ? 'person_id' : 'user_id', id, field }]
   found?.invalid(field, 'The id must be a whole number of at least 1.')
   return []
 }
@@ -64,16 +84,25 @@ function readOne(sent: Extract<Sent, unknown[]>[number], field: string, present:
  * The participants the activity will have, and whether that is a change. Finds new ones that do not exist or are out of the
  * caller's sight; those who stay are not asked about.
  */
-export async function checkParticipants({ ctx, current, found }: Writing<{ id: number }>, sent: Sent | undefined): Promise<{ attendees: Attendee[]; isChanged: boolean }> {
+export async function checkParticipants(
+  { ctx, current, found }: Writing<{ id: number }>,
+  sent: Sent | undefined,
+): Promise<{ attendees: Attendee[]; isChanged: boolean }> {
   const present = current ? await stored(ctx, current.id) : []
   const before = new Set(present.map((row) => keyOf(attendeeOf(row, ''))))
   if (sent === undefined) return { attendees: present.map((row) => attendeeOf(row, '')), isChanged: false }
   const attendees = read(sent, present, found)
   if (attendees.length > most) found.invalid('participants', `Must not have more than ${most} entries.`)
   const added = attendees.filter((each) => !before.has(keyOf(each)))
-  for (const [column, resource] of [['user_id', users], ['person_id', persons]] as const) {
+  for (const [column, resource] of [
+    ['user_id', users],
+    ['person_id', persons],
+  ] as const) {
     const asked = added.filter((each) => each.column === column)
-    const seen = await resource.seen(ctx, asked.map(({ id }) => id))
+    const seen = await resource.seen(
+      ctx,
+      asked.map(({ id }) => id),
+    )
     for (const { field, id } of asked) if (!seen.has(id)) found.invalid(field, `No ${resource.noun} has id ${id}.`)
   }
   return { attendees, isChanged: added.length > 0 || attendees.length !== present.length }
@@ -87,23 +116,48 @@ export async function settleParticipants(ctx: Context, activityId: number, sent:
   const wanted = new Set(attendees.map(keyOf))
   const before = new Set(present.map((row) => keyOf(attendeeOf(row, ''))))
   const gone = present.filter((row) => !wanted.has(keyOf(attendeeOf(row, ''))))
-  if (gone.length > 0) await ctx.db.deleteFrom('activity_participants').where('id', 'in', gone.map(({ id }) => id)).execute()
+  if (gone.length > 0)
+    await ctx.db
+      .deleteFrom('activity_participants')
+      .where(
+        'id',
+        'in',
+        gone.map(({ id }) => id),
+      )
+      .execute()
   const added = attendees.filter((each) => !before.has(keyOf(each)))
   if (added.length === 0) return
   await ctx.db
     .insertInto('activity_participants')
-    .values(added.map(({ column, id }) => ({ activity_id: activityId, user_id: column === 'user_id' ? id : null, person_id: column === 'person_id' ? id : null })))
+    .values(
+      added.map(({ column, id }) => ({
+        activity_id: activityId,
+        user_id: column === 'user_id' ? id : null,
+        person_id: column === 'person_id' ? id : null,
+      })),
+    )
     .execute()
 }
 
 /** Fills the participants of a page of replies, with one query; with `include=participants` in full. */
-export async function gatherParticipants(ctx: Context, replies: readonly Schema<'Activity'>[], include: Include): Promise<void> {
+export async function gatherParticipants(
+  ctx: Context,
+  replies: readonly Schema<'Activity'>[],
+  include: Include,
+): Promise<void> {
   const byId = new Map(replies.map((reply) => [reply.id, reply]))
   const rows = await ctx.db
     .selectFrom('activity_participants as part')
     .leftJoin('users', 'users.id', 'part.user_id')
     .leftJoin('persons', 'persons.id', 'part.person_id')
-    .select(['part.id', 'part.activity_id', 'part.user_id', 'part.person_id', 'users.name as user_name', 'users.email as user_email'])
+    .select([
+      'part.id',
+      'part.activity_id',
+      'part.user_id',
+      'part.person_id',
+      'users.name as user_name',
+      'users.email as user_email',
+    ])
     .select(['persons.name as person_name', 'persons.emails as person_emails'])
     .where('part.activity_id', 'in', [...byId.keys()])
     .orderBy('part.id')
@@ -113,7 +167,8 @@ export async function gatherParticipants(ctx: Context, replies: readonly Schema<
   const fullUsers = await users.many(ctx, idsOf('user_id'))
   const fullPersons = await persons.many(ctx, idsOf('person_id'))
   for (const row of rows) {
-    const person = row.person_id === null ? null : personRef(row.person_id, row.person_name ?? '', row.person_emails ?? '[]')
+    const person =
+      row.person_id === null ? null : personRef(row.person_id, row.person_name ?? '', row.person_emails ?? '[]')
     byId.get(row.activity_id)?.participants.push({
       id: row.id,
       user: fullUsers.get(row.user_id ?? 0) ?? userRef(row.user_id, row.user_name, row.user_email),

@@ -10,4 +10,8 @@ const releaseFrom =
     for (const activityId of await aboutOnly(ctx, kind, id)) await activities.remove(ctx, activityId)
   }
 
-export const releases = { leads: releaseFrom('leads'), persons: releaseFrom('persons'), organizations: releaseFrom('organizations') }
+export const releases = {
+  leads: releaseFrom('leads'),
+  persons: releaseFrom('persons'),
+  organizations: releaseFrom('organizations'),
+}

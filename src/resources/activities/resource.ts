@@ -1,5 +1,6 @@
 // Calls, meetings, lunches and notes (DOMAIN 13): what each type needs, and how the parts beside this file come together.
 import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
 import { flag, linked, time, value } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
@@ -29,15 +30,27 @@ interface Current {
 }
 
 const scheduled: readonly Text[] = ['title', 'schedule_from', 'schedule_to']
-const required: Record<Type, readonly Text[]> = { call: scheduled, meeting: scheduled, lunch: scheduled, note: ['comment'] }
+const required: Record<Type, readonly Text[]> = {
+  call: scheduled,
+  meeting: scheduled,
+  lunch: scheduled,
+  note: ['comment'],
+}
 
-const linkedTo = (noun: 'lead' | 'person' | 'organization' | 'product') => linked(`${noun}_activities`, 'activities.id', 'activity_id', `${noun}_id`)
-const attendedBy = (column: 'user_id' | 'person_id') => linked('activity_participants', 'activities.id', 'activity_id', column)
+const linkedTo = (noun: 'lead' | 'person' | 'organization' | 'product') =>
+  linked(`${noun}_activities`, 'activities.id', 'activity_id', `${noun}_id`)
+const attendedBy = (column: 'user_id' | 'person_id') =>
+  linked('activity_participants', 'activities.id', 'activity_id', column)
 
 /** What the activity will say once the body is merged into it. A note has no schedule, whatever is sent. */
 function mergeTexts(body: Body, { current, found }: Writing<Current>, type: Type): Record<Text, string | null> {
   const merged = (name: Text): string | null => (body[name] === undefined ? (current?.[name] ?? null) : body[name])
-  const texts = { title: merged('title'), comment: merged('comment'), schedule_from: merged('schedule_from'), schedule_to: merged('schedule_to') }
+  const texts = {
+    title: merged('title'),
+    comment: merged('comment'),
+    schedule_from: merged('schedule_from'),
+    schedule_to: merged('schedule_to'),
+  }
   if (type === 'note') Object.assign(texts, { schedule_from: null, schedule_to: null })
   for (const name of required[type]) if (texts[name] === null) found.invalid(name, 'The field is required.')
   // Both are stored in one form, in which the order of texts is the order of time.
@@ -58,11 +71,27 @@ async function columnsOf(body: Body, writing: Writing<Current>): Promise<Record<
   await checkLinks(writing, body)
 
   const { schedule_from: from, schedule_to: to } = texts
-  const isMoved = !current || isChanged || owner !== undefined || from !== current.schedule_from || to !== current.schedule_to
-  if (type === 'meeting' && !isDone && isMoved && body.allow_overlap !== true && from !== null && to !== null && !found.any) {
-    const ids = (column: 'user_id' | 'person_id'): number[] => attendees.filter((each) => each.column === column).map(({ id }) => id)
+  const isMoved =
+    !current || isChanged || owner !== undefined || from !== current.schedule_from || to !== current.schedule_to
+  if (
+    type === 'meeting' &&
+    !isDone &&
+    isMoved &&
+    body.allow_overlap !== true &&
+    from !== null &&
+    to !== null &&
+    !found.any
+  ) {
+    const ids = (column: 'user_id' | 'person_id'): number[] =>
+      attendees.filter((each) => each.column === column).map(({ id }) => id)
     const ownerId = owner === undefined ? (current?.user_id ?? null) : owner
-    await refuseOverlap(ctx, { id: current?.id ?? null, from, to, users: [...(ownerId === null ? [] : [ownerId]), ...ids('user_id')], persons: ids('person_id') })
+    await refuseOverlap(ctx, {
+      id: current?.id ?? null,
+      from,
+      to,
+      users: [...(ownerId === null ? [] : [ownerId]), ...ids('user_id')],
+      persons: ids('person_id'),
+    })
   }
   return {
     type,
@@ -77,7 +106,13 @@ async function columnsOf(body: Body, writing: Writing<Current>): Promise<Record<
 export const activities = defineResource({
   noun: 'activity',
   table: 'activities',
-  operations: { list: 'listActivities', get: 'getActivity', create: 'createActivity', update: 'updateActivity', delete: 'deleteActivity' },
+  operations: {
+    list: 'listActivities',
+    get: 'getActivity',
+    create: 'createActivity',
+    update: 'updateActivity',
+    delete: 'deleteActivity',
+  },
   rows: (ctx, db) =>
     db
       .selectFrom('activities')
@@ -146,9 +181,22 @@ export const activities = defineResource({
 })
 
 export const handlers: HandlersFor<
-  'listActivities' | 'getActivity' | 'createActivity' | 'updateActivity' | 'deleteActivity' | 'massUpdateActivities' | 'massDestroyActivities'
+  | 'listActivities'
+  | 'getActivity'
+  | 'createActivity'
+  | 'updateActivity'
+  | 'deleteActivity'
+  | 'massUpdateActivities'
+  | 'massDestroyActivities'
 > = {
   ...activities.handlers,
   massUpdateActivities: massUpdate(activities, (isDone: boolean) => ({ is_done: isDone })),
   massDestroyActivities: massDestroy(activities),
+}
+
+/** Activities that go to another owner because theirs is deleted: a clash of meetings must not keep a user from going. */
+export const inheritedActivities = {
+  table: activities.table,
+  update: (ctx: Context, id: number, owner: { user_id?: number | null }) =>
+    activities.update(ctx, id, { ...owner, allow_overlap: true }),
 }

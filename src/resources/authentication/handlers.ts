@@ -1,7 +1,7 @@
 // Signing in and out with bearer tokens (DOMAIN 6.1 to 6.3). Guessing is slowed down in kernel/ratelimit.ts.
 
 import { issueToken } from '../../kernel/auth.ts'
-import { daysMs, stamp } from '../../kernel/clock.ts'
+import { daysAfter } from '../../kernel/clock.ts'
 import { type Context, now, type SignedIn, signedIn } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { fold } from '../../kernel/format.ts'
@@ -40,7 +40,7 @@ const login: Handler<'login'> = async (ctx, { body }) => {
     visibleOwners: [user.id],
   }
   const abilities = ['*']
-  const expiresAt = config.tokenTtlDays === 0 ? null : stamp(new Date(ctx.time.getTime() + daysMs(config.tokenTtlDays)))
+  const expiresAt = config.tokenTtlDays === 0 ? null : daysAfter(ctx.time, config.tokenTtlDays)
   const token = await transaction({ ...ctx, user: visitor }, async (ctx) => {
     // Comparing took its time; a password or status that changed meanwhile must not be passed by.
     const same = ctx.db

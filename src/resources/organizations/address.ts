@@ -4,17 +4,29 @@ import type { Schema } from '../../contract/types.ts'
 
 type Address = Schema<'Address'>
 
-export const addressParts = ['address', 'country', 'state', 'city', 'postcode'] as const satisfies readonly (keyof Address)[]
+export const addressParts = [
+  'address',
+  'country',
+  'state',
+  'city',
+  'postcode',
+] as const satisfies readonly (keyof Address)[]
 
-export const readAddress = (stored: string | null): Address | null => (stored === null ? null : (JSON.parse(stored) as Address))
+export const readAddress = (stored: string | null): Address | null =>
+  stored === null ? null : (JSON.parse(stored) as Address)
 
 /**
  * The text to store: the keys sent replace those stored, null clears the whole, undefined leaves it. An address whose
  * parts are all empty is no address.
  */
-export function mergeAddress(stored: string | null, sent: Schema<'AddressInput'> | undefined): string | null | undefined {
+export function mergeAddress(
+  stored: string | null,
+  sent: Schema<'AddressInput'> | undefined,
+): string | null | undefined {
   if (sent === undefined || sent === null) return sent
   const before = readAddress(stored)
-  const merged = Object.fromEntries(addressParts.map((part) => [part, sent[part] === undefined ? (before?.[part] ?? null) : sent[part]]))
+  const merged = Object.fromEntries(
+    addressParts.map((part) => [part, sent[part] === undefined ? (before?.[part] ?? null) : sent[part]]),
+  )
   return Object.values(merged).every((part) => part === null) ? null : JSON.stringify(merged)
 }

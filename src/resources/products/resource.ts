@@ -13,7 +13,13 @@ const scaled = (sent: number | undefined): number | undefined => (sent === undef
 export const products = defineResource({
   noun: 'product',
   table: 'products',
-  operations: { list: 'listProducts', get: 'getProduct', create: 'createProduct', update: 'updateProduct', delete: 'deleteProduct' },
+  operations: {
+    list: 'listProducts',
+    get: 'getProduct',
+    create: 'createProduct',
+    update: 'updateProduct',
+    delete: 'deleteProduct',
+  },
   rows: (_ctx, db) => db.selectFrom('products').selectAll('products'),
   sort: {
     id: 'products.id',
@@ -35,7 +41,15 @@ export const products = defineResource({
   columns: async ({ sku, name, description, quantity, price, tag_ids }, writing) => {
     const { ctx, current, found } = writing
     const key = sku === undefined ? undefined : fold(sku)
-    await unique(writing, { field: 'sku', table: 'products', column: 'sku_key', key, entity: 'products', except: current?.id ?? null, noun: 'product' })
+    await unique(writing, {
+      field: 'sku',
+      table: 'products',
+      column: 'sku_key',
+      key,
+      entity: 'products',
+      except: current?.id ?? null,
+      noun: 'product',
+    })
     await checkTagIds(ctx, found, tag_ids)
     return {
       sku,

@@ -3,7 +3,7 @@
 import { didYouMean } from '../../contract/problems.ts'
 import type { Body, Query } from '../../contract/types.ts'
 import { covers, isNetwork, issueToken, knownAbilities } from '../../kernel/auth.ts'
-import { daysMs, stamp } from '../../kernel/clock.ts'
+import { daysAfter } from '../../kernel/clock.ts'
 import { type Context, holds, now, signedIn } from '../../kernel/context.ts'
 import { Findings, forbidden, notFound, Problem } from '../../kernel/errors.ts'
 import { conditions, text, time, value } from '../../kernel/filter.ts'
@@ -110,7 +110,7 @@ function checkCreation(ctx: Context, body: Body<'createToken'>): string | null {
       found.invalid(`allowed_ips.${index}`, 'Must be an address or a CIDR range such as 10.0.0.0/8.')
   }
   const { expires_at, expires_in_days } = body
-  const inDays = (days: number): string => stamp(new Date(ctx.time.getTime() + daysMs(days)))
+  const inDays = (days: number): string => daysAfter(ctx.time, days)
   if (expires_at !== undefined && expires_in_days !== undefined)
     found.invalid('expires_in_days', 'Send either expires_at or expires_in_days.')
   else if (typeof expires_at === 'string') {

@@ -1,0 +1,25 @@
+# syntax=docker/dockerfile:1
+# Builds dist in one stage and ships it with production packages only. Data lives in the volume /data.
+FROM node:20-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci
+COPY tsconfig.json openapi.yaml ./
+COPY codegen codegen
+COPY db db
+COPY src src
+RUN npm run build && npm prune --omit=dev
+
+FROM node:20-bookworm-slim
+ENV NODE_ENV=production ACCORD_ENV=production ACCORD_HOST=0.0.0.0 ACCORD_PORT=8000 ACCORD_DATA_DIR=/data
+WORKDIR /app
+COPY --from=build /app/node_modules node_modules
+COPY --from=build /app/dist dist
+COPY package.json openapi.yaml LICENSE ./
+RUN install -d -o node -g node -m 0700 /data
+USER node
+VOLUME /data
+EXPOSE 8000
+HEALTHCHECK --interval=30s --timeout=3s --start-period=10s \
+  CMD ["node", "-e", "fetch('http://127.0.0.1:'+process.env.ACCORD_PORT+'/healthz').then(r=>process.exit(r.ok?0:1),()=>process.exit(1))"]
+CMD ["node", "dist/src/cli.js", "start"]

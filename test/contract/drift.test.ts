@@ -1,0 +1,23 @@
+// What is generated says what its source says. `npm run regenerate -- --check` is the same from the command line.
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { regenerate } from '../../codegen/regenerate.ts'
+import { handlers } from '../../src/operations.ts'
+import { facts } from '../support/schema.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+describe('regenerate', () => {
+  it('finds nothing to say about openapi.yaml and nothing stale', async () => {
+    const { findings, stale } = await regenerate({ root, check: true })
+    expect(findings).toEqual([])
+    expect(stale, 'Run: npm run regenerate').toEqual([])
+  })
+})
+
+describe('operations.ts', () => {
+  it('has a handler for every operation that needs one, and for no other', () => {
+    const needed = facts.filter(([, { servedBy }]) => servedBy === 'handler').map(([id]) => id)
+    expect(Object.keys(handlers).sort()).toEqual(needed.sort())
+  })
+})

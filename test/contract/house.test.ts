@@ -1,0 +1,247 @@
+// The house rules by plain text search: each concern lives in one place (DESIGN 4), imports follow one order (DESIGN 5), and
+// a tag, its folder and its test have one name. A finding says where the thing belongs.
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { extensionKeys } from '../../codegen/grammar.ts'
+import { tags } from '../../src/contract/operations.gen.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+interface Source {
+  path: string
+  text: string
+  lines: number
+}
+
+const sources: Source[] = ['src', 'db', 'codegen', 'test'].flatMap((folder) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .map((name) => join(folder, name))
+    .filter((path) => /\.(ts|mjs)$/.test(path) && !/\.gen\.ts$/.test(path))
+    .map((path) => {
+      const text = readFileSync(join(root, path), 'utf8')
+      return { path, text, lines: text.trimEnd().split('\n').length }
+    }),
+)
+const source = sources.filter(({ path }) => path.startsWith('src/'))
+
+/** The code without its comments, so that a rule may be explained where it is kept. */
+const code = (text: string): string =>
+  text.replaceAll(/\/\*[\s\S]*?\*\//g, (each) => each.replaceAll(/[^\n]/g, '')).replaceAll(/(^|\s)\/\/.*$/gm, '$1')
+
+interface Rule {
+  name: string
+  pattern: RegExp
+  /** Where it may stand. */
+  home: RegExp
+  /** Where it is looked for; all of src when left out. */
+  within?: RegExp
+  sentence: string
+}
+
+const rules: Rule[] = [
+  {
+    name: 'a transaction',
+    pattern: /\.(transaction|startTransaction)\(/,
+    home: /^src\/kernel\/write\.ts$/,
+    sentence:
+      'Change things through write() or transaction() of kernel/write.ts: veto, rollback, event log and dry run are right there.',
+  },
+  {
+    name: 'an event',
+    pattern: /\bemit\(/,
+    home: /^src\/kernel\/(write|events)\.ts$/,
+    sentence: 'Call write() of kernel/write.ts: it emits the pair in the right order, after the commit.',
+  },
+  {
+    name: 'the time',
+    pattern: /new Date\(\)|\bDate\.now\(|DateTime\.(now|local|utc)\(\)|performance\.now\(/,
+    home: /^src\/kernel\/clock\.ts$/,
+    sentence: 'Use now(ctx), ctx.time or the clock of the services, so that a test can set the time.',
+  },
+  {
+    name: 'the environment',
+    pattern: /process\.env/,
+    home: /^src\/config\.ts$/,
+    sentence: 'Name the setting in config.ts and receive its value.',
+  },
+  {
+    name: 'a status code',
+    pattern: /\breply\.(code|status)\(|^\s*\.code\(/m,
+    home: /^src\/(app|docs|contract\/routes)\.ts$/,
+    sentence: 'Return data; the contract has the status. Refuse by throwing a Problem.',
+  },
+  {
+    name: 'a route',
+    pattern: /['"`]\/(api|healthz|readyz)\b/,
+    home: /^src\/(docs\.ts|docs\/|compat\/|commands\/|resources\/authentication\/page\.ts)/,
+    sentence: 'Paths are in openapi.yaml; read them from the operation facts.',
+  },
+  {
+    name: 'SQL of one engine',
+    pattern:
+      /json_each|json_extract|json_valid|->>|\bpragma\b|sqlite_|\bstrftime\(|\bdatetime\(|group_concat|\binstr\(|\browid\b|\bilike\b|::(int|text|jsonb)\b/i,
+    home: /^$/,
+    sentence: 'Engines differ: give the dialect in db/dialects a method and call it.',
+  },
+  {
+    name: 'a permission',
+    pattern: /permissions\.has\(/,
+    home: /^src\/(pipeline|kernel\/(context|permissions))\.ts$|^src\/resources\/(account|roles|users)\//,
+    sentence: 'Say it in the contract with x-permission; for a second key use holds() of kernel/context.ts.',
+  },
+  {
+    name: 'HTTP',
+    pattern: /from 'fastify'/,
+    home: /^src\/(app|docs|server|contract\/routes)\.ts$/,
+    sentence: 'A handler gets data and returns data (house rule 3).',
+  },
+  {
+    name: 'a mail or call to outside',
+    pattern: /\bfetch\(|from 'node:https?'|from 'undici'/,
+    home: /^src\/(mail|jobs|commands)\/|^src\/resources\/authentication\/page\.ts$/,
+    sentence: 'Outward effects belong to a job, not to a request.',
+  },
+  {
+    name: 'a row spread into a reply',
+    pattern: /present: \([^)]*\)[^=]*=> \(\{ \.\.\.row/,
+    home: /^$/,
+    sentence: 'Write the reply out: a spread row leaks the column added next year.',
+  },
+]
+
+describe('each concern has one home', () => {
+  it.each(rules)('$name', ({ pattern, home, sentence }) => {
+    const strays = source
+      .filter(({ path }) => !home.test(path))
+      .flatMap(({ path, text }) =>
+        code(text)
+          .split('\n')
+          .flatMap((line, index) => (pattern.test(line) ? [`${path}:${index + 1} ${line.trim()}\n  ${sentence}`] : [])),
+      )
+    expect(strays).toEqual([])
+  })
+
+  it('money is never a float of the language', () => {
+    const floats = source.filter(
+      ({ path, text }) => path.startsWith('src/resources/') && /parseFloat\(|\.toFixed\(/.test(code(text)),
+    )
+    expect(floats.map(({ path }) => `${path}: amounts go through kernel/money.ts.`)).toEqual([])
+  })
+})
+
+/** From left to right; a slice imports from its own group or from the left (DESIGN 5). */
+const groups = [
+  ['roles', 'users', 'groups', 'authentication', 'tokens', 'account', 'system', 'files'],
+  ['attributes', 'tags', 'sources', 'types', 'pipelines', 'configuration'],
+  ['organizations', 'persons'],
+  ['warehouses', 'locations', 'products'],
+  ['leads', 'quotes'],
+  ['activities', 'email-templates', 'emails'],
+  ['events', 'webhooks', 'workflows', 'web-forms', 'marketing', 'data-transfer', 'search', 'reports'],
+]
+const groupOf = (path: string): number => groups.findIndex((names) => names.includes(path.split('/')[2] ?? ''))
+
+/** What a folder of src may import, besides itself. `config.ts` is read by all who receive it. */
+const reach: [folder: RegExp, targets: RegExp][] = [
+  [/^src\/contract\//, /^src\/contract\//],
+  [/^src\/kernel\//, /^src\/(kernel|contract)\/|^src\/(config|package)\.ts$|^db\//],
+  [/^src\/resources\//, /^src\/(resources|kernel|contract|mail|jobs)\/|^src\/(config|package)\.ts$|^db\//],
+  [/^db\//, /^db\//],
+  [/^src\//, /^(src|db)\/|^codegen\//],
+  [/^codegen\//, /^(codegen|db)\/|^src\/(kernel\/permissions|contract\/nearest)\.ts$/],
+]
+
+describe('imports follow one order', () => {
+  const imports = sources
+    .filter(({ path }) => !path.startsWith('test/'))
+    .flatMap(({ path, text }) =>
+      [...code(text).matchAll(/(?:from|import) ?\(?'(\.[^']+)'/g)].map(([, target = '']) => ({
+        path,
+        target: relative(root, resolve(root, dirname(path), target)),
+      })),
+    )
+
+  it('a folder reaches only what it may', () => {
+    const strays = imports.filter(
+      ({ path, target }) => !(reach.find(([folder]) => folder.test(path))?.[1].test(target) ?? false),
+    )
+    expect(strays.map(({ path, target }) => `${path} imports ${target}`)).toEqual([])
+  })
+
+  it('a slice imports from its own group or from the left', () => {
+    const strays = imports.filter(
+      ({ path, target }) =>
+        [path, target].every((each) => each.startsWith('src/resources/')) && groupOf(target) > groupOf(path),
+    )
+    expect(
+      strays.map(({ path, target }) => `${path} imports ${target}: if the left must react to the right, it listens.`),
+    ).toEqual([])
+  })
+
+  it('every slice stands in the order', () => {
+    expect(readdirSync(join(root, 'src/resources')).filter((slice) => groupOf(`src/resources/${slice}`) < 0)).toEqual(
+      [],
+    )
+  })
+
+  it('nobody imports a test, and only the regenerate command reaches codegen', () => {
+    const strays = imports.filter(
+      ({ path, target }) =>
+        target.startsWith('test/') || (target.startsWith('codegen/') && !/^codegen\/|^src\/commands\//.test(path)),
+    )
+    expect(strays).toEqual([])
+  })
+})
+
+describe('a tag, its folder and its test have one name', () => {
+  const slugs = tags.map(({ slug }) => slug).sort()
+
+  it('src/resources has one folder per tag and nothing else', () => {
+    expect(readdirSync(join(root, 'src/resources')).sort()).toEqual(slugs)
+  })
+
+  it('test/resources has a test per tag; a tag with much to say has several, `<tag>.<idea>.test.ts`', () => {
+    const tests = readdirSync(join(root, 'test/resources')).map((name) => name.replace(/\..*/, ''))
+    expect([...new Set(tests)].sort()).toEqual(slugs)
+  })
+})
+
+describe('files', () => {
+  it('open with a comment of one to four lines', () => {
+    const bare = sources.filter(({ text }) => {
+      const first = text.split('\n').findIndex((line) => !line.startsWith('//') && !line.startsWith('#!'))
+      return first < 1 || first > 5
+    })
+    expect(bare.map(({ path }) => `${path}: say what lives here and why it is not elsewhere.`)).toEqual([])
+  })
+
+  it('have at most 250 lines', () => {
+    const long = sources.filter(({ path, lines }) => lines > 250 && !/^test\/(resources|kernel)\//.test(path))
+    expect(long.map(({ path, lines }) => `${path} has ${lines} lines: give an idea in it a file of its own.`)).toEqual(
+      [],
+    )
+  })
+
+  it('hold no skipped or lonely test and no default export', () => {
+    const strays = sources.filter(
+      ({ path, text }) =>
+        /\b(it|describe|test)\.(skip|only|todo)\b/.test(code(text)) ||
+        (/^export default/m.test(text) && !/config\.ts$|\.mjs$/.test(path)),
+    )
+    expect(strays.map(({ path }) => path)).toEqual([])
+  })
+
+  it('are imported with their ending', () => {
+    const strays = sources.filter(({ text }) => /from '\.{1,2}\/[^']*(?<!\.(ts|json|mjs))'/.test(code(text)))
+    expect(strays.map(({ path }) => path)).toEqual([])
+  })
+})
+
+describe('the contract', () => {
+  it('knows these words of our own and no other', () => {
+    const words = ['x-ability', 'x-any-user', 'x-entity', 'x-events', 'x-no-event', 'x-permission', 'x-served-by']
+    expect([...new Set(extensionKeys.map(({ name }) => name))].sort()).toEqual(words)
+  })
+})

@@ -1,0 +1,99 @@
+// One request to the server of a walker, and the checks every answer has to pass: a status the contract lists, a problem it
+// describes, a request id. Kept apart from the world, because it knows no record.
+import type { InjectOptions } from 'fastify'
+import { createReplyChecker } from '../../src/contract/replies.ts'
+import type { TestServer } from '../support/app.ts'
+import { document, fact } from '../support/schema.ts'
+
+export interface Request {
+  method: string
+  url: string
+  body?: unknown
+  headers?: Record<string, string>
+  token?: string | null
+}
+
+export interface Answer {
+  status: number
+  headers: Record<string, string>
+  body: any
+  text: string
+}
+
+/** Sends one request. Throws when the answer breaks the contract: a status it does not list, a problem it does not describe. */
+export async function send({ server }: { server: TestServer }, id: string, request: Request): Promise<Answer> {
+  const { method, url, body, headers = {}, token = server.admin.token } = request
+  const sent = {
+    accept: 'application/json',
+    ...(token !== null && { authorization: `Bearer ${token}` }),
+    ...(body !== undefined && { 'content-type': 'application/json' }),
+    ...headers,
+  }
+  const payload = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
+  const {
+    statusCode: status,
+    headers: received,
+    body: text,
+  } = await server.inject({
+    method: method as NonNullable<InjectOptions['method']>,
+    url,
+    headers: sent,
+    ...(payload !== undefined && { payload }),
+  })
+  const isJson = String(received['content-type'] ?? '').includes('json') && text !== ''
+  const answer = {
+    status,
+    headers: received as Record<string, string>,
+    body: isJson ? JSON.parse(text) : undefined,
+    text,
+  }
+  const breaches = breachesOf(id, method, answer)
+  if (breaches.length > 0)
+    throw new Error(`${method} ${url} ${short(body)}\n${breaches.join('\n')}\n${text.slice(0, 600)}`)
+  return answer
+}
+
+/** OPTIONS and wrong methods are no operation's; a dry run answers 200 whatever the operation does (DOMAIN 3.1). */
+const listed = (id: string, { status, headers }: Answer): boolean =>
+  fact(id).statuses.includes(status) ||
+  [204, 405].includes(status) ||
+  (status === 200 && headers['accord-dry-run'] === 'true')
+
+function breachesOf(id: string, method: string, answer: Answer): string[] {
+  const { status, headers, body } = answer
+  const breaches: string[] = []
+  if (status >= 500) breaches.push(`answered ${status}: bad input is the caller's mistake, never ours.`)
+  else if (!listed(id, answer)) breaches.push(`answered ${status}, which the contract does not list for ${id}.`)
+  if (headers['x-request-id'] === undefined) breaches.push('has no X-Request-Id header.')
+  if (status >= 400 && body !== undefined && method !== 'HEAD') breaches.push(...problemFindings(body))
+  return breaches
+}
+
+/** Schemas by name, closed: a key the contract lacks is a finding. */
+const schemas = createReplyChecker(
+  {
+    ...document,
+    paths: Object.fromEntries(
+      Object.keys(document.components?.schemas ?? {}).map((name) => [
+        `/${name}`,
+        {
+          get: {
+            responses: {
+              200: { content: { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } } },
+            },
+          },
+        },
+      ]),
+    ),
+  },
+  { closed: true },
+)
+
+export const schemaFindings = (name: string, value: unknown): string[] =>
+  schemas.findings({ path: `/${name}`, method: 'get' }, 200, 'application/json', value)
+const problemFindings = (body: unknown): string[] => schemaFindings('Problem', body)
+
+export const short = (value: unknown): string => {
+  const text = (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).replaceAll(/(.)\1{20,}/g, '$1…')
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text
+}

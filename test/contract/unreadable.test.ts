@@ -1,0 +1,135 @@
+// Requests that can hardly be read, to every operation: bodies that are no JSON object, ids that are none, wrong methods,
+// broken encoding. Each gets its documented problem, never a 5xx, and nothing is written.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { bodySchema, fact, facts, parametersOf } from '../support/schema.ts'
+import { nobody } from './breakages.ts'
+import { changesNothing, request, send, short, startWorld, urlOf, type World } from './support.ts'
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld()
+})
+afterAll(() => world.server.close())
+
+const ids = facts.filter(([, each]) => each.servedBy === 'handler').map(([id]) => id)
+const tooLarge = JSON.stringify({ a: 'x'.repeat(1024 * 1024) })
+
+describe.each(ids.filter((id) => bodySchema(id) !== undefined))('%s', (id) => {
+  it('answers 400 to a body that is no JSON object, 415 to another media type, 413 to more than a mebibyte', async () => {
+    const valid = { ...request(world, id) }
+    const answer = async (body: unknown, headers: Record<string, string> = {}): Promise<string> => {
+      const { status, body: problem } = await send(world, id, { ...valid, body, headers })
+      return `${status} ${problem?.code}`
+    }
+    const findings = await changesNothing(world, async () => {
+      for (const text of [
+        '{"a":',
+        '[]',
+        '"text"',
+        'null',
+        '42',
+        '{"a":1}{}',
+        "{'a':1}",
+        Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
+      ]) {
+        expect.soft(await answer(text), short(String(text))).toBe('400 malformed_json')
+      }
+      for (const levels of [40, 20_000])
+        expect.soft(await answer(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`)).toBe('400 malformed_json')
+      for (const type of [
+        'text/plain',
+        'application/xml',
+        'multipart/form-data; boundary=x',
+        'application/jsonx',
+        'nonsense',
+      ]) {
+        expect.soft(await answer('{}', { 'content-type': type }), type).toBe('415 unsupported_media_type')
+      }
+      expect.soft(await answer(tooLarge)).toBe('413 payload_too_large')
+      if (fact(id).bodyRequired) expect.soft(await answer('')).toBe('400 malformed_json')
+    })
+    expect(findings).toEqual([])
+  })
+})
+
+describe.each(ids.filter((id) => parametersOf(id, 'path').length > 0))('%s', (id) => {
+  it('answers 404 to an id that is none, and to an id nobody has', async () => {
+    const findings = await changesNothing(world, async () => {
+      for (const { name } of parametersOf(id, 'path')) {
+        for (const text of [
+          '0',
+          '-1',
+          'abc',
+          '1.5',
+          '1e20',
+          '9007199254740993',
+          '99999999999999999999',
+          '0x1',
+          '%20',
+          'null',
+          String(nobody),
+        ]) {
+          const { status, body } = await send(world, id, {
+            ...request(world, id),
+            url: urlOf(world, id, world.main, { [name]: text }),
+          })
+          expect.soft([status, body?.code], `{${name}} = ${text}`).toEqual([404, 'not_found'])
+        }
+      }
+    })
+    expect(findings).toEqual([])
+  })
+})
+
+const paths = [...new Map(facts.map(([id, { path }]) => [path, id]))]
+
+describe.each(paths)('%s', (path, id) => {
+  it('answers 405 with Allow to every other method', async () => {
+    const known = facts.filter(([, each]) => each.path === path).map(([, { method }]) => method.toUpperCase())
+    for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH'].filter((each) => !known.includes(each))) {
+      const { status, body, headers } = await send(world, id, { method, url: urlOf(world, id), token: null })
+      expect.soft([method, status, body?.code]).toEqual([method, 405, 'method_not_allowed'])
+      expect
+        .soft(headers.allow?.split(', ').sort())
+        .toEqual([...known, ...(known.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].sort())
+    }
+  })
+
+  it('answers 400 or 404 to broken percent-encoding, or does not look at it', async () => {
+    const { method, servedBy } = fact(id)
+    const broken = parametersOf(id, 'path').map(({ name }) => urlOf(world, id, world.main, { [name]: '%zz' }))
+    for (const url of [`${urlOf(world, id)}?q=%zz`, `${urlOf(world, id)}?%ff=1`, ...broken]) {
+      const headers = { accept: 'application/json', authorization: `Bearer ${world.server.admin.token}` }
+      const { statusCode } = await world.server.inject({ method: method.toUpperCase() as 'GET', url, headers })
+      expect.soft(servedBy === 'docs' ? [200, 400, 404] : [400, 404], url).toContain(statusCode)
+    }
+  })
+})
+
+describe('a mass operation', () => {
+  it.each(ids.filter((id) => /\/mass-\w+$/.test(fact(id).path)))(
+    '%s says of every unknown record that there is none, and answers 422',
+    async (id) => {
+      const findings = await changesNothing(world, async () => {
+        const wanted = request(world, id)
+        const { status, body } = await send(world, id, {
+          ...wanted,
+          body: { ...wanted.body, indices: [nobody, nobody] },
+        })
+        expect.soft([status, body.code]).toEqual([422, 'mass_failed'])
+        expect.soft(body.failed).toMatchObject([{ id: nobody, status: 404, code: 'not_found' }])
+      })
+      expect(findings).toEqual([])
+    },
+  )
+})
+
+describe('a query string', () => {
+  it('of more than 8 KiB answers 400', async () => {
+    const { status, body } = await send(world, 'listSources', {
+      method: 'GET',
+      url: `/api/admin/sources?q=${'x'.repeat(9000)}`,
+    })
+    expect([status, body.code]).toEqual([400, 'malformed_request'])
+  })
+})

@@ -1,0 +1,255 @@
+// Brings the sales data set into a running server through its API, the way a customer would: accounts become organizations with
+// one contact each, teams become groups and users, opportunities become leads that are created and then moved to their stage.
+import { randomBytes } from 'node:crypto'
+import { type Api, forEach, must } from './api.ts'
+import { type Opportunity, type Sales, type StageCode, slug } from './data.ts'
+
+/** Called as a step goes on; `of` is its size. */
+export type Report = (step: string, done: number, of: number) => void
+
+export interface Loaded {
+  pipelineId: number
+  counts: Record<'groups' | 'users' | 'organizations' | 'persons' | 'products' | 'leads', number>
+}
+
+export class AlreadyLoaded extends Error {}
+
+const pipelineName = 'Sales'
+const mostPerMove = 100
+
+/** What an agent may do: everything with leads, contacts and activities, nothing with settings. */
+const salesPermissions = [
+  'dashboard',
+  ...['leads', 'contacts.persons'].flatMap((area) => [
+    area,
+    `${area}.create`,
+    `${area}.view`,
+    `${area}.edit`,
+    `${area}.delete`,
+  ]),
+  ...['contacts.organizations', 'quotes', 'activities'].flatMap((area) => [
+    area,
+    `${area}.create`,
+    `${area}.edit`,
+    `${area}.delete`,
+  ]),
+  'products.view',
+]
+
+type Ids = ReadonlyMap<string, number>
+
+/** Throws AlreadyLoaded, before anything is written, when the server holds this data set or a part of it. */
+export async function loadSales(api: Api, sales: Sales, report: Report): Promise<Loaded> {
+  await refuseSecondLoad(api)
+  /** Creates one record for each item and answers ids by name. */
+  const create = async <T>(
+    step: string,
+    items: readonly T[],
+    nameOf: (item: T) => string,
+    work: (item: T) => Promise<{ data: { id: number } }>,
+  ): Promise<Ids> => {
+    report(step, 0, items.length)
+    const replies = await forEach(items, work, (done) => report(step, done, items.length))
+    return new Map(items.map((item, index) => [nameOf(item), replies[index]?.data.id ?? 0]))
+  }
+
+  // First, because the pipeline is what tells a second load that there was a first.
+  const { pipelineId, stages } = await createPipeline(api)
+  const { data: role } = await must(
+    api.POST('/api/admin/settings/roles', {
+      body: { name: 'Sales', permission_type: 'custom', permissions: salesPermissions },
+    }),
+  )
+  const offices = [...new Set(sales.agents.map(({ office }) => office))]
+  const groups = await create(
+    'groups',
+    offices,
+    (name) => name,
+    (name) => must(api.POST('/api/admin/settings/groups', { body: { name, description: `Regional office ${name}` } })),
+  )
+  const users = await create(
+    'users',
+    peopleOf(sales),
+    ({ name }) => name,
+    ({ name, office }) => {
+      // Nobody is told this password: whoever wants to sign in as an agent has an administrator set one.
+      const password = randomBytes(24).toString('base64url')
+      const who = { name, email: `${slug(name, '.')}@sales.example`, password, password_confirmation: password }
+      return must(
+        api.POST('/api/admin/settings/users', {
+          body: { ...who, role_id: role.id, view_permission: 'group', group_ids: [idIn(groups, office)] },
+        }),
+      )
+    },
+  )
+  const owners = ownersOf(sales)
+  const ownerOf = (account: string): { user_id?: number } => {
+    const agent = owners.get(account)
+    return agent === undefined ? {} : { user_id: idIn(users, agent) }
+  }
+  const organizations = await create(
+    'organizations',
+    sales.accounts,
+    ({ name }) => name,
+    ({ name, country }) =>
+      must(api.POST('/api/admin/contacts/organizations', { body: { name, address: { country }, ...ownerOf(name) } })),
+  )
+  const persons = await create(
+    'persons',
+    sales.accounts,
+    ({ name }) => name,
+    ({ name }) =>
+      must(
+        api.POST('/api/admin/contacts/persons', {
+          body: {
+            name: `Buyer at ${name}`,
+            emails: [{ value: `buyer@${slug(name)}.example`, label: 'work' }],
+            organization_id: idIn(organizations, name),
+            ...ownerOf(name),
+          },
+        }),
+      ),
+  )
+  const products = await create(
+    'products',
+    sales.products,
+    ({ sku }) => sku,
+    ({ sku, name, price, series }) =>
+      must(api.POST('/api/admin/products', { body: { sku, name, price, description: `Series ${series}` } })),
+  )
+  const leads = await create(
+    'leads',
+    sales.opportunities,
+    ({ id }) => id,
+    (deal) => {
+      const value = deal.closeValue ?? deal.product.price
+      const about = {
+        title: titleOf(deal),
+        description: descriptionOf(deal),
+        lead_value: value,
+        lead_pipeline_id: pipelineId,
+        user_id: idIn(users, deal.agent),
+      }
+      const person = deal.account === null ? {} : { person_id: idIn(persons, deal.account) }
+      return must(
+        api.POST('/api/admin/leads', {
+          body: {
+            ...about,
+            ...person,
+            products: [{ product_id: idIn(products, deal.product.sku), quantity: 1, price: value }],
+          },
+        }),
+      )
+    },
+  )
+  await moveToStages(api, sales, leads, stages, report)
+  const counts = {
+    groups: groups.size,
+    users: users.size,
+    organizations: organizations.size,
+    persons: persons.size,
+    products: products.size,
+    leads: leads.size,
+  }
+  return { pipelineId, counts }
+}
+
+async function refuseSecondLoad(api: Api): Promise<void> {
+  const { data } = await must(api.GET('/api/admin/pipelines', { params: { query: { name: [pipelineName] } } }))
+  const [pipeline] = data
+  if (!pipeline) return
+  throw new AlreadyLoaded(
+    `The pipeline ${pipeline.name} is there already, with ${pipeline.leads_count} leads: this data set was loaded before, or a part of it. Load it into a new installation.`,
+  )
+}
+
+async function createPipeline(api: Api): Promise<{ pipelineId: number; stages: Ids }> {
+  const stages = [
+    { code: 'new', name: 'Prospecting', probability: 10 },
+    { code: 'engaging', name: 'Engaging', probability: 50 },
+    { code: 'won', name: 'Won' },
+    { code: 'lost', name: 'Lost' },
+  ] satisfies { code: StageCode; name: string; probability?: number }[]
+  const { data } = await must(api.POST('/api/admin/pipelines', { body: { name: pipelineName, stages } }))
+  return { pipelineId: data.id, stages: new Map(data.stages.map(({ code, id }) => [code, id])) }
+}
+
+/** Agents and their managers, each once, with their office. */
+function peopleOf({ agents }: Sales): { name: string; office: string }[] {
+  const all = agents.flatMap(({ name, manager, office }) => [
+    { name: manager, office },
+    { name, office },
+  ])
+  return [...new Map(all.map((person) => [person.name, person])).values()]
+}
+
+/** Accounts have no owner in the files: the agent with the most opportunities of an account looks after it. */
+function ownersOf({ opportunities }: Sales): Map<string, string> {
+  const counts = new Map<string, Map<string, number>>()
+  for (const { account, agent } of opportunities) {
+    if (account === null) continue
+    const agents = counts.get(account) ?? new Map<string, number>()
+    counts.set(account, agents.set(agent, (agents.get(agent) ?? 0) + 1))
+  }
+  return new Map(
+    [...counts].map(([account, agents]) => [account, [...agents].sort(([, a], [, b]) => b - a)[0]?.[0] ?? '']),
+  )
+}
+
+const titleOf = ({ id, product, account }: Opportunity): string =>
+  account === null ? `${id} ${product.name}` : `${id} ${product.name} for ${account}`
+
+const descriptionOf = ({ id, engagedOn }: Opportunity): string =>
+  engagedOn === null ? `Opportunity ${id}` : `Opportunity ${id}, engaged on ${engagedOn}`
+
+/** One mass-update for up to 100 leads that go to the same stage on the same day. */
+async function moveToStages(
+  api: Api,
+  { opportunities }: Sales,
+  leads: Ids,
+  stages: Ids,
+  report: Report,
+): Promise<void> {
+  const together = new Map<string, Opportunity[]>()
+  for (const deal of opportunities) {
+    if (deal.stage === 'new') continue
+    const key = `${deal.stage} ${deal.closedOn}`
+    together.set(key, [...(together.get(key) ?? []), deal])
+  }
+  const moves = [...together.values()].flatMap((deals) =>
+    Array.from({ length: Math.ceil(deals.length / mostPerMove) }, (_, part) =>
+      deals.slice(part * mostPerMove, (part + 1) * mostPerMove),
+    ),
+  )
+  const total = moves.flat().length
+  let moved = 0
+  report('moves', 0, total)
+  await forEach(
+    moves,
+    async (deals) => {
+      const [first] = deals
+      if (!first) return
+      // Without an offset the time is read in the installation's time zone, which keeps the day the day.
+      const closed = first.closedOn === null ? {} : { closed_at: `${first.closedOn} 00:00` }
+      const { data } = await must(
+        api.POST('/api/admin/leads/mass-update', {
+          body: {
+            indices: deals.map(({ id }) => idIn(leads, id)),
+            changes: { lead_pipeline_stage_id: idIn(stages, first.stage), ...closed },
+            atomic: false,
+          },
+        }),
+      )
+      const [failure] = data.failed
+      if (failure) throw new Error(`Lead ${failure.id} could not be moved: ${failure.detail}`)
+      moved += deals.length
+    },
+    () => report('moves', moved, total),
+  )
+}
+
+function idIn(ids: Ids, name: string): number {
+  const id = ids.get(name)
+  if (id === undefined) throw new Error(`${name} was not loaded.`)
+  return id
+}

@@ -1,0 +1,125 @@
+// Accepted spellings are brought into one form before validation; what is not recognised is left for the validator to refuse.
+import { describe, expect, it } from 'vitest'
+import { normaliseBody, readQuery, type Shape } from '../../src/contract/normalise.ts'
+import { fact } from '../support/schema.ts'
+
+const reading = { zone: 'Europe/Berlin', strict: true }
+const body = (value: unknown, properties: Record<string, Shape>, ignorable: string[] = []): unknown =>
+  normaliseBody(
+    value,
+    { type: 'object', additionalProperties: false, properties },
+    { keys: ignorable, nested: {} },
+    reading,
+  )
+
+const text: Shape = { type: 'string' }
+const nullable: Shape = { type: ['string', 'null'] }
+
+describe('a body', () => {
+  it('loses the blanks around its texts and keeps those inside', () => {
+    expect(body({ name: '  Ada  Lovelace\t' }, { name: text })).toEqual({ name: 'Ada  Lovelace' })
+  })
+
+  it('holds a letter in one way, however it was composed', () => {
+    expect(body({ name: 'Ame\u0301lie' }, { name: text })).toEqual({ name: 'Am\u00e9lie' })
+  })
+
+  it('reads an empty text as null where null may be, and as missing where not', () => {
+    expect(body({ name: ' ', note: '' }, { name: text, note: nullable })).toEqual({ note: null })
+  })
+
+  it('leaves a password as it was typed', () => {
+    expect(body({ password: ' a  b ' }, { password: { type: 'string', format: 'password' } })).toEqual({
+      password: ' a  b ',
+    })
+  })
+
+  it.each([0, 1, '0', '1', 'true', 'false'])('reads %j as a truth value', (value) => {
+    const read = body({ done: value }, { done: { type: 'boolean' } })
+    expect(read).toEqual({ done: ['1', 'true'].includes(String(value)) })
+  })
+
+  it.each(['yes', 'TRUE', 2, 'on', null])('does not guess what %j means', (value) => {
+    expect(body({ done: value }, { done: { type: 'boolean' } })).toEqual({ done: value })
+  })
+
+  it('reads an amount from a text, and leaves alone what is none', () => {
+    const price: Shape = { type: 'number', format: 'money' }
+    for (const [sent, read] of [
+      ['4821.50', 4821.5],
+      [' 7 ', 7],
+      ['1e3', '1e3'],
+      ['0x10', '0x10'],
+      ['1,5', '1,5'],
+      ['', ''],
+    ] as const) {
+      expect.soft(body({ price: sent }, { price })).toEqual({ price: read })
+    }
+  })
+
+  it('brings times into UTC, dates into days, and countries into capitals', () => {
+    const shapes = {
+      at: { type: 'string', format: 'date-time' },
+      on: { type: 'string', format: 'date' },
+      in: { type: 'string', format: 'country' },
+    }
+    expect(body({ at: '2026-07-01 09:30', on: '2026-07-01T23:30:00Z', in: 'gb' }, shapes)).toEqual({
+      at: '2026-07-01T07:30:00.000Z',
+      on: '2026-07-02',
+      in: 'GB',
+    })
+  })
+
+  it('drops keys that replies have and bodies have not, and keeps unknown ones to be refused', () => {
+    expect(body({ id: 7, name: 'Ada', nope: 1 }, { name: text }, ['id'])).toEqual({ name: 'Ada', nope: 1 })
+  })
+
+  it('lets `__proto__` arrive as the unknown key it is', () => {
+    const read = body(JSON.parse('{"__proto__":{"admin":true},"name":"Ada"}'), { name: text }) as object
+    expect(Object.keys(read).sort()).toEqual(['__proto__', 'name'])
+    expect(Object.getPrototypeOf(read)).toBe(Object.prototype)
+    expect('admin' in read).toBe(false)
+  })
+
+  it('drops unknown keys when the installation is lenient', () => {
+    const shape: Shape = { type: 'object', additionalProperties: false, properties: { name: text } }
+    expect(normaliseBody({ name: 'Ada', nope: 1 }, shape, null, { zone: 'UTC', strict: false })).toEqual({
+      name: 'Ada',
+    })
+  })
+
+  it('is not changed itself', () => {
+    const sent = Object.freeze({ name: ' Ada ', lines: Object.freeze([Object.freeze({ name: ' B ' })]) })
+    const lines: Shape = { type: 'array', items: { type: 'object', properties: { name: text } } }
+    expect(body(sent, { name: text, lines })).toEqual({ name: 'Ada', lines: [{ name: 'B' }] })
+    expect(sent.name).toBe(' Ada ')
+  })
+})
+
+describe('a query string', () => {
+  const query = (raw: string, strict = true) => readQuery(raw, fact('listLeads'), { zone: 'UTC', strict })
+
+  it('is split at commas, unless a backslash says that the comma is meant', () => {
+    expect(query('title=a,b\\,c, d&lead_source_id=1,2')).toEqual({
+      title: ['a', 'b,c', 'd'],
+      lead_source_id: ['1', '2'],
+    })
+  })
+
+  it('collects a list that is given in parts', () => {
+    expect(query('lead_source_id=1&lead_source_id=2,3')).toEqual({ lead_source_id: ['1', '2', '3'] })
+  })
+
+  it('keeps both values of a parameter that is no list, so that it is refused', () => {
+    expect(query('page=1&page=2')).toEqual({ page: ['1', '2'] })
+  })
+
+  it('reads truth values, plus signs and escapes', () => {
+    expect(query('is_rotten=1&q=acme+paris%26co')).toEqual({ is_rotten: 'true', q: 'acme paris&co' })
+  })
+
+  it('drops unknown parameters only when the installation is lenient', () => {
+    expect(query('nope=1')).toEqual({ nope: '1' })
+    expect(query('nope=1', false)).toEqual({})
+  })
+})

@@ -1,0 +1,122 @@
+// What the documentation, the contract and the health checks promise to people, load balancers and generators.
+import { readFileSync } from 'node:fs'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { problemCodes } from '../../src/contract/problems.ts'
+import { version } from '../../src/package.ts'
+import { contract, startServer, type TestServer } from '../support/app.ts'
+
+let server: TestServer
+beforeEach(async () => {
+  server = await startServer()
+})
+afterEach(() => server.close())
+
+const paths = ['/documentation', '/documentation/errors', '/openapi.json', '/openapi.yaml']
+
+describe('getHealth', () => {
+  it('tells the version without a token', async () => {
+    const { status, body } = await server.anonymous.get('//healthz')
+    expect([status, body]).toEqual([200, { status: 'ok', version }])
+  })
+})
+
+describe('getReadiness', () => {
+  it('is ready while the database answers, and tells of a manual that is missing or old', async () => {
+    const { status, body } = await server.anonymous.get('//readyz')
+    expect([status, body]).toEqual([200, { status: 'ready', checks: { database: 'ok', documentation: 'ok' } }])
+
+    const bare = await startServer({ published: () => null })
+    const { status: still, body: told } = await bare.anonymous.get('//readyz')
+    expect([still, told.checks.documentation]).toEqual([200, 'missing'])
+    await bare.close()
+  })
+
+  it('answers 503 with Retry-After when the database does not answer, and says nothing of the cause', async () => {
+    const broken = await startServer()
+    await broken.store.close()
+    const { status, body, headers } = await broken.anonymous.get('//readyz')
+    expect([status, body.code, headers['retry-after']]).toEqual([503, 'unavailable', '5'])
+    expect(body.detail).toBe('The database does not answer.')
+    await broken.app.http.close()
+  })
+})
+
+describe('getDocumentation', () => {
+  it('is a page under a content security policy that allows no other host and no inline script', async () => {
+    const { status, headers, text } = await server.anonymous.get('/documentation')
+    expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8'])
+    expect(String(headers['content-security-policy'])).toContain(
+      "default-src 'none'; script-src 'self'; style-src 'self'",
+    )
+    expect(text).not.toMatch(/https?:\/\//)
+  })
+
+  it('escapes the name of the product', async () => {
+    const named = await startServer({ config: { appName: '<b>"R\\D" & Co</b>' } })
+    expect((await named.anonymous.get('/documentation')).text).toContain(
+      '<title>&#60;b&#62;&#34;R\\D&#34; &#38; Co&#60;/b&#62; API</title>',
+    )
+    expect((await named.anonymous.get('/documentation/errors')).text).not.toContain('<b>')
+    const style = await named.anonymous.get('/documentation/static/theme/accord.css')
+    expect(style.text).toContain('content:"\\3c b>\\22 R\\5c D\\22  & Co\\3c /b>"')
+    await named.close()
+  })
+
+  it('answers 404 with a problem that names the install command before the installation, and so do its neighbours', async () => {
+    const bare = await startServer({ published: () => null })
+    for (const path of paths) {
+      const { status, body } = await bare.anonymous.get(path)
+      expect([path, status, body.code]).toEqual([path, 404, 'not_found'])
+      expect(body.detail).toContain('accord install')
+    }
+    await bare.close()
+  })
+
+  it.each(paths)('knows GET, HEAD and OPTIONS at %s and refuses the rest', async (path) => {
+    const url = `/api/admin${path}`
+    const head = await server.inject({ method: 'HEAD', url })
+    expect([head.statusCode, head.body]).toEqual([200, ''])
+    const options = await server.inject({ method: 'OPTIONS', url })
+    expect([options.statusCode, options.headers.allow]).toEqual([204, 'GET, HEAD, OPTIONS'])
+    const posted = await server.anonymous.post(path, {})
+    expect([posted.status, posted.body.code, posted.headers.allow]).toEqual([
+      405,
+      'method_not_allowed',
+      'GET, HEAD, OPTIONS',
+    ])
+  })
+})
+
+describe('getErrorCatalogue', () => {
+  it('has an anchor for every problem code', async () => {
+    const { text } = await server.anonymous.get('/documentation/errors')
+    for (const [code, [status]] of Object.entries(problemCodes))
+      expect(text).toMatch(new RegExp(`<section id="${code}">.*${status}`))
+  })
+})
+
+describe('getOpenapiJson', () => {
+  it('is the contract, with an ETag that answers 304 until it changes', async () => {
+    const { status, body, headers } = await server.anonymous.get('/openapi.json')
+    expect([status, headers['content-type']]).toEqual([200, 'application/json; charset=utf-8'])
+    expect(body).toEqual(contract)
+    const etag = String(headers.etag)
+    const again = await server.anonymous.get('/openapi.json', { headers: { 'if-none-match': `"other", ${etag}` } })
+    expect([again.status, again.text, again.headers.etag]).toEqual([304, '', etag])
+    expect((await server.anonymous.get('/openapi.json', { headers: { 'if-none-match': '"other"' } })).status).toBe(200)
+  })
+
+  it('is where the documentation page finds it', async () => {
+    const { status, headers } = await server.anonymous.get('/documentation/json')
+    expect([status, headers.location]).toEqual([302, '../openapi.json'])
+  })
+})
+
+describe('getOpenapiYaml', () => {
+  it('is the contract as written, byte for byte, with an ETag of its own', async () => {
+    const { text, headers } = await server.anonymous.get('/openapi.yaml')
+    expect(headers['content-type']).toBe('application/yaml; charset=utf-8')
+    expect(text).toBe(readFileSync('openapi.yaml', 'utf8'))
+    expect(headers.etag).not.toBe((await server.anonymous.get('/openapi.json')).headers.etag)
+  })
+})

@@ -1,0 +1,64 @@
+// `npm test`: every check this repository has, in the order in which a failure is cheapest to read. Nothing stops at the
+// first failure. The last line is always `N passed, N failed`: tests, and checks that failed.
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const scratch = mkdtempSync(join(tmpdir(), 'accord-results-'))
+const results = join(scratch, 'vitest.json')
+
+/** Runs a tool of node_modules; null when it succeeded, else what failed and what to do. */
+function run(title, tool, args, advice) {
+  console.log(`\n── ${title}`)
+  const bin = join(root, 'node_modules', '.bin', tool)
+  const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
+  const { status, error } = spawnSync(bin, args, {
+    cwd: root,
+    env,
+    stdio: 'inherit',
+    shell: process.platform === 'win32',
+  })
+  return status === 0 ? null : `${title}: ${error ? error.message : advice}`
+}
+
+const checks = [
+  run('format and lint', 'biome', ['check', '--error-on-warnings', '.'], 'Run: npm run format:write'),
+  run('types', 'tsc', ['-p', 'test/tsconfig.json'], 'The compiler says where.'),
+  run('drift', 'tsx', ['src/cli.ts', 'regenerate', '--check'], 'Run: npm run regenerate'),
+  run('contract', 'redocly', ['lint', 'openapi.yaml'], 'The linter says where.'),
+]
+const vitest = [
+  'run',
+  '--config',
+  'test/vitest.config.ts',
+  '--reporter=default',
+  '--reporter=json',
+  `--outputFile.json=${results}`,
+]
+const tests = run('tests', 'vitest', vitest, 'The report above says which.')
+
+const { passed, failed } = countTests()
+rmSync(scratch, { recursive: true, force: true })
+const broken = checks.filter((finding) => finding !== null)
+for (const finding of broken) console.log(`\nFAILED ${finding}`)
+// A file that does not load, or a runner that dies, has no failed test to count.
+const unseen = tests !== null && failed === 0 ? 1 : 0
+if (unseen > 0) console.log(`\nFAILED ${tests}`)
+const failures = failed + broken.length + unseen
+process.exitCode = failures > 0 ? 1 : 0
+console.log(`\n${passed} passed, ${failures} failed`)
+
+function countTests() {
+  try {
+    const report = JSON.parse(readFileSync(results, 'utf8'))
+    const emptyFailures = report.testResults.filter(
+      (file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
+    ).length
+    return { passed: report.numPassedTests, failed: report.numFailedTests + emptyFailures }
+  } catch {
+    return { passed: 0, failed: 0 }
+  }
+}

@@ -1,0 +1,86 @@
+// The command line as people use it: a process of its own in a folder of its own, run from the sources.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createRequire } from 'node:module'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+
+const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
+const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
+
+type Environment = Record<string, string>
+
+export interface Finished {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+function spawnAccord(folder: string, args: string[], environment: Environment): ChildProcess {
+  const inherited = Object.entries(process.env).filter(
+    ([name]) => !name.startsWith('ACCORD_') && !name.startsWith('VITEST'),
+  )
+  const env = { ...Object.fromEntries(inherited), ...environment }
+  return spawn(process.execPath, ['--import', tsx, cli, ...args], {
+    cwd: folder,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+}
+
+/** Runs a command to its end. */
+export function accord(folder: string, args: string[], environment: Environment = {}): Promise<Finished> {
+  const child = spawnAccord(folder, args, environment)
+  const { said } = listen(child)
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, ...said })))
+}
+
+export interface Serving {
+  url: string
+  /** What it has printed until now. */
+  said: { stdout: string; stderr: string }
+  /** Asks it to stop; answers its exit code and how long that took. */
+  stop(signal?: NodeJS.Signals): Promise<{ code: number | null; ms: number }>
+}
+
+/** Runs a command that serves, on a free port, until it says where. */
+export async function accordServing(
+  folder: string,
+  command: 'serve' | 'start',
+  environment: Environment = {},
+): Promise<Serving> {
+  const child = spawnAccord(folder, [command], { ACCORD_PORT: '0', ...environment })
+  const { said, until } = listen(child)
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+  const mark =
+    command === 'start' ? /Documentation {2}(http:\S+)\/api\/admin\/documentation\n/ : /listens on (http:[^\s"]+)/
+  const url = await until(mark)
+  return {
+    url,
+    said,
+    stop: async (signal = 'SIGTERM') => {
+      const since = performance.now()
+      child.kill(signal)
+      return { code: await ended, ms: performance.now() - since }
+    },
+  }
+}
+
+function listen(child: ChildProcess) {
+  const said = { stdout: '', stderr: '' }
+  let look = (): void => {}
+  for (const stream of ['stdout', 'stderr'] as const) {
+    child[stream]?.on('data', (bytes: Buffer) => {
+      said[stream] += bytes
+      look()
+    })
+  }
+  const until = (mark: RegExp): Promise<string> =>
+    new Promise((resolve, reject) => {
+      look = () => {
+        const found = mark.exec(said.stdout)?.[1]
+        if (found !== undefined) resolve(found)
+      }
+      child.once('close', (code) => reject(new Error(`It ended with ${code}: ${said.stdout}${said.stderr}`)))
+      look()
+    })
+  return { said, until }
+}
