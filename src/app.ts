@@ -148,7 +148,7 @@ function answerError(
     .code(problem.status)
     .headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', ...problem.more.headers })
   const path = request.url.split('?')[0] ?? '/'
-  if (wantsLoginPage(problem, path, request)) {
+  if (wantsLoginPage(problem, request)) {
     const page = loginPage(config)
     reply.headers(page.headers).type('text/html; charset=utf-8').send(page.html)
     return
@@ -168,11 +168,9 @@ function toProblem(error: FastifyError | Problem): Problem {
   return new Problem('internal_error', undefined, { cause: error })
 }
 
-/** DOMAIN 4.4: a refused token gets the login page unless the request asks for JSON. */
-function wantsLoginPage(problem: Problem, path: string, { headers }: FastifyRequest): boolean {
-  if (problem.status !== 401 || problem.code === 'invalid_credentials' || problem.code === 'stateful_domain_mismatch')
-    return false
-  if (path.replace(/\/+$/, '') === '/api/admin/login') return false
+/** DOMAIN 4.4: a refused token (which is what asks for one) gets the login page unless the request asks for JSON. */
+function wantsLoginPage(problem: Problem, { headers }: FastifyRequest): boolean {
+  if (problem.status !== 401 || problem.more.headers?.['www-authenticate'] === undefined) return false
   if (String(headers['x-requested-with'] ?? '').toLowerCase() === 'xmlhttprequest') return false
   return !/application\/json|\+json/i.test(headers.accept ?? '')
 }

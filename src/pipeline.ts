@@ -10,7 +10,7 @@ import { Problem } from './kernel/errors.ts'
 import { etagOf, matches } from './kernel/etag.ts'
 import type { Handlers } from './kernel/handler.ts'
 import { once } from './kernel/idempotency.ts'
-import { pick } from './kernel/resource.ts'
+import { pick } from './kernel/references.ts'
 
 export type Locators = Record<string, (ctx: Context, id: number) => Promise<void>>
 

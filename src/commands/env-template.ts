@@ -53,7 +53,7 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
       {
         name: 'ACCORD_DATABASE_URL',
         value: '',
-        otherwise: 'sqlite:<data folder>/accord.db',
+        otherwise: 'accord.db in the data folder',
         meaning: 'The database. sqlite::memory: keeps nothing.',
       },
       {

@@ -1,7 +1,7 @@
 // `accord token create`: a named token for a program, printed once.
 import { foldText } from '../../db/fold.ts'
 import type { Config } from '../config.ts'
-import { didYouMean } from '../contract/problems.ts'
+import { didYouMean } from '../contract/findings.ts'
 import { issueToken, knownAbilities } from '../kernel/auth.ts'
 import { daysAfter } from '../kernel/clock.ts'
 import { now } from '../kernel/context.ts'

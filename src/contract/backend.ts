@@ -1,12 +1,13 @@
 // openapi-backend, set up once: it routes to the operation, runs security and permission, validates, and calls the handler.
 // The order is that of DOMAIN 4.3. What each step means is given by the caller as a Pipeline.
-import type { Ajv, ErrorObject, Ajv as PlainAjv } from 'ajv'
-import { Ajv2020 } from 'ajv/dist/2020.js'
+import type { ErrorObject, Ajv as PlainAjv } from 'ajv'
 import { type Context as BackendContext, OpenAPIBackend } from 'openapi-backend'
-import { addFormats, controlCharacters } from './formats.ts'
+import { readBody, strayCharacters } from './body.ts'
+import { type Matched, prepared, rememberOperations } from './definition.ts'
+import { fieldErrors } from './findings.ts'
 import { normaliseBody, type Reading, readQuery, type Shape } from './normalise.ts'
 import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
-import { fieldErrors, Problem } from './problems.ts'
+import { Problem } from './problems.ts'
 
 /** One request on its way through the pipeline. */
 export interface Call {
@@ -48,18 +49,6 @@ export interface Backend {
   warmUp(): Promise<void>
 }
 
-interface Definition {
-  paths: Record<string, Record<string, unknown>>
-  [key: string]: unknown
-}
-
-interface Matched {
-  operationId: string
-  path: string
-  method: string
-  requestBody?: { content: Record<string, { schema?: Shape }> }
-}
-
 interface InternalRequest {
   method: string
   path: string
@@ -68,8 +57,6 @@ interface InternalRequest {
   body?: unknown
   operationId: OperationId
 }
-
-const ajvOptions = { strict: false, validateSchema: false, allErrors: true, useDefaults: true, verbose: true } as const
 
 export async function createBackend(document: object, pipeline: Pipeline, reading: Reading): Promise<Backend> {
   const { definition, bodies, parameters, validators } = prepared(document)
@@ -143,131 +130,8 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
   }
 }
 
-interface Prepared {
-  definition: Definition
-  bodies: Ajv
-  parameters: Ajv
-  /** Compiled on first use, by operationId. */
-  validators: OpenAPIBackend['validator']['requestValidators']
-}
-
-const preparations = new WeakMap<object, Prepared>()
-
-/** What follows from the contract alone. Servers of one process that serve the same contract share it. */
-function prepared(document: object): Prepared {
-  const known = preparations.get(document)
-  if (known) return known
-  const made: Prepared = {
-    definition: requestSide(document),
-    bodies: addFormats(new Ajv2020({ ...ajvOptions }) as unknown as Ajv),
-    parameters: addFormats(new Ajv2020({ ...ajvOptions, coerceTypes: true }) as unknown as Ajv),
-    validators: {},
-  }
-  preparations.set(document, made)
-  return made
-}
-
-/**
- * What openapi-backend needs: requests only. Replies are checked in replies.ts from the original document, which keeps
- * the recursive reply schemas out of its dereferencing. Lists in the query are split in normalise.ts, hence no `explode`.
- */
-function requestSide(document: object): Definition {
-  const copy = structuredClone(document) as Definition & {
-    components: { parameters: Record<string, { explode?: boolean }>; schemas: object }
-  }
-  for (const path of Object.values(copy.paths)) {
-    for (const operation of Object.values(path)) {
-      if (typeof operation === 'object' && operation !== null && 'responses' in operation) {
-        operation.responses = {}
-      }
-    }
-  }
-  for (const parameter of Object.values(copy.components.parameters)) delete parameter.explode
-  const used = new Set<string>()
-  const follow = (value: unknown): void => {
-    if (typeof value !== 'object' || value === null) return
-    for (const [key, each] of Object.entries(value)) {
-      if (key === '$ref' && typeof each === 'string' && each.startsWith('#/components/schemas/')) {
-        const name = each.slice('#/components/schemas/'.length)
-        if (!used.has(name)) {
-          used.add(name)
-          follow((copy.components.schemas as Record<string, unknown>)[name])
-        }
-      } else follow(each)
-    }
-  }
-  follow(copy.paths)
-  follow(copy.components.parameters)
-  const schemas = copy.components.schemas as Record<string, unknown>
-  for (const name of Object.keys(schemas)) if (!used.has(name)) delete schemas[name]
-  delete (copy.components as Record<string, unknown>).responses
-  return copy
-}
-
-/** openapi-backend lists all operations and builds a RegExp per path on every request; the route already knows. */
-function rememberOperations(api: OpenAPIBackend): Map<string, Matched> {
-  const all = api.router.getOperations()
-  const byId = new Map(all.map((operation) => [operation.operationId ?? '', operation]))
-  api.router.getOperations = () => all
-  api.router.getOperation = (id: string) => byId.get(id)
-  api.router.matchOperation = ((request: { operationId: string }) => byId.get(request.operationId)) as never
-  return byId as unknown as Map<string, Matched>
-}
-
 const bodySchema = (operation: Matched | undefined): Shape | undefined =>
   Object.values(operation?.requestBody?.content ?? {})[0]?.schema
-
-/** The body as JSON or form fields (DOMAIN 3.1). Undefined when there is none. */
-function readBody({ body, headers, fact }: Call): unknown {
-  const type = String(headers['content-type'] ?? '')
-    .split(';')[0]
-    ?.trim()
-    .toLowerCase()
-  if (body === undefined || body.length === 0) {
-    if (!fact.bodyRequired) return undefined
-    if (type && !fact.consumes.includes(type)) throw new Problem('unsupported_media_type', mediaTypes(fact))
-    if (type === 'application/json') throw new Problem('malformed_json', 'The body is empty; a JSON object is needed.')
-    throw new Problem('unsupported_media_type', mediaTypes(fact))
-  }
-  if (fact.consumes.length === 0) throw new Problem('unsupported_media_type', 'This operation takes no body.')
-  if (!type || !fact.consumes.includes(type)) throw new Problem('unsupported_media_type', mediaTypes(fact))
-  const text = decode(body)
-  if (type === 'application/x-www-form-urlencoded') return Object.fromEntries(new URLSearchParams(text))
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch (cause) {
-    throw new Problem('malformed_json', 'The body is not valid JSON.', { cause })
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Problem('malformed_json')
-  if (depth(value) > maxDepth)
-    throw new Problem('malformed_json', `The body is nested more than ${maxDepth} levels deep.`)
-  return value
-}
-
-const maxDepth = 32
-const mediaTypes = (fact: OperationFact): string => `Send the body as ${fact.consumes.join(' or ')}.`
-
-function decode(body: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(body)
-  } catch (cause) {
-    throw new Problem('malformed_json', 'The body is not valid UTF-8.', { cause })
-  }
-}
-
-/** Levels of nesting, counted without recursion so that a deep body cannot exhaust the stack. */
-function depth(value: object): number {
-  let level = 0
-  let row: object[] = [value]
-  while (row.length > 0 && level <= maxDepth) {
-    level++
-    row = row.flatMap((each) =>
-      Object.values(each).filter((inner): inner is object => typeof inner === 'object' && inner !== null),
-    )
-  }
-  return level
-}
 
 /**
  * openapi-backend reads the path a second time after it has coerced its parameters, which makes ids texts again. An id is
@@ -296,13 +160,3 @@ async function refuse(context: BackendContext, call: Call, pipeline: Pipeline): 
 }
 
 const headerNames = ['If-Match', 'If-None-Match', 'Idempotency-Key', 'Accord-Dry-Run']
-
-function strayCharacters(value: unknown, path: string[]): Record<string, string[]> {
-  if (typeof value === 'string') {
-    return controlCharacters.test(value) ? { [path.join('.')]: ['Must not contain control characters.'] } : {}
-  }
-  if (typeof value !== 'object' || value === null) return {}
-  let found: Record<string, string[]> = {}
-  for (const [key, each] of Object.entries(value)) found = { ...found, ...strayCharacters(each, [...path, key]) }
-  return found
-}

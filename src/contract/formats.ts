@@ -3,8 +3,8 @@
 import type { Ajv } from 'ajv'
 import { DateTime } from 'luxon'
 
-const offset = /(?:z|[+-]\d{2}:?\d{2})$/i
-const timestamp = /^\d{4}-\d{2}-\d{2}[t ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:z|[+-]\d{2}:?\d{2})?$/i
+const offset = /(?:z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)$/i
+const timestamp = /^\d{4}-\d{2}-\d{2}[t ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?$/i
 const canonicalTimestamp = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/
 const dateOnly = /^\d{4}-\d{2}-\d{2}$/
 
@@ -14,7 +14,9 @@ const inRange = (time: DateTime): boolean => time.isValid && time.year >= 1 && t
 export function canonicalTime(text: string, zone: string): string | undefined {
   if (!timestamp.test(text)) return undefined
   const iso = text.replace(/[t ]/i, 'T')
-  const time = DateTime.fromISO(iso, offset.test(iso) ? {} : { zone }).toUTC()
+  const read = DateTime.fromISO(iso, offset.test(iso) ? {} : { zone })
+  // Of an hour that the clocks go through twice the first is meant; luxon's own choice depends on the season of today.
+  const time = (read.getPossibleOffsets()[0] ?? read).toUTC()
   return inRange(time) ? time.toFormat("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'") : undefined
 }
 

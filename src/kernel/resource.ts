@@ -5,17 +5,15 @@ import { sql } from 'kysely'
 import type { Db } from '../../db/open.ts'
 import type { DB as Tables } from '../../db/tables.gen.ts'
 import { operations } from '../contract/operations.gen.ts'
-import { didYouMean } from '../contract/problems.ts'
 import type { Body, Data, EventBase, OperationFact, OperationId, SortName } from '../contract/types.ts'
 import { type Context, now } from './context.ts'
-import { Findings, invalid, notFound } from './errors.ts'
+import { Findings, notFound } from './errors.ts'
 import { checkIfMatch } from './etag.ts'
 import { changedKeys } from './eventlog.ts'
 import type { Snapshot } from './events.ts'
 import { conditions, type Fields, type SearchField, time, value } from './filter.ts'
 import { capital } from './format.ts'
 import { page, type Rows } from './page.ts'
-import { seesOwner } from './visibility.ts'
 import { transaction, write } from './write.ts'
 
 /** What the rules of a write can look at. `current` is the row before an update, null on creation. */
@@ -270,90 +268,3 @@ export function defineResource<
   }
   return { ...base, handlers } as any
 }
-
-/** The rows of `table` that `values` names must exist and be visible; says so on `field` otherwise. Null passes. */
-export async function refer(
-  { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
-  field: string,
-  id: number | null | undefined,
-  resource: Pick<Resource<any, any>, 'seen' | 'noun'>,
-): Promise<void> {
-  if (id === null || id === undefined) return
-  if (!(await resource.seen(ctx, [id])).has(id)) found.invalid(field, `No ${resource.noun} has id ${id}.`)
-}
-
-/** The same for a list of ids; each missing one is named at its place. */
-export async function referAll(
-  { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
-  field: string,
-  ids: readonly number[] | undefined,
-  resource: Pick<Resource<any, any>, 'seen' | 'noun'>,
-): Promise<void> {
-  if (!ids || ids.length === 0) return
-  const seen = await resource.seen(ctx, ids)
-  for (const [index, id] of ids.entries())
-    if (!seen.has(id)) found.invalid(`${field}.${index}`, `No ${resource.noun} has id ${id}.`)
-}
-
-/** A value of a `_key` column must not be another row's. With `owner`, its column, a row the caller may not see stays unnamed. */
-export async function unique<T extends keyof Tables>(
-  { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
-  about: {
-    field: string
-    table: T
-    column: string
-    key: string | undefined
-    entity: string
-    except: number | null
-    noun: string
-    owner?: string
-  },
-): Promise<void> {
-  if (about.key === undefined) return
-  const columns = about.owner === undefined ? ['id'] : ['id', `${about.owner} as owner`]
-  const other = await (ctx.db as any)
-    .selectFrom(about.table)
-    .select(columns)
-    .where(about.column, '=', about.key)
-    .executeTakeFirst()
-  if (!other || other.id === about.except) return
-  const seen = about.owner === undefined || seesOwner(ctx, other.owner)
-  found.taken(about.field, about.entity, seen ? other.id : null, `Another ${about.noun} has this ${about.field}.`)
-}
-
-/** Replaces references of replies by full resources, one query per name (`include`, DOMAIN 5.5). */
-export async function expand(
-  ctx: Context,
-  replies: readonly any[],
-  include: Include,
-  of: Record<string, () => Pick<Resource<any, any>, 'many'>>,
-): Promise<void> {
-  for (const name of include) {
-    const resource = of[name]?.()
-    if (!resource) continue
-    const refs = replies.flatMap((reply) => reply[name] ?? [])
-    const full = await resource.many(
-      ctx,
-      refs.map((ref) => ref.id as number),
-    )
-    const swap = (ref: any) => full.get(ref.id) ?? ref
-    for (const reply of replies) {
-      if (Array.isArray(reply[name])) reply[name] = reply[name].map(swap)
-      else if (reply[name]) reply[name] = swap(reply[name])
-    }
-  }
-}
-
-/** `fields=`: keeps the named keys of a record. Throws 422 on `query.fields` for a key that is not among the `known`. */
-export function pick(reply: any, names: readonly string[], known: readonly string[]): any {
-  for (const name of names) {
-    if (!known.includes(name)) throw invalid({ 'query.fields': [`Unknown field ${name}.${didYouMean(name, known)}`] })
-  }
-  const pickOne = (record: any) =>
-    Object.fromEntries(names.filter((name) => Object.hasOwn(record, name)).map((name) => [name, record[name]]))
-  return { ...reply, data: Array.isArray(reply.data) ? reply.data.map(pickOne) : pickOne(reply.data) }
-}
-
-/** A row of ids and counts as a Map, for `gather`. */
-export const countsBy = (rows: readonly { id: number | null; count: number | string }[]): Map<number, number> =>
-  new Map(rows.flatMap(({ id, count }) => (id === null ? [] : [[id, Number(count)]])))

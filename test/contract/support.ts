@@ -15,6 +15,8 @@ export interface World {
   main: Record<string, number>
   /** Records nothing refers to: what is deleted, or linked anew. */
   spare: Record<string, number>
+  /** What others must refer to, with nothing in it but what it must have. */
+  plain: Record<string, number>
   /** What could not be made, and the answer that says why. */
   missing: string[]
 }
@@ -22,7 +24,7 @@ export interface World {
 /** A world with one linked and one spare record of every resource, and every link of the contract. */
 export async function startWorld(options: ServerOptions = {}): Promise<World> {
   const server = await startServer(options)
-  const world: World = { server, main: {}, spare: {}, missing: [] }
+  const world: World = { server, main: {}, spare: {}, plain: {}, missing: [] }
   let waiting = [...creators]
   for (let patience = waiting.length + 1; waiting.length > 0 && patience > 0; patience--) {
     const last = patience === 1
@@ -49,16 +51,17 @@ export async function startWorld(options: ServerOptions = {}): Promise<World> {
 const needs = (id: string): string[] => requiredOf(bodySchema(id) ?? {}).flatMap((name) => entityOf(name) ?? [])
 
 async function populate(world: World, entity: string, id: string): Promise<void> {
-  const known = knownIn({ ...world.spare, ...world.main })
-  const make = (part: 'example' | 'required'): Promise<Answer | undefined> =>
-    attempt(world, id, { method: 'POST', url: fact(id).path, body: validBody(id, known, part) })
-  const made = { main: await make('example'), spare: await make('required') }
-  // Some kinds of a record need more than the schema can say.
-  if (made.spare?.status === 422) made.spare = await make('example')
-  for (const kind of ['main', 'spare'] as const) {
-    if (made[kind]?.status === 201) world[kind][entity] = made[kind].body.data.id
-    else world.missing.push(`${id}: ${made[kind]?.status} ${made[kind]?.text}`)
+  const make = async (kind: 'main' | 'spare' | 'plain', part: 'example' | 'required'): Promise<void> => {
+    const known = knownIn({ ...world.main, ...world.plain })
+    const made = await attempt(world, id, { method: 'POST', url: fact(id).path, body: validBody(id, known, part) })
+    if (made?.status === 201) world[kind][entity] = made.body.data.id
+    // Some kinds of a record need more than the schema can say.
+    else if (made?.status === 422 && part === 'required') await make(kind, 'example')
+    else world.missing.push(`${id}: ${made?.status} ${made?.text}`)
   }
+  if ([...creators.values()].some((each) => needs(each).includes(entity))) await make('plain', 'required')
+  await make('main', 'example')
+  await make('spare', 'required')
 }
 
 async function attempt(world: World, id: string, wanted: Request): Promise<Answer | undefined> {
@@ -101,7 +104,8 @@ export function request(
   const { method, path } = fact(id)
   const takesAway = method === 'delete' && /\/\{id\}$/.test(path)
   const inMass = /\/mass-\w+$/.test(path)
-  const ids = knownIn(takesAway || inMass || part === 'required' || links().includes(id) ? world.spare : world.main)
+  const isAnew = takesAway || inMass || part === 'required' || links().includes(id)
+  const ids = knownIn(isAnew ? { ...world.spare, ...world.plain } : { ...world.main, ...world.plain })
   const body = validBody(id, ids, part)
   const collection = path.split('/').at(-2) ?? ''
   if (inMass && body) body.indices = [ids(collection) ?? 0]

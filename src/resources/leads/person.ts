@@ -2,7 +2,8 @@
 import type { Schema } from '../../contract/types.ts'
 import { holds } from '../../kernel/context.ts'
 import { forbidden, Problem } from '../../kernel/errors.ts'
-import { refer, type Writing } from '../../kernel/resource.ts'
+import { refer } from '../../kernel/references.ts'
+import type { Writing } from '../../kernel/resource.ts'
 import { persons, requirePersonFields } from '../persons/resource.ts'
 
 type Body = Pick<Schema<'LeadUpdate'>, 'person' | 'person_id'>

@@ -1,15 +1,15 @@
 // Opportunities on their way through a pipeline (DOMAIN 9). The rules of moving are in stages.ts, of product lines in
 // products.ts, of the person given inline in person.ts.
-import { type SqlBool, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import { daysMs, stamp } from '../../kernel/clock.ts'
-import { type Context, now } from '../../kernel/context.ts'
+import type { Context } from '../../kernel/context.ts'
 import { Findings } from '../../kernel/errors.ts'
-import { flagged, linked, money, text, time, value } from '../../kernel/filter.ts'
+import { linked, money, text, time, value } from '../../kernel/filter.ts'
 import { fold, today } from '../../kernel/format.ts'
 import { fromScaled, toScaled } from '../../kernel/money.ts'
+import { expand, refer } from '../../kernel/references.ts'
 import { letGo } from '../../kernel/releases.ts'
-import { defineResource, expand, refer, type Writing } from '../../kernel/resource.ts'
+import { defineResource } from '../../kernel/resource.ts'
 import { visible } from '../../kernel/visibility.ts'
 import { organizations } from '../organizations/resource.ts'
 import { persons } from '../persons/resource.ts'
@@ -19,64 +19,10 @@ import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
 import { types } from '../types/resource.ts'
 import { ownerOf, userRef } from '../users/owner.ts'
 import { users } from '../users/resource.ts'
+import { fallback, movement } from './movement.ts'
 import { personOf } from './person.ts'
 import { keepLines, linesOf, planLines, presentLine, pricedProducts } from './products.ts'
-import { chooseStage, enter, type Standing, statusOf } from './stages.ts'
-
-type Body = Schema<'LeadUpdate'>
-type Row = Standing & {
-  id: number
-  user_id: number | null
-  person_id: number | null
-  expected_close_date: string | null
-  lead_source_id: number
-  lead_type_id: number
-}
-
-/** Where a lead goes and what follows from it; nothing when the body names no stage and no closing detail. */
-async function movement({ ctx, current, found }: Writing<Row>, body: Body) {
-  const { lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason } = body
-  if (current && [lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason].every((each) => each === undefined))
-    return {}
-  const stages = await ctx.db
-    .selectFrom('lead_pipeline_stages')
-    .select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
-    .execute()
-  const { id } = await ctx.db
-    .selectFrom('lead_pipelines')
-    .select('id')
-    .where('is_default', '=', 1)
-    .executeTakeFirstOrThrow()
-  const stage = chooseStage(stages, id, current, body, found)
-  if (!stage) return {}
-  return enter(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), found)
-}
-
-/** The named row of a vocabulary, else the one of the lowest id (DOMAIN 9.1). */
-async function fallback(ctx: Context, table: 'lead_sources' | 'lead_types', name: string): Promise<number> {
-  const rows = await ctx.db.selectFrom(table).select(['id', 'name_key']).orderBy('id').execute()
-  const row = rows.find(({ name_key }) => name_key === fold(name)) ?? rows[0]
-  if (!row) throw new Error(`${table} is empty; the last row cannot be deleted.`)
-  return row.id
-}
-
-/** Leads are rotten a whole day after creation plus the rotten days of their pipeline, until they are closed. */
-async function rotten(ctx: Context, query: Record<string, unknown>) {
-  if (query.is_rotten === undefined) return {}
-  const rows = await ctx.db.selectFrom('lead_pipelines').select(['id', 'rotten_days']).execute()
-  const tests = rows.map(({ id, rotten_days }) => {
-    const before = stamp(new Date(ctx.time.getTime() - daysMs(rotten_days + 1)))
-    return sql<SqlBool>`(leads.lead_pipeline_id = ${id} and leads.created_at <= ${before})`
-  })
-  const isRotten = sql<SqlBool>`(leads.status = 1 and (${sql.join(tests, sql` or `)}))`
-  return { is_rotten: flagged((wanted) => (wanted ? isRotten : sql<SqlBool>`not ${isRotten}`)) }
-}
-
-function rottenDays(ctx: Context, row: { status: number; created_at: string; rotten_days: number }): number {
-  if (row.status !== statusOf('new')) return 0
-  const due = new Date(row.created_at).getTime() + daysMs(row.rotten_days)
-  return Math.trunc((ctx.time.getTime() - due) / daysMs(1)) || 0
-}
+import { rotten, rottenDays } from './rotting.ts'
 
 export const leads = defineResource({
   noun: 'lead',
@@ -160,7 +106,7 @@ export const leads = defineResource({
     { key: 'organizations.name_key' },
     { where: (word, dialect) => dialect.jsonPointMatches('persons.emails', 'contains', word) },
   ],
-  columns: async (body: Body, writing) => {
+  columns: async (body: Schema<'LeadUpdate'>, writing) => {
     const { ctx, current, found } = writing
     const { expected_close_date: expected, lead_source_id: source, lead_type_id: type } = body
     if (

@@ -5,7 +5,8 @@ import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import { massDestroy } from '../../kernel/mass.ts'
 import { fromScaled, toScaled } from '../../kernel/money.ts'
-import { defineResource, unique } from '../../kernel/resource.ts'
+import { unique } from '../../kernel/references.ts'
+import { defineResource } from '../../kernel/resource.ts'
 import { checkTagIds, gatherTags, setTags, tagging } from '../tags/tagging.ts'
 
 const scaled = (sent: number | undefined): number | undefined => (sent === undefined ? undefined : toScaled(sent))

@@ -1,6 +1,6 @@
 // What users may do (DOMAIN 7.1, 15.3). Whoever edits roles cannot reach beyond the own one, nor lock everyone out.
 import { sql } from 'kysely'
-import { didYouMean } from '../../contract/problems.ts'
+import { didYouMean } from '../../contract/findings.ts'
 import type { Body, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, isProtected } from '../../kernel/errors.ts'
@@ -8,7 +8,8 @@ import { text, value } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import { isPermissionKey, permissionKeys, permissionTree, withAncestors } from '../../kernel/permissions.ts'
-import { defineResource, unique } from '../../kernel/resource.ts'
+import { unique } from '../../kernel/references.ts'
+import { defineResource } from '../../kernel/resource.ts'
 import { seesOwner } from '../../kernel/visibility.ts'
 import { type Grants, keysOf, requireEverything, requireKeys, someoneHoldsEverything } from './ceiling.ts'
 

@@ -3,7 +3,8 @@ import type { Schema } from '../../contract/types.ts'
 import { text } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { defineResource, unique } from '../../kernel/resource.ts'
+import { unique } from '../../kernel/references.ts'
+import { defineResource } from '../../kernel/resource.ts'
 import { leadsCount, refuseLastOrUsed } from './usage.ts'
 
 export const sources = defineResource({

@@ -1,6 +1,6 @@
 // The tokens of the caller, and with settings.user.tokens those of others (DOMAIN 6.4). No token can create one that may do
 // more than itself.
-import { didYouMean } from '../../contract/problems.ts'
+import { didYouMean } from '../../contract/findings.ts'
 import type { Body, Query } from '../../contract/types.ts'
 import { covers, isNetwork, issueToken, knownAbilities } from '../../kernel/auth.ts'
 import { daysAfter } from '../../kernel/clock.ts'

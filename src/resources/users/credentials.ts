@@ -3,7 +3,8 @@
 import type { Context } from '../../kernel/context.ts'
 import { fold } from '../../kernel/format.ts'
 import { hashPassword } from '../../kernel/passwords.ts'
-import { unique, type Writing } from '../../kernel/resource.ts'
+import { unique } from '../../kernel/references.ts'
+import type { Writing } from '../../kernel/resource.ts'
 
 export interface Credentials {
   email?: string | undefined

@@ -83,7 +83,8 @@ async function main(): Promise<void> {
       .map(([name, count]) => `${number(count)} ${name}`)
       .join(', ')}.`,
   )
-  for (const [what, count] of sales.repairs) say(`Repaired: ${what}, ${number(count)} times.`)
+  for (const [what, count] of sales.repairs)
+    say(`Repaired: ${what}, ${number(count)} ${count === 1 ? 'time' : 'times'}.`)
   const orphans = sales.opportunities.filter(({ account }) => account === null).length
   say(
     `Mapped: accounts to organizations with one contact each (${number(orphans)} opportunities name no account and have no contact),`,

@@ -1,0 +1,115 @@
+// What the validator found, as sentences by field (DOMAIN 4.1). Sentences never repeat the value: it may be a secret.
+import type { ErrorObject } from 'ajv'
+import { nearest } from './nearest.ts'
+import type { FieldErrors } from './problems.ts'
+
+/** " Did you mean `title`?", or nothing when no candidate is near. */
+export function didYouMean(word: string, candidates: Iterable<string>): string {
+  const found = nearest(word, candidates)
+  return found === undefined ? '' : ` Did you mean \`${found}\`?`
+}
+
+/** Findings of the request validator as sentences by field, all of them (DOMAIN 4.1). */
+export function fieldErrors(findings: readonly ErrorObject[], headerNames: readonly string[] = []): FieldErrors {
+  const errors: FieldErrors = Object.create(null) as FieldErrors
+  for (const finding of withoutUnions(findings)) {
+    const field = fieldName(finding, headerNames)
+    const sentence = sentenceFor(finding)
+    const list = errors[field] ?? []
+    if (!list.includes(sentence)) errors[field] = [...list, sentence]
+  }
+  return { ...errors }
+}
+
+/**
+ * A value that fits no branch of an anyOf is reported by every branch and by the anyOf. What is wrong inside the branch
+ * that has its type says most; else the types that are possible do.
+ */
+function withoutUnions(findings: readonly ErrorObject[]): ErrorObject[] {
+  let rest = [...findings]
+  for (const union of findings.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf')) {
+    const at = union.instancePath
+    const inside = rest.filter((each) => each !== union && `${each.instancePath}/`.startsWith(`${at}/`))
+    const types = inside.filter((each) => each.instancePath === at && each.keyword === 'type')
+    if (inside.length === 0) continue
+    rest = rest.filter((each) => each !== union && !types.includes(each))
+    if (inside.length === types.length)
+      rest.push({ ...union, keyword: 'type', params: { type: types.flatMap(({ params }) => params.type) } })
+  }
+  return rest
+}
+
+function fieldName(finding: ErrorObject, headerNames: readonly string[]): string {
+  const path = finding.instancePath
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+  if (finding.keyword === 'required') path.push(String(finding.params.missingProperty))
+  if (finding.keyword === 'additionalProperties') path.push(String(finding.params.additionalProperty))
+  const [place, ...rest] = path
+  if (place === 'requestBody') return rest.join('.') || 'body'
+  if (place === 'query') return `query.${rest[0] ?? ''}`
+  if (place === 'header') return `header.${headerNames.find((name) => name.toLowerCase() === rest[0]) ?? rest[0] ?? ''}`
+  return rest.join('.')
+}
+
+const typeNames: Record<string, string> = {
+  string: 'a string',
+  integer: 'a whole number',
+  number: 'a number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+  null: 'null',
+}
+
+const formatSentences: Record<string, string> = {
+  email: 'Must be an e-mail address.',
+  phone: 'Must be a telephone number.',
+  date: 'Must be a date such as 2026-03-31.',
+  'date-time': 'Must be a timestamp such as 2026-03-01T09:30:00Z.',
+  instant: 'Must be a date or timestamp such as 2026-03-31 or 2026-03-01T09:30:00Z.',
+  money: 'Must be an amount with at most 4 decimals.',
+  decimal: 'Must be a number with at most 4 decimals.',
+  country: 'Must be an ISO 3166-1 country code of two letters.',
+}
+
+function sentenceFor({ keyword, params, parentSchema, instancePath, data }: ErrorObject): string {
+  switch (keyword) {
+    case 'required':
+      return 'The field is required.'
+    case 'additionalProperties': {
+      const known = Object.keys((parentSchema?.properties ?? {}) as object)
+      const what = instancePath === '/query' ? 'parameter' : 'field'
+      return `Unknown ${what}.${didYouMean(String(params.additionalProperty), known)}`
+    }
+    case 'type': {
+      const types = [params.type].flat().map((type) => typeNames[String(type)] ?? String(type))
+      return `Must be ${types.join(' or ')}.`
+    }
+    case 'enum': {
+      const allowed = (params.allowedValues as unknown[]).map(String)
+      return `Must be one of ${allowed.join(', ')}.${typeof data === 'string' ? didYouMean(data, allowed) : ''}`
+    }
+    case 'format':
+      return formatSentences[String(params.format)] ?? `Must be in the format ${String(params.format)}.`
+    case 'maxLength':
+      return `Must not be longer than ${params.limit} characters.`
+    case 'minLength':
+      return params.limit === 1 ? 'Must not be empty.' : `Must have at least ${params.limit} characters.`
+    case 'minimum':
+      return `Must be at least ${params.limit}.`
+    case 'maximum':
+      return `Must be at most ${params.limit}.`
+    case 'maxItems':
+      return `Must not have more than ${params.limit} entries.`
+    case 'minItems':
+      return `Must have at least ${params.limit} ${params.limit === 1 ? 'entry' : 'entries'}.`
+    case 'pattern':
+      return `Must match ${String(params.pattern)}.`
+    case 'controlCharacters':
+      return 'Must not contain control characters.'
+    default:
+      return 'Is not valid.'
+  }
+}

@@ -1,0 +1,95 @@
+// What a record says of others: rules for the ids in a body, uniqueness, and what `include` and `fields` do to replies.
+// Like resource.ts it works on any resource, hence `any`.
+import type { DB as Tables } from '../../db/tables.gen.ts'
+import { didYouMean } from '../contract/findings.ts'
+import type { Context } from './context.ts'
+import { invalid } from './errors.ts'
+import type { Include, Resource, Writing } from './resource.ts'
+import { seesOwner } from './visibility.ts'
+
+/** The rows of `table` that `values` names must exist and be visible; says so on `field` otherwise. Null passes. */
+export async function refer(
+  { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
+  field: string,
+  id: number | null | undefined,
+  resource: Pick<Resource<any, any>, 'seen' | 'noun'>,
+): Promise<void> {
+  if (id === null || id === undefined) return
+  if (!(await resource.seen(ctx, [id])).has(id)) found.invalid(field, `No ${resource.noun} has id ${id}.`)
+}
+
+/** The same for a list of ids; each missing one is named at its place. */
+export async function referAll(
+  { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
+  field: string,
+  ids: readonly number[] | undefined,
+  resource: Pick<Resource<any, any>, 'seen' | 'noun'>,
+): Promise<void> {
+  if (!ids || ids.length === 0) return
+  const seen = await resource.seen(ctx, ids)
+  for (const [index, id] of ids.entries())
+    if (!seen.has(id)) found.invalid(`${field}.${index}`, `No ${resource.noun} has id ${id}.`)
+}
+
+/** A value of a `_key` column must not be another row's. With `owner`, its column, a row the caller may not see stays unnamed. */
+export async function unique<T extends keyof Tables>(
+  { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
+  about: {
+    field: string
+    table: T
+    column: string
+    key: string | undefined
+    entity: string
+    except: number | null
+    noun: string
+    owner?: string
+  },
+): Promise<void> {
+  if (about.key === undefined) return
+  const columns = about.owner === undefined ? ['id'] : ['id', `${about.owner} as owner`]
+  const other = await (ctx.db as any)
+    .selectFrom(about.table)
+    .select(columns)
+    .where(about.column, '=', about.key)
+    .executeTakeFirst()
+  if (!other || other.id === about.except) return
+  const seen = about.owner === undefined || seesOwner(ctx, other.owner)
+  found.taken(about.field, about.entity, seen ? other.id : null, `Another ${about.noun} has this ${about.field}.`)
+}
+
+/** Replaces references of replies by full resources, one query per name (`include`, DOMAIN 5.5). */
+export async function expand(
+  ctx: Context,
+  replies: readonly any[],
+  include: Include,
+  of: Record<string, () => Pick<Resource<any, any>, 'many'>>,
+): Promise<void> {
+  for (const name of include) {
+    const resource = of[name]?.()
+    if (!resource) continue
+    const refs = replies.flatMap((reply) => reply[name] ?? [])
+    const full = await resource.many(
+      ctx,
+      refs.map((ref) => ref.id as number),
+    )
+    const swap = (ref: any) => full.get(ref.id) ?? ref
+    for (const reply of replies) {
+      if (Array.isArray(reply[name])) reply[name] = reply[name].map(swap)
+      else if (reply[name]) reply[name] = swap(reply[name])
+    }
+  }
+}
+
+/** `fields=`: keeps the named keys of a record. Throws 422 on `query.fields` for a key that is not among the `known`. */
+export function pick(reply: any, names: readonly string[], known: readonly string[]): any {
+  for (const name of names) {
+    if (!known.includes(name)) throw invalid({ 'query.fields': [`Unknown field ${name}.${didYouMean(name, known)}`] })
+  }
+  const pickOne = (record: any) =>
+    Object.fromEntries(names.filter((name) => Object.hasOwn(record, name)).map((name) => [name, record[name]]))
+  return { ...reply, data: Array.isArray(reply.data) ? reply.data.map(pickOne) : pickOne(reply.data) }
+}
+
+/** A row of ids and counts as a Map, for `gather`. */
+export const countsBy = (rows: readonly { id: number | null; count: number | string }[]): Map<number, number> =>
+  new Map(rows.flatMap(({ id, count }) => (id === null ? [] : [[id, Number(count)]])))

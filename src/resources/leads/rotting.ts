@@ -1,0 +1,24 @@
+// When an open lead counts as rotten (DOMAIN 9.1): computed from its age, for one lead and as a filter.
+import { type SqlBool, sql } from 'kysely'
+import { daysMs, stamp } from '../../kernel/clock.ts'
+import type { Context } from '../../kernel/context.ts'
+import { flagged } from '../../kernel/filter.ts'
+import { open } from './stages.ts'
+
+/** Leads are rotten a whole day after creation plus the rotten days of their pipeline, until they are closed. */
+export async function rotten(ctx: Context, query: Record<string, unknown>) {
+  if (query.is_rotten === undefined) return {}
+  const rows = await ctx.db.selectFrom('lead_pipelines').select(['id', 'rotten_days']).execute()
+  const tests = rows.map(({ id, rotten_days }) => {
+    const before = stamp(new Date(ctx.time.getTime() - daysMs(rotten_days + 1)))
+    return sql<SqlBool>`(leads.lead_pipeline_id = ${id} and leads.created_at <= ${before})`
+  })
+  const isRotten = sql<SqlBool>`(leads.status = 1 and (${sql.join(tests, sql` or `)}))`
+  return { is_rotten: flagged((wanted) => (wanted ? isRotten : sql<SqlBool>`not ${isRotten}`)) }
+}
+
+export function rottenDays(ctx: Context, row: { status: number; created_at: string; rotten_days: number }): number {
+  if (row.status !== open) return 0
+  const due = new Date(row.created_at).getTime() + daysMs(row.rotten_days)
+  return Math.trunc((ctx.time.getTime() - due) / daysMs(1)) || 0
+}

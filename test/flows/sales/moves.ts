@@ -1,0 +1,64 @@
+// Brings leads from the first stage to where the files say they ended: those of one stage and day together, which takes a tenth
+// of the requests that moving one by one would.
+import { type Api, forEach, must } from './api.ts'
+import type { Opportunity, Sales } from './data.ts'
+
+/** Called as a step goes on; `of` is its size. */
+export type Report = (step: string, done: number, of: number) => void
+
+/** Ids of loaded records, by the name they have in the files. */
+export type Ids = ReadonlyMap<string, number>
+
+const mostPerMove = 100
+
+export function idIn(ids: Ids, name: string): number {
+  const id = ids.get(name)
+  if (id === undefined) throw new Error(`${name} was not loaded.`)
+  return id
+}
+
+/** One mass-update for up to 100 leads that go to the same stage on the same day. */
+export async function moveToStages(
+  api: Api,
+  { opportunities }: Sales,
+  leads: Ids,
+  stages: Ids,
+  report: Report,
+): Promise<void> {
+  const together = new Map<string, Opportunity[]>()
+  for (const deal of opportunities) {
+    if (deal.stage === 'new') continue
+    const key = `${deal.stage} ${deal.closedOn}`
+    together.set(key, [...(together.get(key) ?? []), deal])
+  }
+  const moves = [...together.values()].flatMap((deals) =>
+    Array.from({ length: Math.ceil(deals.length / mostPerMove) }, (_, part) =>
+      deals.slice(part * mostPerMove, (part + 1) * mostPerMove),
+    ),
+  )
+  const total = moves.flat().length
+  let moved = 0
+  report('moves', 0, total)
+  await forEach(
+    moves,
+    async (deals) => {
+      const [first] = deals
+      if (!first) return
+      // Without an offset the time is read in the installation's time zone, which keeps the day the day.
+      const closed = first.closedOn === null ? {} : { closed_at: `${first.closedOn} 00:00` }
+      const { data } = await must(
+        api.POST('/api/admin/leads/mass-update', {
+          body: {
+            indices: deals.map(({ id }) => idIn(leads, id)),
+            changes: { lead_pipeline_stage_id: idIn(stages, first.stage), ...closed },
+            atomic: false,
+          },
+        }),
+      )
+      const [failure] = data.failed
+      if (failure) throw new Error(`Lead ${failure.id} could not be moved: ${failure.detail}`)
+      moved += deals.length
+    },
+    () => report('moves', moved, total),
+  )
+}

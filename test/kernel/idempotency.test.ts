@@ -1,0 +1,85 @@
+// A key means: done once. Also when the server dies between the work and its answer, and only for the token that sent it.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startServer, type TestServer } from '../support/app.ts'
+
+let server: TestServer
+beforeEach(async () => {
+  server = await startServer()
+})
+afterEach(() => server.close())
+
+const headers = { 'idempotency-key': 'once' }
+const create = (name = 'Trade fair') => server.admin.post('/sources', { name }, { headers })
+const count = async (): Promise<number> => (await server.admin.get('/sources')).body.meta.total
+
+describe('Idempotency-Key', () => {
+  it('answers 409 when the work was committed and its answer was lost, and does not work again', async () => {
+    await create()
+    await server.store.db
+      .updateTable('idempotency_keys')
+      .set({ state: 'committed', status: null, headers: null, body: null })
+      .execute()
+    const { status, body, headers } = await create()
+    expect([status, body.code, headers['retry-after']]).toEqual([409, 'idempotency_in_flight', '1'])
+    expect(await count()).toBe(6)
+  })
+
+  it('keeps the key taken when the server fails after the commit', async () => {
+    const { seal } = server.app.services
+    const { close } = seal
+    seal.close = () => {
+      throw new Error('the power is gone')
+    }
+    expect((await create()).status).toBe(500)
+    seal.close = close
+    expect([(await create()).status, await count()]).toEqual([409, 6])
+  })
+
+  it('answers 409 while the first request is on its way', async () => {
+    await create()
+    await server.store.db
+      .updateTable('idempotency_keys')
+      .set({ state: 'in_flight', status: null, headers: null, body: null })
+      .execute()
+    expect((await create()).body.code).toBe('idempotency_in_flight')
+  })
+
+  it('does the work once for two requests at the same time', async () => {
+    const answers = await Promise.all([create(), create()])
+    expect(answers.map(({ status }) => status).every((status) => [201, 409].includes(status))).toBe(true)
+    expect(answers.some(({ status }) => status === 201)).toBe(true)
+    expect(await count()).toBe(6)
+  })
+
+  it('is free again after a refusal, by the body or by a rule', async () => {
+    expect((await create('Web')).status).toBe(409)
+    expect((await create('')).status).toBe(422)
+    expect((await create()).status).toBe(201)
+  })
+
+  it('is forgotten after a day', async () => {
+    await create()
+    server.clock.advanceMs(24 * 60 * 60 * 1000 + 1)
+    const { status, headers } = await create('Another fair')
+    expect([status, headers['idempotency-replayed']]).toEqual([201, undefined])
+  })
+
+  it('belongs to one token: the same key of another one is another key', async () => {
+    await create()
+    const other = await server.as(1)
+    const { status, headers: received } = await other.post('/sources', { name: 'Trade fair 2' }, { headers })
+    expect([status, received['idempotency-replayed'], await count()]).toEqual([201, undefined, 7])
+  })
+
+  it('belongs to one operation and path', async () => {
+    await create()
+    const { status, body } = await server.admin.post('/types', { name: 'Trade fair' }, { headers })
+    expect([status, body.code]).toEqual([422, 'idempotency_key_reused'])
+  })
+
+  it('keeps the answer unreadable in the database', async () => {
+    await create('Very secret fair')
+    const rows = await server.store.db.selectFrom('idempotency_keys').selectAll().execute()
+    expect(JSON.stringify(rows)).not.toContain('Very secret')
+  })
+})

@@ -1,0 +1,71 @@
+// What the README tells a newcomer to type, read and set is there.
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { settings } from '../src/commands/env-template.ts'
+
+const read = (path: string): string => readFileSync(path, 'utf8')
+const readme = read('README.md')
+const guides = [
+  'README.md',
+  'src/README.md',
+  'test/README.md',
+  'codegen/README.md',
+  'db/README.md',
+  '.github/CONTRIBUTING.md',
+]
+const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+
+describe('the guides', () => {
+  it.each(guides)('%s links only to what exists', (guide) => {
+    const links = [...read(guide).matchAll(/\]\((?!https?:)([^)#]+)\)/g)].map(([, path]) => path ?? '')
+    expect(links.filter((path) => !existsSync(resolve(dirname(guide), path)))).toEqual([])
+  })
+
+  it.each(guides)('%s names only npm scripts that exist, and these run files that exist', (guide) => {
+    const named = [...read(guide).matchAll(/npm (?:run )?(start|test|(?<=run )[a-z][\w:-]*)/g)].map(
+      ([, name]) => name ?? '',
+    )
+    expect(named.filter((name) => scripts[name] === undefined)).toEqual([])
+    const files = named.flatMap((name) => scripts[name]?.match(/\b(?:src|test|codegen)\/\S+\.m?[jt]s\b/g) ?? [])
+    expect(
+      files.filter((file) => !existsSync(file.replace(/^dist\//, '').replace(/\.js$/, '.ts')) && !existsSync(file)),
+    ).toEqual([])
+  })
+})
+
+describe('README.md', () => {
+  it('names every command of the command line, and no other', () => {
+    const groups = new Map(
+      [...read('src/cli.ts').matchAll(/const (\w+) = program\.command\('(\w+)'\)/g)].map(([, name, word]) => [
+        name,
+        word,
+      ]),
+    )
+    const commands = [...read('src/cli.ts').matchAll(/^(\w+)\n {2}\.command\('(\w+)'\)/gm)].map(([, on = '', name]) =>
+      on === 'program' ? name : `${groups.get(on)} ${name}`,
+    )
+    const listed = [...readme.matchAll(/^\| `accord ([\w ]+)`/gm)].map(([, name]) => name)
+    expect(listed.sort()).toEqual(commands.sort())
+    expect(commands.length).toBeGreaterThan(7)
+  })
+
+  it('has every setting with its default and meaning', () => {
+    const rows = settings
+      .flatMap(({ settings }) => settings)
+      .map(({ name, value, otherwise, meaning }) => `| \`${name}\` | ${otherwise ?? `\`${value}\``} | ${meaning} |`)
+    for (const row of rows) expect(readme).toContain(row)
+  })
+
+  it('gives the test command that CI runs', () => {
+    expect(readme).toContain('\nnpm ci && npm test\n')
+    expect(read(join('.ci', 'run')).trimEnd().split('\n').at(-1)).toBe('npm ci && npm test')
+    expect(read('.github/workflows/ci.yml')).toContain('bash .ci/run')
+  })
+
+  it('shows calls of operations that exist', () => {
+    const paths = read('openapi.yaml')
+    for (const [, path] of readme.matchAll(/['"`](\/api\/admin\/[\w./-]+)['"`]/g))
+      expect(paths).toContain(`\n  ${path}:`)
+  })
+})
