@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { lint } from '../../codegen/lint.ts'
 import { ignorableOf, renderOperations, slugOf } from '../../codegen/operations.ts'
-import { parseContract } from '../../codegen/read.ts'
+import { parseContract, type Schema } from '../../codegen/read.ts'
 import { outputs, regenerate } from '../../codegen/regenerate.ts'
 
 const contract = `openapi: 3.1.0
@@ -185,7 +185,7 @@ describe('operations', () => {
 
   it('names the keys a client may send back, at every depth, and no key the body knows', () => {
     const { Source, SourceUpdate } = parsed.document.components?.schemas ?? {}
-    expect(ignorableOf(parsed.document, SourceUpdate, Source)).toEqual({
+    expect(ignorableOf(parsed.document, SourceUpdate as Schema, Source as Schema)).toEqual({
       keys: ['id', 'version'],
       nested: { owner: { keys: ['name'], nested: {} }, lines: { keys: ['total'], nested: {} } },
     })
