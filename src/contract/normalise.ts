@@ -101,11 +101,19 @@ export function readQuery(raw: string, fact: OperationFact, reading: Reading): J
   for (const [name, text] of new URLSearchParams(raw)) {
     const type = Object.hasOwn(fact.query, name) ? fact.query[name] : undefined
     if (type === undefined && !reading.strict) continue
-    const value = type === 'array' ? splitList(text) : type === 'boolean' ? String(booleans.get(text) ?? text) : text
+    const value = readParameter(type, text)
     const before = query[name]
     query[name] = before === undefined ? value : [before, value].flat()
   }
   return { ...query }
+}
+
+function readParameter(type: OperationFact['query'][string] | undefined, text: string): unknown {
+  if (type === 'array') return splitList(text)
+  if (type === 'boolean') return String(booleans.get(text) ?? text)
+  // The validator would read 0x10 and 1e1 as numbers too; a list of one is none and is refused.
+  if ((type === 'integer' || type === 'number') && !/^[+-]?\d+(?:\.\d+)?$/.test(text)) return [text]
+  return text
 }
 
 function splitList(text: string): string[] {

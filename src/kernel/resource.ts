@@ -2,80 +2,21 @@
 // resource is special, its slice keeps, wraps or replaces these functions, or writes its own with `write` and `page`.
 // This is the one file where `any` is allowed: the description is typed, the machinery behind it is generic.
 import { sql } from 'kysely'
-import type { Db } from '../../db/open.ts'
 import type { DB as Tables } from '../../db/tables.gen.ts'
 import { operations } from '../contract/operations.gen.ts'
-import type { Body, Data, EventBase, OperationFact, OperationId, SortName } from '../contract/types.ts'
+import type { Body, Data, EventBase, OperationFact, OperationId } from '../contract/types.ts'
 import { type Context, now } from './context.ts'
+import type { Definition, Include, Resource } from './definition.ts'
 import { Findings, notFound } from './errors.ts'
 import { checkIfMatch } from './etag.ts'
 import { changedKeys } from './eventlog.ts'
 import type { Snapshot } from './events.ts'
-import { conditions, type Fields, type SearchField, time, value } from './filter.ts'
+import { conditions, type Fields, time, value } from './filter.ts'
 import { capital } from './format.ts'
-import { page, type Rows } from './page.ts'
+import { page } from './page.ts'
 import { transaction, write } from './write.ts'
 
-/** What the rules of a write can look at. `current` is the row before an update, null on creation. */
-export interface Writing<Row> {
-  ctx: Context
-  current: Row | null
-  found: Findings
-}
-
-export interface Definition<
-  Table extends keyof Tables,
-  L extends OperationId,
-  G extends OperationId,
-  C extends OperationId,
-  U extends OperationId,
-  D extends OperationId,
-  Row,
-> {
-  /** "No lead has id 7." */
-  noun: string
-  table: Table
-  /** operationIds; events, statuses and permissions follow from the contract. */
-  operations: { list: L; get: G; create: C; update: U; delete: D }
-  /** What a reply needs, one row a record. Visibility is applied here. */
-  rows: (ctx: Context, db: Db) => Rows<Row>
-  /** Every name the contract lets a list be sorted by, and its column. */
-  sort: Record<SortName<L>, string>
-  /** Columns of the filters, and the fields that `q` looks into. */
-  filter: (ctx: Context, query: Record<string, unknown>) => Fields | Promise<Fields>
-  search: readonly SearchField[]
-  /** Contract to row: rules beyond shape are found here, only what was sent is returned. */
-  columns: (body: Body<U>, writing: Writing<Row>) => Promise<Record<string, unknown>> | Record<string, unknown>
-  /** Row to contract, written out. */
-  present: (row: Row, ctx: Context) => Data<G>
-  /** Children and references for a whole page, one query each: never one per row. */
-  gather?: (ctx: Context, replies: Data<G>[], include: readonly string[]) => Promise<void>
-  /** Children, in the same transaction. */
-  settle?: (ctx: Context, id: number, body: Body<U>) => Promise<void>
-  /** What a deletion is refused for, and what goes with the record (DOMAIN 23). */
-  release?: (ctx: Context, row: Row) => Promise<void>
-  /** Links with events of their own, after the record's pair (DOMAIN 17.1 Nesting). True when something changed. */
-  link?: (ctx: Context, id: number, body: Body<U>) => Promise<boolean>
-}
-
-export type Include = readonly string[]
-
-/** The part of a resource that others use: by id, through the same visibility, events and rules as the API. */
-export interface Resource<Reply, Write> {
-  noun: string
-  entity: string
-  table: keyof Tables
-  locate(ctx: Context, id: number): Promise<void>
-  /** Which of the ids exist and are visible. */
-  seen(ctx: Context, ids: readonly number[]): Promise<Set<number>>
-  get(ctx: Context, id: number, include?: Include): Promise<Reply>
-  many(ctx: Context, ids: readonly number[]): Promise<Map<number, Reply>>
-  list(ctx: Context, query: any, narrow?: (rows: Rows<any>) => Rows<any>): Promise<any>
-  create(ctx: Context, body: Write): Promise<Reply>
-  update(ctx: Context, id: number, body: Write): Promise<Reply>
-  remove(ctx: Context, id: number): Promise<void>
-  touch(ctx: Context, id: number): Promise<void>
-}
+export type { Definition, Include, Resource, Writing } from './definition.ts'
 
 const columnsBase = (table: string): Fields => ({
   id: value(`${table}.id`),
