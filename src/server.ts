@@ -11,6 +11,7 @@ import { generatedContract, isGeneratedCurrent } from './package.ts'
 const timeouts = { requestMs: 15_000, headersMs: 10_000, keepAliveMs: 65_000 }
 /** How long a stopping server waits for requests in progress. */
 const graceMs = 4_000
+const warmUpAfterMs = 300
 
 export interface Running {
   app: App
@@ -38,8 +39,8 @@ export async function startServer(config: Config, store: Store = openData(config
     await listen(app, config)
     const url = config.appUrl ?? urlOf(app, config)
     reportContract(app, contract, published()?.document)
-    app.warmUp().catch((cause: unknown) => log.error({ err: cause }, 'Warming up failed.'))
-    return { app, store, url, close: closer(app, store) }
+    const warming = warmUpSoon(app)
+    return { app, store, url, close: closer(app, store, warming) }
   } catch (error) {
     await app?.http.close()
     await store.close()
@@ -117,9 +118,18 @@ function reportContract(
   }
 }
 
-function closer(app: App, store: Store): () => Promise<void> {
+/** Not at once: whoever waited for the server gets the first answer, then the validators are compiled. */
+function warmUpSoon(app: App): NodeJS.Timeout {
+  const warm = (): void => {
+    app.warmUp().catch((cause: unknown) => app.http.log.error({ err: cause }, 'Warming up failed.'))
+  }
+  return setTimeout(warm, warmUpAfterMs).unref()
+}
+
+function closer(app: App, store: Store, warming: NodeJS.Timeout): () => Promise<void> {
   let closing: Promise<void> | undefined
   const close = async (): Promise<void> => {
+    clearTimeout(warming)
     // Idle connections go at once; what is still busy after the grace is cut off, so that a stop takes seconds at most.
     const cutOff = setTimeout(() => app.http.server.closeAllConnections(), graceMs)
     await app.http.close()
