@@ -7,7 +7,7 @@ import type { OperationId } from './contract/types.ts'
 import { authenticate, covers } from './kernel/auth.ts'
 import type { Context, Services } from './kernel/context.ts'
 import { Problem } from './kernel/errors.ts'
-import { etagOf, matches } from './kernel/etag.ts'
+import { etagOf, isUnchanged } from './kernel/etag.ts'
 import type { Handlers } from './kernel/handler.ts'
 import { once } from './kernel/idempotency.ts'
 import { pick } from './kernel/references.ts'
@@ -33,7 +33,10 @@ export function createPipeline(
 ): Pipeline {
   return {
     async authenticate(call) {
-      const { user, token } = await authenticate(services, header(call, 'authorization'), call.request.ip)
+      const { user, token } = await whenBusy(
+        services,
+        authenticate(services, header(call, 'authorization'), call.request.ip),
+      )
       call.context = contextOf(services, call, { user, token })
     },
 
@@ -62,13 +65,14 @@ export function createPipeline(
       const ctx = contextIn(call)
       const handler = handlers[call.operation as OperationId] as unknown as AnyHandler
       const answer = async (ctx: Context): Promise<Answered> => {
-        const reply = await handler(ctx, input)
+        const reply = await whenBusy(services, handler(ctx, input))
         checkReply(check, call, reply)
         return render(ctx, call, input, reply, check.checker)
       }
       const key = header(call, 'idempotency-key')
-      if (key === undefined || call.fact.method !== 'post') return answer(ctx)
-      const { mediaType } = call.fact.produces ? { mediaType: call.fact.produces } : { mediaType: 'application/json' }
+      // A rehearsal must not use up the key of the performance.
+      if (key === undefined || call.fact.method !== 'post' || ctx.dryRun) return answer(ctx)
+      const mediaType = call.fact.produces ?? 'application/json'
       const { replayed, ...kept } = await once(ctx, key, input, async (inner) => {
         const { status, headers, body } = await answer(inner)
         return { status, headers, body: body ?? '' }
@@ -79,6 +83,16 @@ export function createPipeline(
         headers: replayed ? { ...kept.headers, 'idempotency-replayed': 'true' } : kept.headers,
       } satisfies Answered
     },
+  }
+}
+
+/** A locked database is a reason to come again, not a defect (DOMAIN 4.2). */
+async function whenBusy<T>({ store }: Services, work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (cause) {
+    if (cause instanceof Problem || !store.dialect.isBusy(cause)) throw cause
+    throw new Problem('unavailable', 'The database is busy.', { cause, headers: { 'retry-after': '1' } })
   }
 }
 
@@ -94,7 +108,11 @@ function render(ctx: Context, call: Call, input: Input, reply: unknown, checker:
   if (etag !== undefined) {
     headers.etag = etag
     const known = header(call, 'if-none-match')
-    if (fact.method === 'get' && known !== undefined && matches(known, etag))
+    if (
+      fact.method === 'get' &&
+      known !== undefined &&
+      isUnchanged(known, etag, { path: fact.path, query: input.query })
+    )
       return { status: 304, headers, body: undefined, mediaType }
   }
   const link = linkHeader(reply)
@@ -140,7 +158,8 @@ function contextOf(services: Services, call: Call, who: Pick<Context, 'user' | '
     requestId: request.id,
     ip: request.ip,
     dryRun: header(call, 'accord-dry-run') === 'true' && call.fact.method !== 'get',
-    ifMatch: header(call, 'if-match') ?? null,
+    // A reading operation changes nothing, so there is nothing to match.
+    ifMatch: call.fact.method === 'get' ? null : (header(call, 'if-match') ?? null),
     headers: call.headers,
     base: services.config.appUrl ?? `${request.protocol}://${request.host}`,
     calledAt: `${request.protocol}://${request.host}`,

@@ -63,7 +63,6 @@ export interface Context {
   readonly dryRun: boolean
   /** Value of If-Match, for the record in the path. */
   readonly ifMatch: string | null
-  /** Names of the `include` parameter. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   /** Scheme and host of this server as the caller sees it, without a trailing slash. */
   readonly base: string
@@ -73,6 +72,8 @@ export interface Context {
   readonly query: string
   readonly time: Date
   readonly unit: Unit | null
+  /** One record the caller may see whoever owns it: the one just written. */
+  readonly admitted?: { table: string; id: number }
   /** Called inside the transaction before it commits; remembers that the work of an idempotent request is done. */
   readonly beforeCommit: ((db: Db) => Promise<void>) | null
 }

@@ -1,7 +1,7 @@
 // What a slice says of its table (Definition), and what it and others get for it (Resource). The types of resource.ts.
 import type { Db } from '../../db/open.ts'
 import type { DB as Tables } from '../../db/tables.gen.ts'
-import type { Body, Data, OperationId, SortName } from '../contract/types.ts'
+import type { Body, Data, OperationFact, OperationId, SortName } from '../contract/types.ts'
 import type { Context } from './context.ts'
 import type { Findings } from './errors.ts'
 import type { Fields, SearchField } from './filter.ts'
@@ -56,6 +56,8 @@ export interface Resource<Reply, Write> {
   noun: string
   entity: string
   table: keyof Tables
+  /** The operation that shows one record: who may see it, by permission and ability. */
+  shows: OperationFact
   locate(ctx: Context, id: number): Promise<void>
   /** Which of the ids exist and are visible. */
   seen(ctx: Context, ids: readonly number[]): Promise<Set<number>>

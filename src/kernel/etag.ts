@@ -17,8 +17,21 @@ export function etagOf(reply: unknown, text: string, isRead: boolean): string | 
 
 const tagsOf = (header: string): string[] => header.split(',').map((tag) => tag.trim().replace(/^W\//, ''))
 
-/** Whether an If-None-Match header names this ETag. */
 export const matches = (header: string, etag: string): boolean => header.trim() === '*' || tagsOf(header).includes(etag)
+
+/**
+ * Whether a GET can be answered with 304. A version speaks for the record as it is shown by its own path: not for another
+ * selection of its keys, nor for the account, which also shows what the role may do.
+ */
+export function isUnchanged(
+  header: string,
+  etag: string,
+  about: { path: string; query: Record<string, unknown> },
+): boolean {
+  const isVersion = /^"\d+"$/.test(etag)
+  const isWhole = about.path.includes('{id}') && about.query.fields === undefined && about.query.include === undefined
+  return (!isVersion || isWhole) && matches(header, etag)
+}
 
 /** Throws 412 when the request carries an If-Match that does not name the record's version. */
 export function checkIfMatch(ctx: Context, version: number): void {

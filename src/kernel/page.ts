@@ -111,7 +111,7 @@ async function byCursor<Row extends object>(
   size: number,
 ): Promise<Paged<Row>> {
   const of = fingerprint(ctx, query, keys)
-  const cursor = query.cursor === '' ? null : readCursor(String(query.cursor), of, keys.length)
+  const cursor = query.cursor === '' ? null : readCursor(ctx, String(query.cursor), of)
   const back = cursor?.back ?? false
   let selected = ordered(rows, keys, back).select(
     keys.map(({ column }, index) => sql<string | number | null>`${sql.ref(column)}`.as(`cursor_${index}`)),
@@ -123,9 +123,9 @@ async function byCursor<Row extends object>(
   if (back) shown.reverse()
   const at = (row: Record<string, string | number | null> | undefined): (string | number | null)[] =>
     keys.map((_, index) => row?.[`cursor_${index}`] ?? null)
-  const next = shown.length > 0 && (back || more) ? writeCursor({ at: at(shown.at(-1)), back: false, of }) : null
+  const next = shown.length > 0 && (back || more) ? writeCursor(ctx, { at: at(shown.at(-1)), back: false, of }) : null
   const prev =
-    shown.length > 0 && (back ? more : cursor !== null) ? writeCursor({ at: at(shown[0]), back: true, of }) : null
+    shown.length > 0 && (back ? more : cursor !== null) ? writeCursor(ctx, { at: at(shown[0]), back: true, of }) : null
   return {
     rows: shown,
     links: {
@@ -200,23 +200,21 @@ function fingerprint(ctx: Context, query: Query, keys: readonly Key[]): string {
     .slice(0, 16)
 }
 
-const writeCursor = (cursor: Cursor): string => Buffer.from(JSON.stringify(cursor)).toString('base64url')
+const macLength = 22
 
-function readCursor(text: string, of: string, length: number): Cursor {
+/** Opaque and signed: what comes back is what was handed out, so its values need no second look. */
+function writeCursor(ctx: Context, cursor: Cursor): string {
+  const text = Buffer.from(JSON.stringify(cursor)).toString('base64url')
+  return ctx.services.seal.fingerprint(text).slice(0, macLength) + text
+}
+
+function readCursor(ctx: Context, sent: string, of: string): Cursor {
+  const text = sent.slice(macLength)
   const refused = invalid({ 'query.cursor': ['This cursor belongs to another list, sort or filter.'] })
-  let cursor: Partial<Cursor> | null
-  try {
-    cursor = JSON.parse(Buffer.from(text, 'base64url').toString()) as Partial<Cursor> | null
-  } catch {
-    throw refused
-  }
-  const { at, back } = cursor ?? {}
-  const sound =
-    Array.isArray(at) &&
-    at.length === length &&
-    at.every((each) => each === null || ['string', 'number'].includes(typeof each))
-  if (cursor?.of !== of || typeof back !== 'boolean' || !sound) throw refused
-  return { at, back, of }
+  if (ctx.services.seal.fingerprint(text).slice(0, macLength) !== sent.slice(0, macLength)) throw refused
+  const cursor = JSON.parse(Buffer.from(text, 'base64url').toString()) as Cursor
+  if (cursor.of !== of) throw refused
+  return cursor
 }
 
 /** This request's URL with some parameters replaced. */

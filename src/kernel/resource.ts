@@ -61,6 +61,7 @@ export function defineResource<
     noun: d.noun,
     entity,
     table: d.table,
+    shows: fact(d.operations.get),
 
     async locate(ctx, id) {
       const row = await find(ctx, id)
@@ -113,10 +114,10 @@ export function defineResource<
             .executeTakeFirstOrThrow()
           const id = inserted.id as number
           await d.settle?.(ctx, id, body)
-          return { id, entity: (await unscoped(ctx, id)) as Snapshot }
+          return { id, entity: (await written(ctx, id)) as Snapshot }
         })
         await d.link?.(ctx, id, body)
-        return unscoped(ctx, id)
+        return written(ctx, id)
       }),
 
     update: (ctx, id, body) =>
@@ -141,21 +142,21 @@ export function defineResource<
           if (Object.keys(changes).length > 0)
             await (ctx.db as any).updateTable(table).set(changes).where('id', '=', id).execute()
           await d.settle?.(ctx, id, body)
-          let after = (await unscoped(ctx, id)) as Snapshot
+          let after = (await written(ctx, id)) as Snapshot
           // Columns that no reply shows still are a change, such as a password.
           const visible = changedKeys(before, after)
           const unseen = Object.keys(changes).filter((column) => visible.length === 0 || column.endsWith('_hash'))
-          const hidden = unseen.map((column) => column.replace(/_(hash|key)$/, ''))
+          const hidden = [...new Set(unseen.map((column) => column.replace(/_(hash|key)$/, '')))]
           if (visible.length + hidden.length > 0) {
             await base.touch(ctx, id)
             touched = true
-            after = (await unscoped(ctx, id)) as Snapshot
+            after = (await written(ctx, id)) as Snapshot
           }
           return { id, entity: after, hidden }
         })
         // One request is one change: the version counts it once.
         if (((await d.link?.(ctx, id, body)) ?? false) && !touched) await base.touch(ctx, id)
-        return unscoped(ctx, id)
+        return written(ctx, id)
       }),
 
     async remove(ctx, id) {
@@ -181,11 +182,9 @@ export function defineResource<
     },
   }
 
-  /** The record as it is after a write, also when the write moved it out of the caller's sight. */
-  async function unscoped(ctx: Context, id: number): Promise<Reply> {
-    const all: Context = ctx.user ? { ...ctx, user: { ...ctx.user, visibleOwners: null } } : ctx
-    const row = (await d.rows(all, ctx.db).where(sql.ref(idColumn), '=', id).executeTakeFirst()) as Row
-    return one(ctx, row)
+  /** The record as it is after a write, also when the write moved it out of the caller's sight; its counts stay scoped. */
+  async function written(ctx: Context, id: number): Promise<Reply> {
+    return one(ctx, await find({ ...ctx, admitted: { table, id } }, id))
   }
 
   const message = (verb: string): string => `${capital(d.noun)} ${verb}.`

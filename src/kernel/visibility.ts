@@ -7,7 +7,10 @@ import type { Context } from './context.ts'
 export function visible(ctx: Context, ownerColumn: string): RawBuilder<SqlBool> {
   const owners = ctx.user?.visibleOwners
   if (!owners) return sql<SqlBool>`1 = 1`
-  return sql<SqlBool>`${sql.ref(ownerColumn)} in (${sql.join(owners)})`
+  const within = sql<SqlBool>`${sql.ref(ownerColumn)} in (${sql.join(owners)})`
+  const { admitted } = ctx
+  if (!admitted || !ownerColumn.startsWith(`${admitted.table}.`)) return within
+  return sql<SqlBool>`(${within} or ${sql.ref(`${admitted.table}.id`)} = ${admitted.id})`
 }
 
 /** The same for an owner that is already at hand. */

@@ -89,8 +89,9 @@ export async function write(
         ...event,
         name: `${name}.before`,
         entityId: about.id ?? null,
-        input: withoutSecretKeys(about.input),
-        ...(about.before && { entity: about.before }),
+        // Copies: a listener may refuse a change, not make one (DOMAIN 17.1).
+        input: structuredClone(withoutSecretKeys(about.input)),
+        ...(about.before && { entity: structuredClone(about.before) }),
       })
     }
     const outcome = await work(ctx)
