@@ -60,7 +60,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     trustProxy: config.trustedProxies.length > 0 ? config.trustedProxies : false,
     requestIdHeader: false,
     genReqId: (request) => requestId(request.headers['x-request-id']),
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16 * 1024 },
     frameworkErrors: (error, request, reply) => answerError(config, error, request, reply),
   })
   // Bodies are read by the contract's own rules, after authentication (DOMAIN 4.3).
@@ -117,10 +117,12 @@ export async function buildApp(options: AppOptions): Promise<App> {
     )
   })
   http.setErrorHandler((error: FastifyError | Problem, request, reply) => answerError(config, error, request, reply))
-  http.setNotFoundHandler(() => {
+  const allowed = registerRoutes(http, backend)
+  http.setNotFoundHandler((request) => {
+    const allow = allowed(request.url.split('?')[0] ?? '')
+    if (allow !== undefined) throw new Problem('method_not_allowed', undefined, { headers: { allow } })
     throw new Problem('not_found', 'There is nothing at this path.')
   })
-  registerRoutes(http, backend)
   await registerDocs(http, { config, published: options.published })
   return { http, services, warmUp: () => backend.warmUp() }
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { openStore, type Store } from '../db/open.ts'
 import { type Config, ConfigError } from './config.ts'
-import { generatedContract, writtenContract } from './package.ts'
+import { generatedContract, packageRoot, writtenContract } from './package.ts'
 import { type Published, publish, publishedIn } from './published.ts'
 
 /** Creates the data folder when it is missing, readable by its owner alone, and opens the database. */
@@ -48,7 +48,8 @@ export function secretOf(config: Config): { secret: string; isNew: boolean } {
 }
 
 /** What the documentation serves; see published.ts. */
-export const publishedOf = (config: Config): (() => Published | null) => publishedIn(config.dataDir, writtenContract)
+export const publishedOf = (config: Config): (() => Published | null) =>
+  publishedIn(config.dataDir, join(packageRoot, 'openapi.yaml'))
 
 /** Publishes the contract this program was generated from. False when it is published already. */
 export function publishContract(config: Config): boolean {

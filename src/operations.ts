@@ -4,11 +4,12 @@ import { type OperationFact, operations } from './contract/operations.gen.ts'
 import type { OperationId } from './contract/types.ts'
 import type { Context } from './kernel/context.ts'
 import type { Handlers } from './kernel/handler.ts'
+import type { Locators } from './pipeline.ts'
 import { handlers as account } from './resources/account/handlers.ts'
 import { activities, handlers as activityHandlers, inheritedActivities } from './resources/activities/resource.ts'
 import { handlers as authentication } from './resources/authentication/handlers.ts'
 import { handlers as groupHandlers, groups } from './resources/groups/resource.ts'
-import { handlers as leadHandlers, subLists as leadsBelow } from './resources/leads/handlers.ts'
+import { handlers as leadHandlers, subLists as leadsBelow, locateLine } from './resources/leads/handlers.ts'
 import { leads } from './resources/leads/resource.ts'
 import { handlers as organizationHandlers, organizations } from './resources/organizations/resource.ts'
 import { handlers as personHandlers } from './resources/persons/handlers.ts'
@@ -66,10 +67,12 @@ const shown: Partial<Record<OperationId, Locatable>> = {
   getGroup: groups,
 }
 
-/** Show path of a resource to the function that finds a record, or throws 404 or 412. */
-export const locators: Record<string, Locatable['locate']> = Object.fromEntries(
-  Object.entries(shown).map(([operation, resource]) => {
-    const fact: OperationFact = operations[operation as OperationId]
-    return [fact.path, resource.locate]
-  }),
-)
+const pathOf = (operation: OperationId): string => (operations[operation] satisfies OperationFact).path
+
+/** Path of a record, or of a link below one, to the function that finds it, or throws 404 or 412. */
+export const locators: Locators = {
+  ...Object.fromEntries(
+    Object.entries(shown).map(([operation, resource]) => [pathOf(operation as OperationId), resource.locate]),
+  ),
+  [pathOf('updateLeadProduct')]: locateLine,
+}

@@ -12,7 +12,8 @@ import type { Handlers } from './kernel/handler.ts'
 import { once } from './kernel/idempotency.ts'
 import { pick } from './kernel/references.ts'
 
-export type Locators = Record<string, (ctx: Context, id: number) => Promise<void>>
+/** By path, what finds its record or throws; it gets the ids of the path in their order. */
+export type Locators = Record<string, (ctx: Context, id: number, below: number) => Promise<void>>
 
 export interface ReplyCheck {
   checker: ReplyChecker
@@ -24,7 +25,7 @@ export interface ReplyCheck {
 
 type AnyHandler = (ctx: Context, input: Input) => Promise<unknown>
 
-/** `locators`: show path of a resource (`/api/admin/leads/{id}`) to the function that finds a record or throws 404. */
+/** `locators`: show path of a resource (`/api/admin/leads/{id}`), or path of a link below it, to what finds it. */
 export function createPipeline(
   services: Services,
   handlers: Handlers,
@@ -56,9 +57,12 @@ export function createPipeline(
     },
 
     async locate(call, params) {
-      const show = /^.*?\{id\}/.exec(call.fact.path)?.[0]
-      const id = params.id
-      if (show !== undefined && typeof id === 'number') await locators[show]?.(contextIn(call), id)
+      const { path } = call.fact
+      const [id, below] = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => params[name])
+      const show = /^.*?\{id\}/.exec(path)?.[0]
+      if (show === undefined || typeof id !== 'number') return
+      await locators[show]?.(contextIn(call), id, 0)
+      if (path !== show && typeof below === 'number') await locators[path]?.(contextIn(call), id, below)
     },
 
     async handle(call, input) {

@@ -29,29 +29,38 @@ export function publish(dataDir: string, generated: object, yaml: string): void 
 }
 
 /**
- * What `publish` wrote, read again when the file has changed; null when there is none. `source` is the openapi.yaml of
- * this program, to tell whether the published one is the same.
+ * What `publish` wrote, read again when the file has changed; null when there is none, or none that can be read. `source` is
+ * the openapi.yaml of this program, to tell whether the published one is the same; not every installation has it.
  */
-export function publishedIn(dataDir: string, source: () => string | null): () => Published | null {
-  let known: { mtimeMs: number; published: Published } | null = null
-  return () => {
-    const path = join(dataDir, names.json)
-    const mtimeMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs
-    if (mtimeMs === undefined) return null
-    if (known?.mtimeMs === mtimeMs) return known.published
-    const json = readFileSync(path, 'utf8')
-    const document = JSON.parse(json) as Record<string, unknown>
+export function publishedIn(dataDir: string, source: string): () => Published | null {
+  const contract = rereading(join(dataDir, names.json), (json): Omit<Published, 'state'> | null => {
+    const document: unknown = JSON.parse(json)
+    if (typeof document !== 'object' || document === null || Array.isArray(document)) return null
     const yaml = readFileSync(join(dataDir, names.yaml), 'utf8')
-    const yours = source()
-    const published: Published = {
-      document,
-      json,
-      yaml,
-      etag: `"${sha256(json).slice(0, 22)}"`,
-      state: yours !== null && sha256(yours) !== document['x-contract-hash'] ? 'outdated' : 'ok',
+    return { document: document as Published['document'], json, yaml, etag: `"${sha256(json).slice(0, 22)}"` }
+  })
+  const sourceHash = rereading(source, sha256)
+  return () => {
+    const found = contract()
+    if (found === null) return null
+    const yours = sourceHash()
+    const differs = yours !== null && yours !== found.document['x-contract-hash']
+    return { ...found, state: differs ? 'outdated' : 'ok' }
+  }
+}
+
+/** What `read` makes of a file, made again when the file has changed; null, and tried again, while it cannot be read. */
+function rereading<T>(path: string, read: (text: string) => T | null): () => T | null {
+  let known: { mtimeMs: number; made: T | null } | null = null
+  return () => {
+    try {
+      const { mtimeMs } = statSync(path)
+      if (known?.mtimeMs !== mtimeMs) known = { mtimeMs, made: read(readFileSync(path, 'utf8')) }
+      return known.made
+    } catch {
+      known = null
+      return null
     }
-    known = { mtimeMs, published }
-    return published
   }
 }
 

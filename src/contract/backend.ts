@@ -2,12 +2,13 @@
 // The order is that of DOMAIN 4.3. What each step means is given by the caller as a Pipeline.
 import type { ErrorObject, Ajv as PlainAjv } from 'ajv'
 import { type Context as BackendContext, OpenAPIBackend } from 'openapi-backend'
-import { readBody, strayCharacters } from './body.ts'
-import { type Matched, prepared, rememberOperations } from './definition.ts'
-import { fieldErrors } from './findings.ts'
-import { normaliseBody, type Reading, readQuery, type Shape } from './normalise.ts'
+import { bodyFindings, readBody } from './body.ts'
+import { type Matched, prepared, queryParameters, rememberOperations } from './definition.ts'
+import { type Finding, fieldErrors } from './findings.ts'
+import { normaliseBody, type Reading, type Shape } from './normalise.ts'
 import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
 import { Problem } from './problems.ts'
+import { readQuery } from './query.ts'
 
 /** One request on its way through the pipeline. */
 export interface Call {
@@ -23,6 +24,8 @@ export interface Call {
   /** Filled by `authenticate`; the caller's own. */
   context?: unknown
   refused?: unknown
+  /** What is wrong beyond the schemas, to be reported with what they refuse. */
+  found?: { query: readonly Finding[]; body: readonly Finding[] }
 }
 
 export interface Input {
@@ -72,6 +75,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
   await api.init()
   api.validator.requestValidators = validators
   const matched = rememberOperations(api)
+  const queries = queryParameters(matched)
 
   api.registerSecurityHandler('bearer', async (_context, call: Call) => {
     try {
@@ -87,10 +91,14 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
       if (!call.fact.public && context.security?.authorized !== true) return
       if (call.fact.public) pipeline.welcome(call)
       pipeline.authorize(call)
-      request.query = readQuery(call.query, call.fact, reading)
+      const query: Finding[] = []
+      request.query = readQuery(call.query, queries.get(call.operation) ?? {}, reading, query)
+      call.found = { query, body: [] }
       const schema = bodySchema(matched.get(call.operation))
       const body = readBody(call)
-      if (body !== undefined) request.body = schema ? normaliseBody(body, schema, call.fact.ignorable, reading) : body
+      if (body === undefined) return
+      request.body = schema ? normaliseBody(body.value, schema, call.fact.ignorable, reading) : body.value
+      call.found = { query, body: bodyFindings(request.body, body.inexact) }
     },
     unauthorizedHandler: (_context: BackendContext, call: Call) => {
       throw call.refused ?? new Problem('unauthenticated')
@@ -103,8 +111,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
   for (const [id, fact] of Object.entries(operations)) {
     if ((fact as OperationFact).servedBy === 'docs') continue
     api.registerHandler(id, (context: BackendContext, call: Call) => {
-      const stray = strayCharacters(context.request.requestBody, [])
-      if (Object.keys(stray).length > 0) throw new Problem('validation_failed', undefined, { errors: stray })
+      if (call.found && call.found.query.length + call.found.body.length > 0) return refuse(context, call, pipeline)
       const { query, requestBody } = context.request
       return pipeline.handle(call, { params: coercedParams(context), query, body: requestBody ?? {} })
     })
@@ -144,18 +151,18 @@ function coercedParams({ validation, request }: BackendContext): Record<string, 
   return params
 }
 
+/** Refuses a request for all that is wrong with it, unless its path says more: then the record is looked up first. */
 async function refuse(context: BackendContext, call: Call, pipeline: Pipeline): Promise<never> {
   const findings = (context.validation?.errors ?? []) as ErrorObject[]
+  const { query, body } = call.found ?? { query: [], body: [] }
   // An id that is no positive integer names nothing (DOMAIN 3.1).
   if (findings.some(({ instancePath }) => instancePath.startsWith('/path'))) throw new Problem('not_found')
-  if (
-    findings.every(
-      ({ instancePath, params }) => instancePath.startsWith('/requestBody') || params.missingProperty === 'requestBody',
-    )
-  ) {
-    await pipeline.locate(call, coercedParams(context))
-  }
-  const errors = { ...fieldErrors(findings, headerNames), ...strayCharacters(context.request.requestBody, []) }
+  const params = coercedParams(context)
+  const isBodyAlone = findings.every(
+    ({ instancePath, params }) => instancePath.startsWith('/requestBody') || params.missingProperty === 'requestBody',
+  )
+  if (isBodyAlone && query.length === 0) await pipeline.locate(call, params)
+  const errors = fieldErrors(findings, headerNames, [...query, ...body])
   throw new Problem('validation_failed', undefined, { errors })
 }
 

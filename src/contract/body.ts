@@ -1,11 +1,19 @@
 // Reads a request's body (DOMAIN 3.1): media type, UTF-8, JSON or form fields, depth. Its shape is the validator's business.
 import type { Call } from './backend.ts'
-import { controlCharacters } from './formats.ts'
+import { type Finding, maxFields } from './findings.ts'
+import { inexactNumbers } from './numbers.ts'
 import type { OperationFact } from './operations.gen.ts'
 import { Problem } from './problems.ts'
+import { findTexts } from './texts.ts'
+
+export interface Body {
+  value: unknown
+  /** Paths of numbers that reading has rounded. */
+  inexact: readonly string[][]
+}
 
 /** The body as JSON or form fields (DOMAIN 3.1). Undefined when there is none. */
-export function readBody({ body, headers, fact }: Call): unknown {
+export function readBody({ body, headers, fact }: Call): Body | undefined {
   const type = String(headers['content-type'] ?? '')
     .split(';')[0]
     ?.trim()
@@ -19,7 +27,8 @@ export function readBody({ body, headers, fact }: Call): unknown {
   if (fact.consumes.length === 0) throw new Problem('unsupported_media_type', 'This operation takes no body.')
   if (!type || !fact.consumes.includes(type)) throw new Problem('unsupported_media_type', mediaTypes(fact))
   const text = decode(body)
-  if (type === 'application/x-www-form-urlencoded') return Object.fromEntries(new URLSearchParams(text))
+  if (type === 'application/x-www-form-urlencoded')
+    return { value: Object.fromEntries(new URLSearchParams(text)), inexact: [] }
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -29,7 +38,7 @@ export function readBody({ body, headers, fact }: Call): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Problem('malformed_json')
   if (depth(value) > maxDepth)
     throw new Problem('malformed_json', `The body is nested more than ${maxDepth} levels deep.`)
-  return value
+  return { value, inexact: inexactNumbers(text, maxFields) }
 }
 
 const maxDepth = 32
@@ -56,13 +65,20 @@ function depth(value: object): number {
   return level
 }
 
-/** Control characters in any text of a body, by field (DOMAIN 3.2). */
-export function strayCharacters(value: unknown, path: string[]): Record<string, string[]> {
-  if (typeof value === 'string') {
-    return controlCharacters.test(value) ? { [path.join('.')]: ['Must not contain control characters.'] } : {}
-  }
-  if (typeof value !== 'object' || value === null) return {}
-  let found: Record<string, string[]> = {}
-  for (const [key, each] of Object.entries(value)) found = { ...found, ...strayCharacters(each, [...path, key]) }
+/** What is wrong with a body whatever its schema says. `value` is the normalised one: keys that were dropped do not count. */
+export function bodyFindings(value: unknown, inexact: readonly string[][]): Finding[] {
+  const found: Finding[] = inexact
+    .filter((path) => at(value, path) !== undefined)
+    .map((path) => [path.join('.'), 'Must be a number with at most 15 significant digits.'])
+  findTexts(value, found)
   return found
+}
+
+function at(value: unknown, path: readonly string[]): unknown {
+  let inner = value
+  for (const key of path) {
+    if (typeof inner !== 'object' || inner === null || !Object.hasOwn(inner, key)) return undefined
+    inner = (inner as Record<string, unknown>)[key]
+  }
+  return inner
 }

@@ -5,6 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { OpenAPIBackend } from 'openapi-backend'
 import { addFormats } from './formats.ts'
 import type { Shape } from './normalise.ts'
+import type { Parameters } from './query.ts'
 
 export interface Definition {
   paths: Record<string, Record<string, unknown>>
@@ -15,6 +16,7 @@ export interface Matched {
   operationId: string
   path: string
   method: string
+  parameters?: { name: string; in: string; schema: Shape }[]
   requestBody?: { content: Record<string, { schema?: Shape }> }
 }
 
@@ -90,3 +92,12 @@ export function rememberOperations(api: OpenAPIBackend): Map<string, Matched> {
   api.router.matchOperation = ((request: { operationId: string }) => byId.get(request.operationId)) as never
   return byId as unknown as Map<string, Matched>
 }
+
+/** The query parameters of every operation, by operationId. */
+export const queryParameters = (matched: ReadonlyMap<string, Matched>): ReadonlyMap<string, Parameters> =>
+  new Map(
+    [...matched].map(([id, { parameters = [] }]) => [
+      id,
+      Object.fromEntries(parameters.filter((each) => each.in === 'query').map(({ name, schema }) => [name, schema])),
+    ]),
+  )

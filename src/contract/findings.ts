@@ -9,17 +9,42 @@ export function didYouMean(word: string, candidates: Iterable<string>): string {
   return found === undefined ? '' : ` Did you mean \`${found}\`?`
 }
 
-/** Findings of the request validator as sentences by field, all of them (DOMAIN 4.1). */
-export function fieldErrors(findings: readonly ErrorObject[], headerNames: readonly string[] = []): FieldErrors {
-  const errors: FieldErrors = Object.create(null) as FieldErrors
-  for (const finding of withoutUnions(findings)) {
-    const field = fieldName(finding, headerNames)
-    const sentence = sentenceFor(finding)
-    const list = errors[field] ?? []
-    if (!list.includes(sentence)) errors[field] = [...list, sentence]
+/** One sentence about one field. */
+export type Finding = readonly [field: string, sentence: string]
+
+/** As many fields as a reply names. What is wrong with more is told when these are mended. */
+export const maxFields = 100
+const maxBytes = 32 * 1024
+const longestName = 120
+
+/** What the validator found, and `more` from elsewhere, as sentences by field: all of them, within reason (DOMAIN 4.1). */
+export function fieldErrors(
+  findings: readonly ErrorObject[],
+  headerNames: readonly string[] = [],
+  more: readonly Finding[] = [],
+): FieldErrors {
+  const errors = new Map<string, string[]>()
+  let bytes = 0
+  let isFull = false
+  const add = (name: string, sentence: string): void => {
+    const field = name.length > longestName ? `${name.slice(0, longestName)}…` : name
+    const list = errors.get(field) ?? []
+    if (list.includes(sentence)) return
+    const size = Buffer.byteLength(JSON.stringify([field, sentence]))
+    isFull ||= (list.length === 0 && errors.size >= maxFields) || bytes + size > maxBytes
+    if (isFull) return
+    bytes += size
+    errors.set(field, [...list, sentence])
   }
-  return { ...errors }
+  for (const finding of withoutUnions(findings.slice(0, mostFindings)))
+    if (!isFull) add(fieldName(finding, headerNames), sentenceFor(finding))
+  for (const [field, sentence] of more) add(field, sentence)
+  if (isFull || findings.length > mostFindings)
+    errors.set('body', [...(errors.get('body') ?? []), 'More is wrong than is listed here.'])
+  return Object.fromEntries(errors)
 }
+
+const mostFindings = 1000
 
 /**
  * A value that fits no branch of an anyOf is reported by every branch and by the anyOf. What is wrong inside the branch
@@ -107,8 +132,6 @@ function sentenceFor({ keyword, params, parentSchema, instancePath, data }: Erro
       return `Must have at least ${params.limit} ${params.limit === 1 ? 'entry' : 'entries'}.`
     case 'pattern':
       return `Must match ${String(params.pattern)}.`
-    case 'controlCharacters':
-      return 'Must not contain control characters.'
     default:
       return 'Is not valid.'
   }

@@ -33,6 +33,12 @@ export function dayBoundary(date: string, zone: string, end: boolean): string {
   return (end ? day.endOf('day') : day.startOf('day')).toUTC().toFormat("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
 }
 
+/** Whether a day exists and both its ends are within the years that can be stored, as seen from `zone`. */
+export function hasBoundaries(date: string, zone: string): boolean {
+  const day = DateTime.fromISO(date, { zone })
+  return inRange(day) && inRange(day.startOf('day').toUTC()) && inRange(day.endOf('day').toUTC())
+}
+
 export const isDateOnly = (text: string): boolean => dateOnly.test(text)
 
 /** A number in plain decimal digits with at most 4 decimals; what JSON cannot say exactly is refused. */
@@ -40,7 +46,7 @@ export function isDecimal4(value: number): boolean {
   return Number.isFinite(value) && /^-?\d{1,15}(?:\.\d{1,4})?$/.test(String(value))
 }
 
-export const decimalText = /^[+-]?\d{1,15}(?:\.\d{1,4})?$/
+export const decimalText = /^-?\d{1,15}(?:\.\d{1,4})?$/
 
 // addr-spec of RFC 5321 without quoted local parts and address literals, which no mail provider hands out.
 const email =
@@ -52,21 +58,15 @@ const countries = new Set(
   ),
 )
 
-// Tab and newline are text; every other control character is refused in any string (DOMAIN 3.2).
-// biome-ignore lint/suspicious/noControlCharactersInRegex: this is the rule itself
-export const controlCharacters = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/
-
 /** Adds the contract's formats to a validator. Values have been through `normalise` before. */
 export function addFormats(ajv: Ajv): Ajv {
   ajv.addFormat('email', email)
   ajv.addFormat('phone', phone)
   ajv.addFormat('country', (text: string) => countries.has(text))
   ajv.addFormat('date', (text: string) => canonicalDate(text, 'utc') === text)
-  ajv.addFormat('date-time', (text: string) => canonicalTimestamp.test(text) && canonicalTime(text, 'utc') === text)
-  ajv.addFormat(
-    'instant',
-    (text: string) => canonicalTime(text, 'utc') !== undefined || canonicalDate(text, 'utc') !== undefined,
-  )
+  const isTimestamp = (text: string) => canonicalTimestamp.test(text) && canonicalTime(text, 'utc') === text
+  ajv.addFormat('date-time', isTimestamp)
+  ajv.addFormat('instant', (text: string) => isTimestamp(text) || canonicalDate(text, 'utc') === text)
   ajv.addFormat('money', { type: 'number', validate: isDecimal4 })
   ajv.addFormat('decimal', { type: 'number', validate: isDecimal4 })
   ajv.addFormat('password', true)

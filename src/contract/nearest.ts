@@ -5,6 +5,8 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
   let best: string | undefined
   let least = 3
   for (const candidate of known) {
+    // the difference in length is the least the distance can be, and costs nothing however long the word is
+    if (Math.abs(word.length - candidate.length) >= least) continue
     const away = distance(word.toLowerCase(), candidate.toLowerCase())
     if (away < least) {
       least = away

@@ -1,8 +1,11 @@
 // Brings what a client sends into the form the contract describes, before it is validated: trims strings, reads the
 // accepted spellings of booleans, dates and amounts, drops read-only keys (DOMAIN 3.2, 3.4). It never guesses: what it does
 // not recognise stays as it is, and the validator refuses it.
+import { maxFields } from './findings.ts'
 import { canonicalDate, canonicalTime, decimalText } from './formats.ts'
-import type { Ignorable, OperationFact } from './operations.gen.ts'
+import { isExactNumber } from './numbers.ts'
+import type { Ignorable } from './operations.gen.ts'
+import { composed, withNewlines } from './texts.ts'
 
 /** The parts of a JSON schema that matter here; the rest of the keywords are the validator's. */
 export interface Shape {
@@ -11,6 +14,7 @@ export interface Shape {
   properties?: Record<string, Shape>
   additionalProperties?: boolean | Shape
   required?: string[]
+  maxItems?: number
   items?: Shape
   anyOf?: Shape[]
   oneOf?: Shape[]
@@ -25,8 +29,8 @@ export interface Reading {
 type Json = Record<string, unknown>
 
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
-const types = (shape: Shape): string[] => (shape.type === undefined ? [] : [shape.type].flat())
-const booleans = new Map<unknown, boolean>([
+export const types = (shape: Shape): string[] => (shape.type === undefined ? [] : [shape.type].flat())
+export const booleans = new Map<unknown, boolean>([
   [0, false],
   [1, true],
   ['0', false],
@@ -40,8 +44,10 @@ export function normaliseBody(value: unknown, shape: Shape, ignorable: Ignorable
   const branch = choose(value, shape)
   if (branch !== shape) return normaliseBody(value, branch, ignorable, reading)
   if (Array.isArray(value)) {
-    const { items } = shape
-    return items ? value.map((each) => normaliseBody(each, items, ignorable, reading) ?? null) : value
+    // One entry too many is enough to be refused; the others would only be reported one by one.
+    const { items, maxItems = Number.POSITIVE_INFINITY } = shape
+    const entries = value.length > maxItems ? value.slice(0, maxItems + 1) : value
+    return items ? entries.map((each) => normaliseBody(each, items, ignorable, reading) ?? null) : entries
   }
   if (isObject(value)) return normaliseObject(value, shape, ignorable, reading)
   return normaliseScalar(value, shape, reading)
@@ -51,10 +57,12 @@ function normaliseObject(value: Json, shape: Shape, ignorable: Ignorable | null,
   const { properties } = shape
   if (!properties) return value
   const result: Json = {}
+  let unknown = 0
   for (const [key, each] of Object.entries(value)) {
     const property = Object.hasOwn(properties, key) ? properties[key] : undefined
     if (property === undefined) {
       if (ignorable?.keys.includes(key) || (!reading.strict && shape.additionalProperties === false)) continue
+      if (++unknown > maxFields + 1) continue
       // defineProperty, because `__proto__` must arrive at the validator as the unknown key it is
       Object.defineProperty(result, key, { value: each, enumerable: true, configurable: true, writable: true })
       continue
@@ -71,7 +79,7 @@ function normaliseScalar(value: unknown, shape: Shape, { zone }: Reading): unkno
   if (typeof value !== 'string') return value
   if (allowed.includes('string')) {
     if (shape.format === 'password') return value
-    const text = value.trim().normalize('NFC')
+    const text = composed(withNewlines(value).trim())
     if (text === '') return allowed.includes('null') ? null : undefined
     if (shape.format === 'date-time') return canonicalTime(text, zone) ?? text
     if (shape.format === 'date') return canonicalDate(text, zone) ?? text
@@ -80,7 +88,8 @@ function normaliseScalar(value: unknown, shape: Shape, { zone }: Reading): unkno
   }
   const trimmed = value.trim()
   if (trimmed === '' && allowed.includes('null')) return null
-  if (allowed.includes('number') && shape.format !== undefined && decimalText.test(trimmed)) return Number(trimmed)
+  if (allowed.includes('number') && shape.format !== undefined && decimalText.test(trimmed) && isExactNumber(trimmed))
+    return Number(trimmed)
   return value
 }
 
@@ -90,35 +99,4 @@ function choose(value: unknown, shape: Shape): Shape {
   if (!branches) return shape
   const kind = Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value
   return branches.find((each) => types(each).includes(kind)) ?? shape
-}
-
-/**
- * A query string as the contract's parameters: lists are split at commas that have no backslash, booleans are read in
- * every accepted spelling. A parameter that is no list and given twice stays a list, which the validator refuses.
- */
-export function readQuery(raw: string, fact: OperationFact, reading: Reading): Json {
-  const query: Json = Object.create(null) as Json
-  for (const [name, text] of new URLSearchParams(raw)) {
-    const type = Object.hasOwn(fact.query, name) ? fact.query[name] : undefined
-    if (type === undefined && !reading.strict) continue
-    const value = readParameter(type, text)
-    const before = query[name]
-    query[name] = before === undefined ? value : [before, value].flat()
-  }
-  return { ...query }
-}
-
-function readParameter(type: OperationFact['query'][string] | undefined, text: string): unknown {
-  if (type === 'array') return splitList(text)
-  if (type === 'boolean') return String(booleans.get(text) ?? text)
-  // The validator would read 0x10 and 1e1 as numbers too; a list of one is none and is refused.
-  if ((type === 'integer' || type === 'number') && !/^[+-]?\d+(?:\.\d+)?$/.test(text)) return [text]
-  return text
-}
-
-function splitList(text: string): string[] {
-  return text
-    .split(/(?<!\\),/)
-    .map((each) => each.replaceAll('\\,', ',').trim().normalize('NFC'))
-    .filter((each) => each !== '')
 }

@@ -16,8 +16,16 @@ export interface Answered {
 
 const longestQuery = 8 * 1024
 
+/** Which methods a path knows, as an Allow header; undefined for a path that is none of the contract's. */
+export type Allowed = (path: string) => string | undefined
+
 /** Registers every operation that has a handler. `docs` operations are served by docs.ts, under the same contract. */
-export function registerRoutes(app: FastifyInstance, backend: Backend): void {
+export function registerRoutes(app: FastifyInstance, backend: Backend): Allowed {
+  // The server would refuse a media type it cannot read before it is known who asks; body.ts reads it afterwards.
+  app.addHook('onRequest', async (request) => {
+    if (request.is404 || request.headers['content-type'] !== undefined)
+      request.headers = { 'content-type': 'application/octet-stream' }
+  })
   const methods = new Map<string, string[]>()
   for (const [id, fact] of Object.entries(operations) as [OperationId, OperationFact][]) {
     const url = fact.path.replaceAll(/\{(\w+)\}/g, ':$1')
@@ -29,21 +37,32 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
       handler: (request, reply) => serve(backend, id, fact, request, reply),
     })
   }
-  for (const [url, known] of methods) refuseOtherMethods(app, url, known)
+  const allows = [...methods].map(([url, known]) => [url, refuseOtherMethods(app, url, known)] as const)
+  // Fixed words win over ids.
+  const patterns = allows
+    .sort(([one], [other]) => Number(one.includes(':')) - Number(other.includes(':')))
+    .map(
+      ([url, allow]) => [new RegExp(`^${url.replaceAll('.', '\\.').replaceAll(/:\w+/g, '[^/]+')}/?$`), allow] as const,
+    )
+  return (path) => patterns.find(([pattern]) => pattern.test(path))?.[1]
 }
 
-function refuseOtherMethods(app: FastifyInstance, url: string, known: string[]): void {
+/** What these methods miss goes the way of unknown paths, where app.ts asks `Allowed`. */
+function refuseOtherMethods(app: FastifyInstance, url: string, known: string[]): string {
   const allow = [...known, ...(known.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
   app.route({ method: 'OPTIONS', url, handler: (_request, reply) => reply.code(204).header('allow', allow).send() })
-  const others = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH'].filter((method) => !known.includes(method))
+  const others = app.supportedMethods.filter((method) => !allow.split(', ').includes(method))
   app.route({
     method: others,
     url,
     exposeHeadRoute: false,
-    handler: () => {
+    // before a body is read: it is of no interest
+    onRequest: async () => {
       throw new Problem('method_not_allowed', undefined, { headers: { allow } })
     },
+    handler: (_request, reply) => reply.callNotFound(),
   })
+  return allow
 }
 
 async function serve(
@@ -55,14 +74,12 @@ async function serve(
 ): Promise<unknown> {
   const [path = '', query = ''] = split(request.url)
   if (query.length > longestQuery) throw new Problem('malformed_request', 'The query string is longer than 8 KiB.')
-  if (!isDecodable(query))
-    throw new Problem('malformed_request', 'The query string is not valid percent-encoded UTF-8.')
   const call: Call = {
     operation: id,
     fact,
     method: request.method,
     path: path.length > 1 ? path.replace(/\/+$/, '') : path,
-    headers: request.headers,
+    headers: request.raw.headers,
     query,
     body: request.body as Buffer | undefined,
     request,
@@ -76,13 +93,4 @@ async function serve(
 function split(url: string): [string, string] {
   const at = url.indexOf('?')
   return at < 0 ? [url, ''] : [url.slice(0, at), url.slice(at + 1)]
-}
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text)
-    return true
-  } catch {
-    return false
-  }
 }

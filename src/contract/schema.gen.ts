@@ -1553,6 +1553,11 @@ export interface components {
          */
         Money: number;
         /**
+         * @description A sum of amounts, in the installation's currency. It may be larger than any one amount.
+         * @example 9643
+         */
+        MoneySum: number;
+        /**
          * Format: decimal
          * @description A quantity of zero or more with at most 4 decimals.
          * @example 12
@@ -2267,7 +2272,7 @@ export interface components {
             tags: components["schemas"]["TagRef"][];
             /** @description Its product lines; written as `products`. */
             lead_products: components["schemas"]["LeadProduct"][];
-            products_amount: components["schemas"]["Money"];
+            products_amount: components["schemas"]["MoneySum"];
             /** @description Linked activities the caller may see. */
             activities_count: number;
             custom_attributes: components["schemas"]["LeadAttributes"];
@@ -3488,7 +3493,7 @@ export interface components {
             is_user_defined: boolean;
             /** @description Leads in this stage the caller may see. */
             leads_count: number;
-            lead_value: components["schemas"]["Money"];
+            lead_value: components["schemas"]["MoneySum"];
             /** @description The sum of the lead values in the installation's currency and locale. */
             formatted_lead_value: string;
             created_at: components["schemas"]["Timestamp"];
@@ -4290,6 +4295,8 @@ export interface components {
         StageCodeNot: string[];
         /** @description Only rotten leads, or only fresh ones. */
         IsRotten: boolean;
+        /** @description All but rotten leads, or all but fresh ones. */
+        IsRottenNot: boolean;
         /** @description The tags. Any of the listed ids. */
         TagId: components["schemas"]["Id"][];
         /** @description The tags. None of the listed ids. */
@@ -4394,6 +4401,8 @@ export interface components {
         ActivityTypeNot: ("call" | "meeting" | "lunch" | "note")[];
         /** @description Only finished activities, or only open ones. */
         IsDone: boolean;
+        /** @description All but finished activities, or all but open ones. */
+        IsDoneNot: boolean;
         /** @description A linked lead. Any of the listed ids. */
         LeadId: components["schemas"]["Id"][];
         /** @description A linked lead. None of the listed ids. */
@@ -4442,6 +4451,8 @@ export interface components {
         TypeSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
         /** @description Only the default pipeline, or only the others. */
         IsDefault: boolean;
+        /** @description All but the default pipeline, or all but the others. */
+        IsDefaultNot: boolean;
         /** @description rotten_days above this value. */
         RottenDaysGt: number;
         /** @description rotten_days at or above this value. */
@@ -4458,6 +4469,8 @@ export interface components {
         UserEmailNot: string[];
         /** @description Only active users, or only inactive ones. */
         UserStatus: boolean;
+        /** @description All but active users, or all but inactive ones. */
+        UserStatusNot: boolean;
         /** @description Whose records the user sees. Any of the listed values. */
         UserViewPermission: ("global" | "group" | "individual")[];
         /** @description Whose records the user sees. None of the listed values. */
@@ -4496,7 +4509,10 @@ export interface operations {
     login: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -4529,7 +4545,12 @@ export interface operations {
     logout: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -4551,6 +4572,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -4564,10 +4586,7 @@ export interface operations {
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
             };
-            header?: {
-                /** @description Answer 304 without a body if the ETag is still this one. */
-                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };
@@ -4584,7 +4603,6 @@ export interface operations {
                     };
                 };
             };
-            304: components["responses"]["NotModified"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
@@ -4663,6 +4681,8 @@ export interface operations {
                 "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
                 /** @description The owner. Any of the listed ids. */
                 user_id?: components["parameters"]["UserId"];
+                /** @description The owner. None of the listed ids. */
+                "user_id[not]"?: components["parameters"]["UserIdNot"];
                 /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
@@ -4824,6 +4844,8 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -4914,6 +4936,8 @@ export interface operations {
                 "stage_code[not]"?: components["parameters"]["StageCodeNot"];
                 /** @description Only rotten leads, or only fresh ones. */
                 is_rotten?: components["parameters"]["IsRotten"];
+                /** @description All but rotten leads, or all but fresh ones. */
+                "is_rotten[not]"?: components["parameters"]["IsRottenNot"];
                 /** @description The tags. Any of the listed ids. */
                 tag_id?: components["parameters"]["TagId"];
                 /** @description The tags. None of the listed ids. */
@@ -5140,6 +5164,8 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -5175,6 +5201,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -5212,6 +5239,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -5264,7 +5292,10 @@ export interface operations {
     listLeadProducts: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
             path: {
                 /** @description Id of the record. */
                 id: components["parameters"]["Id"];
@@ -5282,6 +5313,8 @@ export interface operations {
                     "application/json": components["schemas"]["LeadProductList"];
                 };
             };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
@@ -5294,6 +5327,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
                 /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
@@ -5325,6 +5360,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -5336,6 +5372,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
             };
@@ -5366,6 +5404,7 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["VersionMismatch"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -5377,6 +5416,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
             };
@@ -5403,6 +5444,9 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -5411,7 +5455,10 @@ export interface operations {
     listLeadTags: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
             path: {
                 /** @description Id of the record. */
                 id: components["parameters"]["Id"];
@@ -5429,6 +5476,8 @@ export interface operations {
                     "application/json": components["schemas"]["TagRefList"];
                 };
             };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
@@ -5441,6 +5490,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
                 /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
@@ -5472,6 +5523,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -5483,6 +5535,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
             };
@@ -5509,6 +5563,9 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -5769,6 +5826,8 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -5804,6 +5863,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -5841,6 +5901,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -5933,6 +5994,8 @@ export interface operations {
                 "stage_code[not]"?: components["parameters"]["StageCodeNot"];
                 /** @description Only rotten leads, or only fresh ones. */
                 is_rotten?: components["parameters"]["IsRotten"];
+                /** @description All but rotten leads, or all but fresh ones. */
+                "is_rotten[not]"?: components["parameters"]["IsRottenNot"];
                 /** @description The tags. Any of the listed ids. */
                 tag_id?: components["parameters"]["TagId"];
                 /** @description The tags. None of the listed ids. */
@@ -6012,7 +6075,10 @@ export interface operations {
     listPersonTags: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
             path: {
                 /** @description Id of the record. */
                 id: components["parameters"]["Id"];
@@ -6030,6 +6096,8 @@ export interface operations {
                     "application/json": components["schemas"]["TagRefList"];
                 };
             };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
@@ -6042,6 +6110,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
                 /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
@@ -6073,6 +6143,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -6084,6 +6155,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
             };
@@ -6110,6 +6183,9 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -6354,6 +6430,8 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -6389,6 +6467,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -6586,6 +6665,8 @@ export interface operations {
                 "stage_code[not]"?: components["parameters"]["StageCodeNot"];
                 /** @description Only rotten leads, or only fresh ones. */
                 is_rotten?: components["parameters"]["IsRotten"];
+                /** @description All but rotten leads, or all but fresh ones. */
+                "is_rotten[not]"?: components["parameters"]["IsRottenNot"];
                 /** @description The tags. Any of the listed ids. */
                 tag_id?: components["parameters"]["TagId"];
                 /** @description The tags. None of the listed ids. */
@@ -6665,7 +6746,10 @@ export interface operations {
     listOrganizationTags: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
             path: {
                 /** @description Id of the record. */
                 id: components["parameters"]["Id"];
@@ -6683,6 +6767,8 @@ export interface operations {
                     "application/json": components["schemas"]["TagRefList"];
                 };
             };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
@@ -6695,6 +6781,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
                 /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
@@ -6726,6 +6814,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -6737,6 +6826,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
             };
@@ -6763,6 +6854,9 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -7013,6 +7107,8 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -7048,6 +7144,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -7058,7 +7155,10 @@ export interface operations {
     listProductTags: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
             path: {
                 /** @description Id of the record. */
                 id: components["parameters"]["Id"];
@@ -7076,6 +7176,8 @@ export interface operations {
                     "application/json": components["schemas"]["TagRefList"];
                 };
             };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
@@ -7088,6 +7190,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
                 /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
@@ -7119,6 +7223,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -7130,6 +7235,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
             };
@@ -7156,6 +7263,9 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -7206,6 +7316,8 @@ export interface operations {
                 "type[not]"?: components["parameters"]["ActivityTypeNot"];
                 /** @description Only finished activities, or only open ones. */
                 is_done?: components["parameters"]["IsDone"];
+                /** @description All but finished activities, or all but open ones. */
+                "is_done[not]"?: components["parameters"]["IsDoneNot"];
                 /** @description The owner. Any of the listed ids. */
                 user_id?: components["parameters"]["UserId"];
                 /** @description The owner. None of the listed ids. */
@@ -7436,6 +7548,8 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -7471,6 +7585,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -7508,6 +7623,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -7750,6 +7866,8 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -7785,6 +7903,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -8013,6 +8132,8 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -8239,6 +8360,8 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -8287,6 +8410,8 @@ export interface operations {
                 "name[not]"?: components["parameters"]["NameNot"];
                 /** @description Only the default pipeline, or only the others. */
                 is_default?: components["parameters"]["IsDefault"];
+                /** @description All but the default pipeline, or all but the others. */
+                "is_default[not]"?: components["parameters"]["IsDefaultNot"];
                 /** @description rotten_days above this value. */
                 "rotten_days[gt]"?: components["parameters"]["RottenDaysGt"];
                 /** @description rotten_days at or above this value. */
@@ -8475,6 +8600,8 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -8483,7 +8610,10 @@ export interface operations {
     listPipelineStages: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
             path: {
                 /** @description Id of the record. */
                 id: components["parameters"]["Id"];
@@ -8501,6 +8631,8 @@ export interface operations {
                     "application/json": components["schemas"]["StageList"];
                 };
             };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
@@ -8558,6 +8690,8 @@ export interface operations {
                 "email[not]"?: components["parameters"]["UserEmailNot"];
                 /** @description Only active users, or only inactive ones. */
                 status?: components["parameters"]["UserStatus"];
+                /** @description All but active users, or all but inactive ones. */
+                "status[not]"?: components["parameters"]["UserStatusNot"];
                 /** @description Whose records the user sees. Any of the listed values. */
                 view_permission?: components["parameters"]["UserViewPermission"];
                 /** @description Whose records the user sees. None of the listed values. */
@@ -8755,6 +8889,8 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -8790,6 +8926,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -8827,6 +8964,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -9059,6 +9197,8 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -9067,7 +9207,10 @@ export interface operations {
     listPermissions: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -9082,6 +9225,8 @@ export interface operations {
                     "application/json": components["schemas"]["PermissionTree"];
                 };
             };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             422: components["responses"]["Invalid"];
@@ -9134,6 +9279,8 @@ export interface operations {
                 "name[not]"?: components["parameters"]["NameNot"];
                 /** @description The owner. Any of the listed ids. */
                 user_id?: components["parameters"]["UserId"];
+                /** @description The owner. None of the listed ids. */
+                "user_id[not]"?: components["parameters"]["UserIdNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -9316,6 +9463,8 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -9441,6 +9590,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             422: components["responses"]["Invalid"];
             503: components["responses"]["Unavailable"];
         };
@@ -9463,6 +9613,7 @@ export interface operations {
                     "application/json": components["schemas"]["Readiness"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             422: components["responses"]["Invalid"];
             503: components["responses"]["Unavailable"];
         };

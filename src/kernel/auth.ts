@@ -82,7 +82,8 @@ export async function authenticate(
   const idleDays = services.config.tokenIdleDays
   if (idleDays > 0 && (row.last_used_at ?? row.created_at) < stamp(new Date(time.getTime() - daysMs(idleDays))))
     throw unauthenticated()
-  if (!isAllowed(ip, JSON.parse(row.allowed_ips) as string[])) throw unauthenticated()
+  const allowedIps = JSON.parse(row.allowed_ips) as string[]
+  if (!isAllowed(ip, allowedIps)) throw unauthenticated()
   if (row.status !== 1) throw new Problem('account_inactive', undefined, { headers })
 
   // Written at most once a minute: a write per read would make every request a transaction.
@@ -100,7 +101,7 @@ export async function authenticate(
       viewPermission,
       visibleOwners: await visibleOwners(db, row.user_id, viewPermission),
     },
-    token: { id: row.id, abilities: JSON.parse(row.abilities) as string[] },
+    token: { id: row.id, abilities: JSON.parse(row.abilities) as string[], allowedIps },
   }
 }
 
@@ -119,6 +120,21 @@ async function visibleOwners(db: Db, userId: number, view: SignedIn['viewPermiss
 }
 
 export const isNetwork = (text: string): boolean => ipaddr.isValid(text) || ipaddr.isValidCIDR(text)
+
+function networkOf(text: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
+  if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text)
+  const address = ipaddr.process(text)
+  return [address, address.kind() === 'ipv4' ? 32 : 128]
+}
+
+/** Whether every address of a network is in one of the others; in none of none. */
+export function isWithin(text: string, networks: readonly string[]): boolean {
+  const [address, bits] = networkOf(text)
+  return networks.some((each) => {
+    const [range, rangeBits] = networkOf(each)
+    return range.kind() === address.kind() && rangeBits <= bits && address.match(range, rangeBits)
+  })
+}
 
 function isAllowed(ip: string, networks: readonly string[]): boolean {
   if (networks.length === 0) return true

@@ -2,7 +2,10 @@
 // inside a transaction the context is a copy whose `db` is that transaction (house rule 4).
 import type { Db, Store } from '../../db/open.ts'
 import type { Config } from '../config.ts'
-import type { OperationId } from '../contract/types.ts'
+import { operations } from '../contract/operations.gen.ts'
+import type { OperationFact, OperationId } from '../contract/types.ts'
+import { covers } from './auth.ts'
+import { forbidden, Problem } from './errors.ts'
 import type { Emitter } from './events.ts'
 import type { Releases } from './releases.ts'
 import type { Seal } from './seal.ts'
@@ -25,6 +28,8 @@ export interface SignedIn {
 export interface CallingToken {
   id: number
   abilities: readonly string[]
+  /** Networks it may be used from; none for everywhere. */
+  allowedIps: readonly string[]
 }
 
 /** What is the same for every request of a server. */
@@ -87,5 +92,23 @@ export function signedIn(ctx: Context): SignedIn {
   return ctx.user
 }
 
+/** Whether the caller's role has a permission. Where an operation asks, `may` asks about its ability as well. */
 export const holds = (ctx: Context, key: string): boolean =>
   ctx.user === null || ctx.user.permissions === 'all' || ctx.user.permissions.has(key)
+
+const hasAbility = ({ token }: Context, ability: string | null): boolean =>
+  ability === null || token === null || covers(token.abilities, ability)
+
+type Needs = Pick<OperationFact, 'permission' | 'ability'>
+
+/** Whether the caller could call an operation that needs this: the role has the permission, the token the ability. */
+export const may = (ctx: Context, { permission, ability }: Needs): boolean =>
+  hasAbility(ctx, ability) && (permission === null || holds(ctx, permission))
+
+/** For a write that does on the way what another operation does. Throws 403 with what is missing for that one. */
+export function requireCall(ctx: Context, operation: OperationId): void {
+  const { permission, ability }: OperationFact = operations[operation]
+  if (ability !== null && !hasAbility(ctx, ability))
+    throw new Problem('forbidden', `This token lacks the ability ${ability}.`, { required: ability })
+  if (permission !== null && !holds(ctx, permission)) throw forbidden(permission)
+}

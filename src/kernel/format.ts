@@ -23,7 +23,4 @@ export const slug = (name: string): string =>
 /** A telephone number as it is compared: its digits, with a leading +. */
 export const phoneKey = (text: string): string => (text.startsWith('+') ? '+' : '') + text.replace(/\D/g, '')
 
-/** "lead" with its article. */
-export const article = (noun: string): string => `${/^[aeio]/.test(noun) ? 'an' : 'a'} ${noun}`
-
 export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

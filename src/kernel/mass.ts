@@ -18,13 +18,8 @@ interface Work {
   each: (ctx: Context, id: number) => Promise<unknown>
 }
 
-class Refused extends Error {
-  readonly failures: Failure[]
-  constructor(failures: Failure[]) {
-    super('an atomic mass operation failed')
-    this.failures = failures
-  }
-}
+/** Rolls an atomic operation back; what failed is known already. */
+class Refused extends Error {}
 
 const failureOf = (id: number, { status, code, message, more }: Problem): Failure => ({
   id,
@@ -45,7 +40,7 @@ export async function inMass(ctx: Context, work: Work): Promise<MassReply> {
     } catch (error) {
       if (!(error instanceof Problem) || error.status >= 500) throw error
       failed.push(failureOf(id, error))
-      if (inner.unit) throw new Refused(failed)
+      if (inner.unit) throw new Refused('an atomic mass operation failed')
     }
   }
   // If-Match names one record's version; it has no meaning for many.
@@ -82,25 +77,29 @@ export const massDestroy =
     })
 
 /** Throws 422 unless exactly one of `value` and `changes` was sent. */
-export function oneOf<B extends { value?: unknown; changes?: unknown }>(body: B): B {
+function oneOf<B extends { value?: unknown; changes?: unknown }>(body: B): B {
   if ((body.value === undefined) === (body.changes === undefined))
     throw invalid({ value: ['Send either value or changes.'] })
   return body
 }
 
-/** The handler of a mass-update: `value` as `fromValue` says, or `changes` as the body of an update. */
+/** The handler of a mass-update: a `value` goes through `byValue`, where the resource has one; `changes` are an update. */
 export const massUpdate =
-  <W>(resource: Pick<Resource<unknown, W>, 'noun' | 'entity' | 'update'>, fromValue: (value: never) => W) =>
+  <W, V = never>(
+    resource: Pick<Resource<unknown, W>, 'noun' | 'entity' | 'update'>,
+    byValue?: (ctx: Context, id: number, value: V) => Promise<unknown>,
+  ) =>
   (
     ctx: Context,
-    { body }: { body: { indices: number[]; value?: unknown; changes?: W; atomic?: boolean } },
+    { body }: { body: { indices: number[]; value?: V; changes?: W; atomic?: boolean } },
   ): Promise<MassReply> => {
-    oneOf(body)
+    const { indices, atomic, value, changes } = oneOf(body)
     return inMass(ctx, {
       noun: { one: resource.noun, many: resource.entity },
       verb: 'updated',
-      indices: body.indices,
-      atomic: body.atomic,
-      each: (inner, id) => resource.update(inner, id, body.changes ?? fromValue(body.value as never)),
+      indices,
+      atomic,
+      each: async (ctx, id) =>
+        changes === undefined ? byValue?.(ctx, id, value as V) : resource.update(ctx, id, changes),
     })
   }

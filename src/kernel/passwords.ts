@@ -13,14 +13,15 @@ async function limited<T>(work: () => Promise<T>): Promise<T> {
   if (running >= atOnce) {
     if (waiting.length >= mayWait)
       throw new Problem('rate_limited', 'Too many people are signing in at once.', { headers: { 'retry-after': '1' } })
+    // Whoever is done hands the place over: it is never free in between.
     await new Promise<void>((resolve) => waiting.push(resolve))
-  }
-  running++
+  } else running++
   try {
     return await work()
   } finally {
-    running--
-    waiting.shift()?.()
+    const next = waiting.shift()
+    if (next) next()
+    else running--
   }
 }
 

@@ -2,7 +2,7 @@
 // Like resource.ts it works on any resource, hence `any`.
 import type { DB as Tables } from '../../db/tables.gen.ts'
 import { didYouMean } from '../contract/findings.ts'
-import type { Context } from './context.ts'
+import { type Context, may } from './context.ts'
 import { invalid } from './errors.ts'
 import type { Include, Resource, Writing } from './resource.ts'
 import { seesOwner } from './visibility.ts'
@@ -57,16 +57,19 @@ export async function unique<T extends keyof Tables>(
   found.taken(about.field, about.entity, seen ? other.id : null, `Another ${about.noun} has this ${about.field}.`)
 }
 
-/** Replaces references of replies by full resources, one query per name (`include`, DOMAIN 5.5). */
+/**
+ * Replaces references of replies by full resources, one query per name (`include`, DOMAIN 5.5). A reference stays as it is
+ * where the caller may not show the record: the row is out of sight, or the permission or the token's ability is missing.
+ */
 export async function expand(
   ctx: Context,
   replies: readonly any[],
   include: Include,
-  of: Record<string, () => Pick<Resource<any, any>, 'many'>>,
+  of: Record<string, () => Pick<Resource<any, any>, 'many' | 'shows'>>,
 ): Promise<void> {
   for (const name of include) {
     const resource = of[name]?.()
-    if (!resource) continue
+    if (!resource || !may(ctx, resource.shows)) continue
     const refs = replies.flatMap((reply) => reply[name] ?? [])
     const full = await resource.many(
       ctx,

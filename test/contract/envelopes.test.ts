@@ -19,7 +19,8 @@ const updates = handled.filter((id) => id.startsWith('update') && takesHeader(id
 const lists = handled.filter((id) => id.startsWith('list') && 'page' in fact(id).query)
 const conditional = handled.filter((id) => takesHeader(id, 'If-None-Match'))
 const guarded = handled.filter((id) => takesHeader(id, 'If-Match'))
-const idempotent = handled.filter((id) => takesHeader(id, 'Idempotency-Key'))
+// An answer is kept under the token that asked; who has signed out has none to ask with again.
+const idempotent = handled.filter((id) => takesHeader(id, 'Idempotency-Key') && id !== 'logout')
 const showOf = (id: string): string | undefined =>
   handled.find((each) => fact(each).method === 'get' && fact(each).path === fact(id).path)
 

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Veto } from '../../src/kernel/events.ts'
 import { fact, facts, takesHeader } from '../support/schema.ts'
-import { change, changesNothing, request, send, startWorld, type World } from './support.ts'
+import { change, changesNothing, request, send, startWorld, urlOf, type World } from './support.ts'
 
 const writers = facts.filter(([, { events }]) => events.length > 0).map(([id]) => id)
 const isMass = (id: string): boolean => /\/mass-\w+$/.test(fact(id).path)
@@ -89,5 +89,92 @@ describe.each(facts.filter(([, { method }]) => method === 'get'))('%s', (id) => 
       await send(world, id, request(world, id))
     })
     expect(findings).toEqual([])
+  })
+})
+
+describe('what is created on the way', () => {
+  const person = (name: string) => ({
+    name,
+    emails: [{ value: `${name}@example.com` }],
+    organization_name: `${name} Ltd`,
+    tag_ids: [world.main.tags],
+  })
+
+  // send() refuses what is not declared; this is what it has to see.
+  const cases: [what: string, id: string, body: () => object, ids: () => object, fired: string[]][] = [
+    [
+      'a lead with a new person',
+      'createLead',
+      () => ({ title: 'a', lead_value: 1, person: person('one'), tag_ids: [world.main.tags] }),
+      () => ({}),
+      [
+        'contacts.organization.create',
+        'contacts.person.create',
+        'lead.create',
+        'leads.tag.create',
+        'persons.tag.create',
+      ],
+    ],
+    [
+      'a lead that gets a new person',
+      'updateLead',
+      () => ({ person: person('two'), tag_ids: [] }),
+      () => world.main,
+      [
+        'contacts.organization.create',
+        'contacts.person.create',
+        'lead.update',
+        'leads.tag.delete',
+        'persons.tag.create',
+      ],
+    ],
+    [
+      'leads that get new persons',
+      'massUpdateLeads',
+      () => ({ indices: [world.main.leads], changes: { person: person('three'), tag_ids: [] } }),
+      () => ({}),
+      [
+        'contacts.organization.create',
+        'contacts.person.create',
+        'lead.update',
+        'leads.tag.delete',
+        'persons.tag.create',
+      ],
+    ],
+    [
+      'persons that get a new organization',
+      'massUpdatePersons',
+      () => ({ indices: [world.main.persons], changes: { organization_name: 'Four Ltd', tag_ids: [] } }),
+      () => ({}),
+      ['contacts.organization.create', 'contacts.person.update', 'persons.tag.delete'],
+    ],
+    ...['Lead', 'Person', 'Organization', 'Product'].map(
+      (kind): [string, string, () => object, () => object, string[]] => [
+        `a new tag on a ${kind.toLowerCase()}`,
+        `attach${kind}Tag`,
+        () => ({ name: 'Made on the way' }),
+        () => world.main,
+        [`${kind.toLowerCase()}s.tag.create`, 'settings.tag.create'],
+      ],
+    ),
+    [
+      'a new password',
+      'updateUser',
+      () => ({ password: 'a long enough secret', password_confirmation: 'a long enough secret' }),
+      () => world.spare,
+      ['settings.user.update', 'user.token.delete'],
+    ],
+  ]
+
+  it.each(cases)('%s', async (_what, id, body, ids, fired) => {
+    await world.server.rewind()
+    if (id === 'updateUser') await world.server.as(world.spare.users ?? 0)
+    const { method } = fact(id)
+    const url = urlOf(world, id, ids() as Record<string, number>)
+    const { status, text } = await send(world, id, { method: method.toUpperCase(), url, body: body() })
+    expect([200, 201].includes(status) ? '' : text).toBe('')
+    const bases = world.server.events().map((name) => name.replace(/\.(before|after)$/, ''))
+    expect([...new Set(bases)].sort()).toEqual(fired)
+    await world.server.rewind()
   })
 })

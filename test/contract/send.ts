@@ -3,7 +3,7 @@
 import type { InjectOptions } from 'fastify'
 import { createReplyChecker } from '../../src/contract/replies.ts'
 import type { TestServer } from '../support/app.ts'
-import { document, fact } from '../support/schema.ts'
+import { document, fact, facts } from '../support/schema.ts'
 
 export interface Request {
   method: string
@@ -29,6 +29,7 @@ export async function send({ server }: { server: TestServer }, id: string, reque
     ...(body !== undefined && { 'content-type': 'application/json' }),
     ...headers,
   }
+  const before = server.seen.length
   const payload = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
   const {
     statusCode: status,
@@ -47,27 +48,41 @@ export async function send({ server }: { server: TestServer }, id: string, reque
     body: isJson ? JSON.parse(text) : undefined,
     text,
   }
-  const breaches = breachesOf(id, method, answer)
+  const breaches = [...breachesOf(id, method, answer), ...undeclared(id, server.seen.slice(before))]
   if (breaches.length > 0)
     throw new Error(`${method} ${url} ${short(body)}\n${breaches.join('\n')}\n${text.slice(0, 600)}`)
   return answer
 }
 
-/** OPTIONS and wrong methods are no operation's; a dry run answers 200 whatever the operation does (DOMAIN 3.1). */
-const listed = (id: string, { status, headers }: Answer): boolean =>
-  fact(id).statuses.includes(status) ||
-  [204, 405].includes(status) ||
-  (status === 200 && headers['accord-dry-run'] === 'true')
+/**
+ * OPTIONS and wrong methods are no operation's; a dry run answers 200 whatever the operation does (DOMAIN 3.1), and a reply
+ * kept under a key, or to HEAD, is the operation's own.
+ */
+function isListed(id: string, method: string, { status, headers }: Answer): boolean {
+  if (method === 'OPTIONS') return status === 204
+  const { path, statuses } = fact(id)
+  const known = facts.filter(([, each]) => each.path === path).map(([, each]) => each.method.toUpperCase())
+  if (!known.includes(method === 'HEAD' ? 'GET' : method)) return status === 405
+  return statuses.includes(status) || (status === 200 && headers['accord-dry-run'] === 'true')
+}
 
 function breachesOf(id: string, method: string, answer: Answer): string[] {
   const { status, headers, body } = answer
   const breaches: string[] = []
   if (status >= 500) breaches.push(`answered ${status}: bad input is the caller's mistake, never ours.`)
-  else if (!listed(id, answer)) breaches.push(`answered ${status}, which the contract does not list for ${id}.`)
+  else if (!isListed(id, method, answer))
+    breaches.push(`answered ${status}, which the contract does not list for ${id}.`)
   if (headers['x-request-id'] === undefined) breaches.push('has no X-Request-Id header.')
   if (status >= 400 && body !== undefined && method !== 'HEAD') breaches.push(...problemFindings(body))
   return breaches
 }
+
+/** What an operation fires is what the contract says it can fire, whatever it was sent. */
+const undeclared = (id: string, fired: readonly { name: string }[]): string[] =>
+  fired
+    .map(({ name }) => name.replace(/\.(before|after)$/, ''))
+    .filter((base) => !fact(id).events.some((each) => each === base))
+    .map((base) => `fired ${base}, which the contract does not list for ${id}.`)
 
 /** Schemas by name, closed: a key the contract lacks is a finding. */
 const schemas = createReplyChecker(

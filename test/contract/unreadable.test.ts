@@ -97,11 +97,16 @@ describe.each(paths)('%s', (path, id) => {
 
   it('answers 400 or 404 to broken percent-encoding, or does not look at it', async () => {
     const { method, servedBy } = fact(id)
-    const broken = parametersOf(id, 'path').map(({ name }) => urlOf(world, id, world.main, { [name]: '%zz' }))
-    for (const url of [`${urlOf(world, id)}?q=%zz`, `${urlOf(world, id)}?%ff=1`, ...broken]) {
-      const headers = { accept: 'application/json', authorization: `Bearer ${world.server.admin.token}` }
-      const { statusCode } = await world.server.inject({ method: method.toUpperCase() as 'GET', url, headers })
-      expect.soft(servedBy === 'docs' ? [200, 400, 404] : [400, 404], url).toContain(statusCode)
+    const isDocs = servedBy === 'docs'
+    for (const query of ['q=%zz', '%ff=1']) {
+      const { status } = await send(world, id, { method: method.toUpperCase(), url: `${urlOf(world, id)}?${query}` })
+      expect.soft(isDocs ? [200, 400, 404] : [400], query).toContain(status)
+    }
+    // A path that cannot be decoded is nobody's, so no operation lists the answer.
+    for (const { name } of parametersOf(id, 'path')) {
+      const url = urlOf(world, id, world.main, { [name]: '%zz' })
+      const { statusCode } = await world.server.inject({ method: method.toUpperCase() as 'GET', url })
+      expect.soft(statusCode, url).toBe(400)
     }
   })
 })

@@ -3,7 +3,7 @@
 import type { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it } from 'vitest'
-import { addFormats, canonicalDate, canonicalTime, dayBoundary } from '../../src/contract/formats.ts'
+import { addFormats, canonicalDate, canonicalTime, dayBoundary, hasBoundaries } from '../../src/contract/formats.ts'
 
 const ajv = addFormats(new Ajv2020({ strict: false, validateSchema: false }) as unknown as Ajv)
 const accepts = (format: string, value: unknown): boolean => ajv.validate({ format }, value)
@@ -75,6 +75,20 @@ describe('dayBoundary', () => {
   })
 })
 
+describe('hasBoundaries', () => {
+  it.each([
+    ['9999-12-31', 'UTC', true],
+    ['9999-12-31', 'America/New_York', false],
+    ['9999-12-31', 'Asia/Tokyo', true],
+    ['0001-01-01', 'UTC', true],
+    ['0001-01-01', 'Asia/Tokyo', false],
+    ['0001-01-01', 'America/New_York', true],
+    ['2026-02-30', 'UTC', false],
+  ])('%s in %s: %s', (date, zone, has) => {
+    expect(hasBoundaries(date, zone)).toBe(has)
+  })
+})
+
 describe('formats', () => {
   it.each([
     [
@@ -101,7 +115,11 @@ describe('formats', () => {
     ['country', ['GB', 'DE'], ['XX', 'gb', 'GBR', '']],
     ['date', ['2026-03-31'], ['2026-02-30', '2026-03-31T00:00:00Z']],
     ['date-time', ['2026-03-01T09:30:00.000Z'], ['2026-03-01T09:30:00Z', '2026-03-01']],
-    ['instant', ['2026-03-01', '2026-03-01T09:30:00+01:00', '2026-03-01 09:30'], ['soon', '2026-02-30']],
+    [
+      'instant',
+      ['2026-03-01', '2026-03-01T09:30:00.000Z'],
+      ['soon', '2026-02-30', '2026-03-01T09:30:00+01:00', '2026-03-01 09:30', '10000-01-01T04:59:59.999Z', ''],
+    ],
     ['money', [0, 0.1, 4821.5, 99_999_999_999.9999, -1], [0.00001, 1e21, 1.23456]],
   ])('%s', (format, good, bad) => {
     for (const value of good) expect.soft([value, accepts(format, value)]).toEqual([value, true])

@@ -1,7 +1,9 @@
 // Accepted spellings are brought into one form before validation; what is not recognised is left for the validator to refuse.
 import { describe, expect, it } from 'vitest'
-import { normaliseBody, readQuery, type Shape } from '../../src/contract/normalise.ts'
-import { fact } from '../support/schema.ts'
+import type { Finding } from '../../src/contract/findings.ts'
+import { normaliseBody, type Shape } from '../../src/contract/normalise.ts'
+import { readQuery } from '../../src/contract/query.ts'
+import { follow, parametersOf } from '../support/schema.ts'
 
 const reading = { zone: 'Europe/Berlin', strict: true }
 const body = (value: unknown, properties: Record<string, Shape>, ignorable: string[] = []): unknown =>
@@ -50,6 +52,8 @@ describe('a body', () => {
       [' 7 ', 7],
       ['1e3', '1e3'],
       ['0x10', '0x10'],
+      ['+5', '+5'],
+      ['12345678901234.5678', '12345678901234.5678'],
       ['1,5', '1,5'],
       ['', ''],
     ] as const) {
@@ -88,6 +92,20 @@ describe('a body', () => {
     })
   })
 
+  it('has line ends of one kind', () => {
+    expect(body({ name: 'a\r\nb\rc\r\n' }, { name: text })).toEqual({ name: 'a\nb\nc' })
+    expect(body({ password: 'a\rb' }, { password: { type: 'string', format: 'password' } })).toEqual({
+      password: 'a\rb',
+    })
+  })
+
+  it('keeps one entry too many of a list, and so many unknown keys: enough to be refused', () => {
+    const ids: Shape = { type: 'array', maxItems: 3, items: { type: 'integer' } }
+    expect(body({ ids: [1, 2, 3, 4, 5, 6] }, { ids })).toEqual({ ids: [1, 2, 3, 4] })
+    const unknown = Object.fromEntries(Array.from({ length: 5000 }, (_, index) => [`k${index}`, index]))
+    expect(Object.keys(body(unknown, {}) as object).length).toBeLessThan(200)
+  })
+
   it('is not changed itself', () => {
     const sent = Object.freeze({ name: ' Ada ', lines: Object.freeze([Object.freeze({ name: ' B ' })]) })
     const lines: Shape = { type: 'array', items: { type: 'object', properties: { name: text } } }
@@ -97,7 +115,14 @@ describe('a body', () => {
 })
 
 describe('a query string', () => {
-  const query = (raw: string, strict = true) => readQuery(raw, fact('listLeads'), { zone: 'UTC', strict })
+  const parameters = Object.fromEntries(
+    parametersOf('listLeads', 'query').map(({ name, schema }) => [
+      name,
+      { ...schema, ...(schema.items && { items: follow(schema.items) }) } as Shape,
+    ]),
+  )
+  const query = (raw: string, strict = true, zone = 'UTC', found: Finding[] = []) =>
+    readQuery(raw, parameters, { zone, strict }, found)
 
   it('is split at commas, unless a backslash says that the comma is meant', () => {
     expect(query('title=a,b\\,c, d&lead_source_id=1,2')).toEqual({
@@ -121,5 +146,48 @@ describe('a query string', () => {
   it('drops unknown parameters only when the installation is lenient', () => {
     expect(query('nope=1')).toEqual({ nope: '1' })
     expect(query('nope=1', false)).toEqual({})
+  })
+
+  it('brings dates and timestamps into one form, and keeps a day where either may be', () => {
+    expect(
+      query(
+        'expected_close_date[gte]=2026-03-01T23:30:00Z&created_at[gt]=2026-03-01 09:30&closed_at[lt]=2026-03-01',
+        true,
+        'Europe/Berlin',
+      ),
+    ).toEqual({
+      'expected_close_date[gte]': '2026-03-02',
+      'created_at[gt]': '2026-03-01T08:30:00.000Z',
+      'closed_at[lt]': '2026-03-01',
+    })
+  })
+
+  it.each([
+    ['9999-12-31', 'America/New_York'],
+    ['9999-12-31T23:30', 'America/New_York'],
+    ['0001-01-01', 'Asia/Tokyo'],
+    ['0001-01-01 00:30', 'Asia/Tokyo'],
+    ['0001-01-01T00:00:00+14:00', 'UTC'],
+    ['soon', 'UTC'],
+  ])('leaves nothing of %s, which no timestamp in %s can say', (text, zone) => {
+    expect(query(`created_at[gt]=${encodeURIComponent(text)}`, true, zone)).toEqual({ 'created_at[gt]': '' })
+  })
+
+  it('takes numbers in plain decimals only, in lists as well', () => {
+    expect(query('page=0x1&per_page=1e1&lead_value[gte]=%2B5&id=1,0x1,1e1,+2,3')).toEqual({
+      page: ['0x1'],
+      per_page: ['1e1'],
+      'lead_value[gte]': ['+5'],
+      id: ['1', ['0x1'], ['1e1'], '2', '3'],
+    })
+  })
+
+  it('is searched for texts that are refused', () => {
+    const found: Finding[] = []
+    query('q=a%00b&name=ok&title=a,b%C2%80', true, 'UTC', found)
+    expect(found).toEqual([
+      ['query.q', 'Must not contain control characters.'],
+      ['query.title', 'Must not contain control characters.'],
+    ])
   })
 })

@@ -61,7 +61,13 @@ function filtersOf(list: string, rows: readonly Row[]): fc.Arbitrary<Filter>[] {
         })),
       ]
     if (typesOf(schema)[0] !== 'array')
-      return [one.map((value) => ({ name, text: escaped(value), holds: (row) => same(row[field], value) }))]
+      return [
+        one.map((value) => ({
+          name,
+          text: escaped(value),
+          holds: (row) => same(row[field], value) !== (operator === 'not'),
+        })),
+      ]
     const some = fc.uniqueArray(one, { minLength: 1, maxLength: 3 })
     return [
       some.map((wanted) => ({

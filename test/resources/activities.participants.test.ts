@@ -183,3 +183,18 @@ describe('deleteUser', () => {
     expect((await admin.get(`/activities/${hers.id}`)).body.data.user_id).toBe(bob.id)
   })
 })
+
+describe('getActivity with include=participants', () => {
+  it('keeps each reference that the role or the token may not show in full', async () => {
+    const person = await make.person({ name: 'Grace' })
+    const { id } = await make.activity({ ...note, participants: { users: [1], persons: [person.id] } })
+    const path = `/activities/${id}?include=participants`
+    const [user, grace] = (await admin.get(`/activities/${id}`)).body.data.participants
+    const shown = async (caller: Caller) => (await caller.get(path)).body.data.participants
+    const full = await shown(admin)
+    expect(full).toMatchObject([{ user: { role_id: 1 } }, { person: { leads_count: 0 } }])
+    const ada = await addUser(server, 'Ada', { permissions: ['activities', 'contacts.persons.view'] })
+    expect(await shown(ada)).toEqual([user, full[1]])
+    expect(await shown(await server.as(1, ['activities:read', 'settings:read']))).toEqual([full[0], grace])
+  })
+})

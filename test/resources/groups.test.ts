@@ -86,13 +86,53 @@ describe('updateGroup', () => {
 
   it('takes no new member the caller cannot see, but keeps those who are in', async () => {
     const ann = await someone(server, keys, { view_permission: 'individual' })
-    const id = await central([1])
-    const joined = await ann.caller.put(`/settings/groups/${id}`, { user_ids: [1, ann.id] })
-    expect(joined.status).toBe(200)
+    const id = await central([1, ann.id])
+    const same = await ann.caller.put(`/settings/groups/${id}`, { user_ids: [1, ann.id] })
+    expect([same.status, same.body.data.version]).toEqual([200, 1])
     const bob = await someone(server, keys)
     const refused = await ann.caller.put(`/settings/groups/${id}`, { user_ids: [1, ann.id, bob.id] })
     expect(refused.body.errors).toEqual({ 'user_ids.2': [`No user has id ${bob.id}.`] })
     expect((await server.admin.get(`/settings/groups/${id}`)).body.data.user_ids).toEqual([1, ann.id])
+  })
+})
+
+describe('groups and the view of the caller', () => {
+  it('count, name and find only members in sight, and keep the others when the set is written', async () => {
+    const ann = await someone(server, keys, { view_permission: 'individual' })
+    const id = await central([1, ann.id])
+    const { body } = await ann.caller.get(`/settings/groups/${id}?include=users`)
+    expect(body.data).toMatchObject({ user_ids: [ann.id], users_count: 1, users: [{ id: ann.id }] })
+    expect((await ann.caller.get('/settings/groups?user_id=1')).body.meta.total).toBe(0)
+    expect((await ann.caller.get(`/settings/groups?user_id=${ann.id}`)).body.meta.total).toBe(1)
+    const emptied = await ann.caller.put(`/settings/groups/${id}`, { user_ids: [] })
+    expect(emptied.body.data).toMatchObject({ user_ids: [], users_count: 0 })
+    expect((await server.admin.get(`/settings/groups/${id}`)).body.data.user_ids).toEqual([1])
+    expect((await ann.caller.delete(`/settings/groups/${id}`)).body).toMatchObject({
+      code: 'in_use',
+      conflicts: [{ id: null }],
+    })
+  })
+
+  it('leave out the members in full for somebody who may not show users', async () => {
+    const id = await central([1])
+    const bob = await someone(server, ['settings.user.groups'])
+    const { body } = await bob.caller.get(`/settings/groups/${id}?include=users`)
+    expect(body.data).toMatchObject({ user_ids: [1] })
+    expect(body.data).not.toHaveProperty('users')
+  })
+
+  it('let nobody without a global view put users into a group they are not in', async () => {
+    const ann = await someone(server, keys, { view_permission: 'group' })
+    const foreign = await central([1])
+    for (const reply of [
+      await ann.caller.put(`/settings/groups/${foreign}`, { user_ids: [ann.id] }),
+      await ann.caller.post('/settings/groups', { name: 'Mine', user_ids: [ann.id] }),
+    ])
+      expect([reply.status, reply.body.required]).toEqual([403, 'view_permission=global'])
+    expect(server.events()).toEqual([])
+    expect((await ann.caller.get('/leads')).status).toBe(403)
+    expect((await server.admin.get(`/settings/groups/${foreign}`)).body.data.user_ids).toEqual([1])
+    expect((await ann.caller.post('/settings/groups', { name: 'Mine' })).status).toBe(201)
   })
 })
 

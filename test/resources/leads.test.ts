@@ -1,6 +1,7 @@
 // What leads promise beyond what the contract walkers check (DOMAIN 9).
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
+import { addUser } from '../support/viewers.ts'
 
 let server: TestServer
 beforeEach(async () => {
@@ -73,6 +74,38 @@ describe('createLead', () => {
     expect(missing.body.errors).toEqual({ 'person.emails': ['The field is required.'] })
     expect((await server.admin.get('/leads')).body.meta.total).toBe(1)
     expect((await server.admin.get('/contacts/persons')).body.meta.total).toBe(1)
+  })
+
+  it('tells what is wrong with the lead and with its inline person together', async () => {
+    await created({ person: { name: 'Ada', emails: [{ value: 'ada@example.com' }] } })
+    const { status, body } = await server.admin.post('/leads', {
+      title: 'Deal',
+      lead_value: 1,
+      lead_source_id: 99,
+      person: { emails: [{ value: 'ada@example.com' }], user_id: 99, organization_name: 'Fresh' },
+    })
+    expect([status, Object.keys(body.errors).sort()]).toEqual([
+      422,
+      ['lead_source_id', 'person.emails.0.value', 'person.name', 'person.user_id'],
+    ])
+    expect(server.events()).toEqual([])
+    expect((await server.admin.get('/contacts/organizations')).body.meta.total).toBe(0)
+  })
+
+  it('creates a person, and for it an organization, only for a role and a token that may', async () => {
+    const person = { name: 'Ada', emails: [{ value: 'ada@example.com' }], organization_name: 'Fresh' }
+    const ann = await addUser(server, 'Ann', { permissions: ['leads.create'] })
+    for (const [caller, required] of [
+      [ann, 'contacts.persons.create'],
+      [await server.as(1, ['leads:*']), 'persons:write'],
+      [await server.as(1, ['leads:*', 'persons:write']), 'organizations:write'],
+    ] as const) {
+      const { status, body } = await caller.post('/leads', { title: 'Deal', lead_value: 1, person })
+      expect([status, body.required]).toEqual([403, required])
+    }
+    expect(server.events()).toEqual([])
+    const able = await server.as(1, ['leads:*', 'persons:write', 'organizations:write'])
+    expect((await able.post('/leads', { title: 'Deal', lead_value: 1, person })).status).toBe(201)
   })
 
   it('keeps product lines with the price of the product and sums them up', async () => {
@@ -299,6 +332,20 @@ describe('moveLead', () => {
   })
 })
 
+describe('moveLead to a stage of another pipeline', () => {
+  it('answers 404 and 412 before it looks at the stage', async () => {
+    const lead = await created()
+    const path = `/leads/${lead.id}/stage`
+    const foreign = { lead_pipeline_stage_id: 999 }
+    const stale = { headers: { 'if-match': '"9"' } }
+    expect((await server.admin.put(path, foreign, stale)).status).toBe(412)
+    const ann = await addUser(server, 'Ann', { view: 'individual' })
+    expect((await ann.put(path, foreign, stale)).status).toBe(404)
+    expect((await server.admin.put(path, foreign)).status).toBe(422)
+    expect(server.events()).toEqual([])
+  })
+})
+
 describe('massUpdateLeads', () => {
   it('moves each lead on its own and says which were not', async () => {
     const [a, b] = [await created(), await created()]
@@ -379,6 +426,19 @@ describe('listLeads', () => {
     const shown = await server.admin.get(`/leads/${lead.id}?include=user,stage`)
     expect(shown.body.data.user).toMatchObject({ role: { name: 'Administrator' } })
     expect(shown.body.data.stage).toMatchObject({ leads_count: 1, code: 'new' })
+  })
+
+  it('keeps every reference that the role or the token may not show in full', async () => {
+    await created({ person: { name: 'Ada', emails: [{ value: 'ada@example.com' }], organization_name: 'Fresh' } })
+    const names = 'user,person,organization,pipeline,stage'
+    const full = (await server.admin.get(`/leads?include=${names}`)).body.data[0]
+    const plain = (await server.admin.get('/leads')).body.data[0]
+    expect(full.stage).toHaveProperty('leads_count')
+    const ann = await addUser(server, 'Ann', { permissions: ['leads', 'leads.view'] })
+    for (const caller of [ann, await server.as(1, ['leads:read'])])
+      expect((await caller.get(`/leads?include=${names}`)).body.data).toEqual([plain])
+    const some = await server.as(1, ['leads:read', 'persons:read'])
+    expect((await some.get(`/leads?include=${names}`)).body.data).toEqual([{ ...plain, person: full.person }])
   })
 
   it('keeps only the fields that are named, and says which one it does not know', async () => {

@@ -1,6 +1,7 @@
 // What persons promise beyond what the contract walkers check (DOMAIN 10.1).
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
+import { addUser } from '../support/viewers.ts'
 
 let server: TestServer
 beforeEach(async () => {
@@ -101,7 +102,65 @@ describe('createPerson', () => {
   })
 })
 
+describe('createPerson with the name of an organization', () => {
+  const body = { ...ada, organization_name: 'Fresh' }
+
+  it('needs the permission and the token ability to create one', async () => {
+    const bob = await addUser(server, 'Bob', { permissions: ['contacts.persons.create'] })
+    const narrow = await server.as(1, ['persons:*'])
+    for (const [caller, required] of [
+      [bob, 'contacts.organizations.create'],
+      [narrow, 'organizations:write'],
+    ] as const) {
+      const refused = await caller.post(path, body)
+      expect([refused.status, refused.body.required]).toEqual([403, required])
+    }
+    expect(server.events()).toEqual([])
+    expect([await total(), (await server.admin.get('/contacts/organizations')).body.meta.total]).toEqual([0, 0])
+    await server.admin.post('/contacts/organizations', { name: 'Fresh' })
+    expect((await narrow.post(path, body)).status).toBe(201)
+  })
+})
+
+describe('getPerson', () => {
+  const address = { address: 'Main Street 1', country: 'GB', state: null, city: 'London', postcode: 'N1' }
+
+  it('tells the address of the organization only to somebody who may see the organization', async () => {
+    const bob = await addUser(server, 'Bob', { view: 'individual' })
+    const { body } = await server.admin.post('/contacts/organizations', { name: 'Analytical', address })
+    const own = await created({ ...ada, organization_id: body.data.id, user_id: bob.id })
+    expect((await bob.get(`${path}/${own.id}`)).body.data.organization).toEqual({
+      id: body.data.id,
+      name: 'Analytical',
+      address: null,
+    })
+    expect((await server.admin.get(`${path}/${own.id}`)).body.data.organization.address).toEqual(address)
+  })
+
+  it('puts the organization in full only for a role and a token that may show it', async () => {
+    const bob = await addUser(server, 'Bob', { permissions: ['contacts.persons.view'] })
+    const narrow = await server.as(1, ['persons:read'])
+    const { id } = await created({ ...ada, organization_name: 'Fresh' })
+    const organization = async ({ get }: Pick<typeof server.admin, 'get'>) =>
+      (await get(`${path}/${id}?include=organization,user`)).body.data
+    expect((await organization(server.admin)).organization).toHaveProperty('persons_count')
+    for (const caller of [bob, narrow]) {
+      const { organization: shown, user } = await organization(caller)
+      expect(shown).not.toHaveProperty('persons_count')
+      expect(user).not.toHaveProperty('role_id')
+    }
+  })
+})
+
 describe('updatePerson', () => {
+  it('takes the name of another organization beside the id that was read', async () => {
+    const person = await created({ ...ada, organization_name: 'First' })
+    const { status, body } = await server.admin.put(`${path}/${person.id}`, { ...person, organization_name: 'Second' })
+    expect([status, body.data.organization.name]).toEqual([200, 'Second'])
+    const back = await server.admin.put(`${path}/${person.id}`, { ...body.data, organization_name: 'first' })
+    expect(back.body.data.organization_id).toBe(person.organization_id)
+  })
+
   it('frees the address that is taken away for another person', async () => {
     const person = await created()
     await server.admin.put(`${path}/${person.id}`, { emails: [{ value: 'lovelace@example.com' }] })

@@ -58,18 +58,40 @@ describe('createPipeline', () => {
     ]
     const { status, body } = await server.admin.post('/pipelines', { name: 'Partners', stages })
     expect(status).toBe(422)
-    expect(Object.keys(body.errors).sort()).toEqual([
-      'stages.0.probability',
-      'stages.1.code',
-      'stages.1.name',
-      'stages.3.code',
-    ])
+    expect(Object.keys(body.errors).sort()).toEqual(['stages.0.probability', 'stages.1.name', 'stages.3.name'])
     expect((await server.admin.get('/pipelines')).body.meta.total).toBe(1)
     expect(server.events()).toEqual([])
   })
 })
 
 describe('updatePipeline', () => {
+  it('finds a stage by its name alone, through the code that the name makes, and keeps its leads', async () => {
+    const { body } = await server.admin.post('/pipelines', { name: 'Partners', stages: [{ name: 'First Demo' }] })
+    const demo = stageOf(body.data, 'first-demo')
+    const { version } = await lead(demo)
+    const stages = [{ code: 'new' }, { name: 'FIRST demo!', probability: 70 }, { name: 'Won' }, { name: 'Lost' }]
+    const changed = await server.admin.put(`/pipelines/${body.data.id}`, { stages })
+    expect(changed.status, changed.text).toBe(200)
+    expect(changed.body.data.stages[1]).toMatchObject({
+      id: demo,
+      code: 'first-demo',
+      name: 'FIRST demo!',
+      probability: 70,
+      leads_count: 1,
+    })
+    expect(server.events()).toEqual(['settings.pipeline.update.before', 'settings.pipeline.update.after'])
+    expect((await server.admin.get('/leads')).body.data[0].version).toBe(version)
+  })
+
+  it('refuses names that make the same code, or none, on the name that was sent', async () => {
+    const names = ['A!', 'A?', '!', '?']
+    const stages = [{ code: 'new' }, ...names.map((name) => ({ name })), { code: 'won' }, { code: 'lost' }]
+    const { status, body } = await server.admin.put('/pipelines/1', { stages })
+    expect([status, Object.keys(body.errors)]).toEqual([422, ['stages.3.name', 'stages.4.name', 'stages.2.name']])
+    expect(server.events()).toEqual([])
+    expect((await server.admin.get('/pipelines/1')).body.data.stages).toHaveLength(6)
+  })
+
   it('changes a stage by code, keeps the others when all are sent, and keeps their ids', async () => {
     const before = (await server.admin.get('/pipelines/1')).body.data
     const stages = before.stages.map((stage: { code: string; name: string }) =>

@@ -37,6 +37,16 @@ describe('listRoles', () => {
   })
 })
 
+describe('getRole', () => {
+  it('counts only users the caller may see', async () => {
+    const ann = await someone(server, editor, { view_permission: 'individual' })
+    await given(server.admin).user({ role_id: ann.roleId })
+    expect((await server.admin.get(`/settings/roles/${ann.roleId}`)).body.data.users_count).toBe(2)
+    expect((await ann.caller.get(`/settings/roles/${ann.roleId}`)).body.data.users_count).toBe(1)
+    expect((await ann.caller.get('/settings/roles/1')).body.data.users_count).toBe(0)
+  })
+})
+
 describe('createRole', () => {
   it('adds the ancestors of the permissions and fires its pair of events', async () => {
     const { status, body } = await server.admin.post('/settings/roles', sales)
@@ -89,7 +99,7 @@ describe('createRole', () => {
 })
 
 describe('updateRole', () => {
-  it('lets a lesser administrator rename a greater custom role, but add nothing to it', async () => {
+  it('lets nobody rename, strip or delete a role that holds more than the own', async () => {
     const { caller } = await someone(server, editor)
     const role = await given(server.admin).role({
       name: 'Greater',
@@ -97,12 +107,23 @@ describe('updateRole', () => {
       permissions: ['products', 'quotes'],
     })
     server.events()
-    const same = await caller.put(`/settings/roles/${role.id}`, { name: 'Renamed', permissions: ['products'] })
-    expect(same.body.data).toMatchObject({ name: 'Renamed', permissions: ['products'] })
-    server.events()
-    const more = await caller.put(`/settings/roles/${role.id}`, { permissions: ['products', 'quotes'] })
-    expect(more.body).toMatchObject({ status: 403, required: 'quotes' })
+    for (const change of [{ name: 'Renamed' }, { description: 'Mine' }, { permissions: [] }]) {
+      const { body } = await caller.put(`/settings/roles/${role.id}`, change)
+      expect(body).toMatchObject({ status: 403, required: 'quotes' })
+    }
     expect(server.events()).toEqual([])
+    expect((await caller.delete(`/settings/roles/${role.id}`)).body).toMatchObject({ status: 403, required: 'quotes' })
+    expect(server.events()).toEqual(['settings.role.delete.before'])
+    const { body } = await caller.get(`/settings/roles/${role.id}`)
+    expect((await caller.put(`/settings/roles/${role.id}`, body.data)).body.data).toEqual(body.data)
+  })
+
+  it('lets nobody add to an equal role what the own lacks', async () => {
+    const { caller } = await someone(server, editor)
+    const role = await given(server.admin).role({ permission_type: 'custom', permissions: ['leads.view'] })
+    const more = await caller.put(`/settings/roles/${role.id}`, { permissions: ['leads.view', 'quotes'] })
+    expect(more.body).toMatchObject({ status: 403, required: 'quotes' })
+    expect((await caller.put(`/settings/roles/${role.id}`, { name: 'Renamed' })).status).toBe(200)
   })
 
   it('lets only a role with every permission change one that has it, though what was read can be written back', async () => {

@@ -1,8 +1,12 @@
 // What the documentation, the contract and the health checks promise to people, load balancers and generators.
-import { readFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { problemCodes } from '../../src/contract/problems.ts'
 import { version } from '../../src/package.ts'
+import { publish, publishedIn } from '../../src/published.ts'
 import { contract, startServer, type TestServer } from '../support/app.ts'
 
 let server: TestServer
@@ -12,6 +16,8 @@ beforeEach(async () => {
 afterEach(() => server.close())
 
 const paths = ['/documentation', '/documentation/errors', '/openapi.json', '/openapi.yaml']
+
+const hashOf = (path: string): string => createHash('sha256').update(readFileSync(path)).digest('hex')
 
 describe('getHealth', () => {
   it('tells the version without a token', async () => {
@@ -38,6 +44,56 @@ describe('getReadiness', () => {
     expect([status, body.code, headers['retry-after']]).toEqual([503, 'unavailable', '5'])
     expect(body.detail).toBe('The database does not answer.')
     await broken.app.http.close()
+  })
+})
+
+describe('the published contract', () => {
+  let folder: string
+  let installed: TestServer
+  const documentation = async (): Promise<string> =>
+    (await installed.anonymous.get('//readyz')).body.checks.documentation
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'accord-published-'))
+    writeFileSync(join(folder, 'source.yaml'), readFileSync('openapi.yaml'))
+    installed = await startServer({ published: publishedIn(join(folder, 'data'), join(folder, 'source.yaml')) })
+  })
+  afterEach(async () => {
+    await installed.close()
+    rmSync(folder, { recursive: true })
+  })
+
+  it('counts as missing while a file of it is missing or half-written, and is found once it is whole', async () => {
+    expect(await documentation()).toBe('missing')
+    publish(
+      join(folder, 'data'),
+      { ...contract, 'x-contract-hash': hashOf(join(folder, 'source.yaml')) },
+      'openapi: 3.1.0',
+    )
+    expect(await documentation()).toBe('ok')
+    const json = join(folder, 'data', 'openapi.json')
+    const whole = readFileSync(json)
+    const later = (seconds: number) => utimesSync(json, 1e9 + seconds, 1e9 + seconds)
+    writeFileSync(json, whole.subarray(0, 100))
+    later(1)
+    expect(await documentation()).toBe('missing')
+    expect((await installed.anonymous.get('/openapi.json')).status).toBe(404)
+    writeFileSync(json, whole)
+    later(2)
+    expect(await documentation()).toBe('ok')
+    rmSync(join(folder, 'data', 'openapi.yaml'))
+    later(3)
+    expect(await documentation()).toBe('missing')
+  })
+
+  it('is outdated as soon as openapi.yaml is edited, also under a running server', async () => {
+    const source = join(folder, 'source.yaml')
+    publish(join(folder, 'data'), { ...contract, 'x-contract-hash': hashOf(source) }, 'openapi: 3.1.0')
+    expect(await documentation()).toBe('ok')
+    writeFileSync(source, 'openapi: 3.1.1')
+    utimesSync(source, 1e9, 1e9)
+    expect(await documentation()).toBe('outdated')
+    rmSync(source)
+    expect(await documentation()).toBe('ok')
   })
 })
 

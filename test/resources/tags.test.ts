@@ -31,6 +31,23 @@ describe('listTags', () => {
       { name: 'From Ada', user: { name: 'Ada' } },
     ])
   })
+
+  it('finds a colour in either case', async () => {
+    await make.tag({ name: 'Red', color: '#ff0000' })
+    await make.tag({ name: 'Blue', color: '#0000FF' })
+    expect((await admin.get('/tags', { query: { color: '#fF0000' } })).body.data).toMatchObject([{ name: 'Red' }])
+    expect((await admin.get('/tags', { query: { 'color[not]': '#ff0000' } })).body.data).toMatchObject([
+      { name: 'Blue' },
+    ])
+  })
+
+  it('shows its creator in full only to somebody who may show users', async () => {
+    const ada = await addUser(server, 'Ada', { permissions: ['settings.other_settings.tags'] })
+    await make.tag()
+    expect((await admin.get('/tags?include=user')).body.data[0].user).toHaveProperty('role_id')
+    const { body } = await ada.get('/tags?include=user')
+    expect(body.data[0].user).toEqual({ id: 1, name: 'Example Admin', email: 'admin@example.com', image_url: null })
+  })
 })
 
 describe('createTag', () => {
@@ -69,7 +86,13 @@ describe('updateTag', () => {
     expect(server.events()).toEqual(['settings.tag.update.before', 'settings.tag.update.after'])
     expect((await ada.put(`/tags/${other.id}`, { name: 'Taken over' })).status).toBe(404)
     expect((await ada.delete(`/tags/${other.id}`)).status).toBe(404)
-    expect(server.events().filter((name) => name.endsWith('.after'))).toEqual([])
+    // Not a word about its version, nor about the body: the tag is not there for this caller.
+    const stale = { headers: { 'if-match': '"9"' } }
+    expect((await ada.put(`/tags/${other.id}`, { name: 'Taken over' }, stale)).status).toBe(404)
+    expect((await ada.put(`/tags/${other.id}`, { colour: 'red' })).status).toBe(404)
+    expect((await ada.delete(`/tags/${other.id}`, stale)).status).toBe(404)
+    expect((await ada.get(`/tags/${other.id}`)).status).toBe(200)
+    expect(server.events()).toEqual([])
     expect((await admin.get(`/tags/${other.id}`)).body.data.name).toBe(other.name)
   })
 })
@@ -78,6 +101,7 @@ describe('deleteTag', () => {
   it('takes the tag off every record, with one event each, and keeps the records', async () => {
     const tag = await make.tag()
     const product = await make.product({ tag_ids: [tag.id] })
+    const untagged = await make.product()
     const organization = await make.organization({ tag_ids: [tag.id] })
     server.events()
     expect((await admin.delete(`/tags/${tag.id}`)).status).toBe(200)
@@ -89,8 +113,12 @@ describe('deleteTag', () => {
       'products.tag.delete.after',
       'settings.tag.delete.after',
     ])
-    expect((await admin.get(`/products/${product.id}`)).body.data.tags).toEqual([])
-    expect((await admin.get(`/contacts/organizations/${organization.id}`)).body.data.tags).toEqual([])
+    for (const [where, before] of [
+      [`/products/${product.id}`, product],
+      [`/contacts/organizations/${organization.id}`, organization],
+    ] as const)
+      expect((await admin.get(where)).body.data).toMatchObject({ tags: [], version: before.version + 1 })
+    expect((await admin.get(`/products/${untagged.id}`)).body.data.version).toBe(1)
   })
 })
 
@@ -130,6 +158,10 @@ describe('attachOrganizationTag', () => {
     expect((await ada.post(`/contacts/organizations/${id}/tags`, { name: 'KNOWN' })).body.data).toMatchObject([
       { name: 'Known' },
     ])
+    const narrow = await server.as(1, ['organizations:write'])
+    const beyond = await narrow.post(`/contacts/organizations/${id}/tags`, { name: 'Fresh' })
+    expect([beyond.status, beyond.body.required]).toEqual([403, 'settings:write'])
+    expect((await admin.get('/tags')).body.meta.total).toBe(1)
   })
 
   it('needs either a tag_id or a name, and a tag that exists', async () => {

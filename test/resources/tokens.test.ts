@@ -12,12 +12,15 @@ afterEach(() => server.close())
 const created = ['user.token.create.before', 'user.token.create.after']
 
 describe('listTokens', () => {
-  it('answers the own tokens only, also to somebody who asks for those of others without the permission', async () => {
+  it('answers the own tokens, and refuses those of others without the permission', async () => {
     const ann = await someone(server, ['leads'])
     const { body } = await ann.caller.get('/tokens')
     expect(body.data).toMatchObject([{ user_id: ann.id, name: 'test', kind: 'personal' }])
-    expect((await ann.caller.get('/tokens?user_id=1')).body.data).toEqual([])
-    expect((await ann.caller.get(`/tokens?user_id=${ann.id},1`)).body.meta.total).toBe(1)
+    expect((await ann.caller.get(`/tokens?user_id=${ann.id}`)).body.meta.total).toBe(1)
+    for (const asked of ['1', `${ann.id},1`]) {
+      const { status, body } = await ann.caller.get(`/tokens?user_id=${asked}`)
+      expect([status, body.required]).toEqual([403, 'settings.user.tokens'])
+    }
   })
 
   it('answers the tokens of users in sight to whoever may manage tokens, when asked', async () => {
@@ -138,6 +141,25 @@ describe('createToken', () => {
   it('is refused from elsewhere than its addresses say', async () => {
     const { body } = await server.admin.post('/tokens', { name: 'elsewhere', allowed_ips: ['203.0.113.0/24'] })
     expect((await server.caller(body.data.token).get('/account')).status).toBe(401)
+  })
+
+  it('hands on the addresses of the calling token, and no wider ones', async () => {
+    const { body } = await server.admin.post('/tokens', { name: 'at home', allowed_ips: ['127.0.0.0/8', 'fd00::/8'] })
+    const home = server.caller(body.data.token)
+    server.events()
+    for (const sent of [{}, { allowed_ips: [] }]) {
+      const { body } = await home.post('/tokens', { name: 'next', ...sent })
+      expect(body.data.allowed_ips).toEqual(['127.0.0.0/8', 'fd00::/8'])
+    }
+    server.events()
+    const wider = await home.post('/tokens', {
+      name: 'wider',
+      allowed_ips: ['127.0.0.1', '126.0.0.0/7', '10.0.0.1', 'fd00:1::/32', '127.1.0.0/16'],
+    })
+    expect([wider.status, Object.keys(wider.body.errors)]).toEqual([422, ['allowed_ips.1', 'allowed_ips.2']])
+    expect(server.events()).toEqual([])
+    const narrower = await home.post('/tokens', { name: 'narrower', allowed_ips: ['127.0.0.1', 'fd00:1::/32'] })
+    expect(narrower.body.data.allowed_ips).toEqual(['127.0.0.1', 'fd00:1::/32'])
   })
 })
 

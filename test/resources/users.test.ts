@@ -17,6 +17,9 @@ const updated = ['settings.user.update.before', 'settings.user.update.after']
 const login = (email: string, secret: string) =>
   server.anonymous.post('/login', { email, password: secret, device_name: 'laptop' })
 
+/** A change of a user that ends the one token there is. */
+const ending = [updated[0], 'user.token.delete.before', 'user.token.delete.after', updated[1]]
+
 describe('listUsers', () => {
   it('filters by address in any case, by group, role, status and words', async () => {
     const group = await given(server.admin).group({ name: 'Central', user_ids: [] })
@@ -154,7 +157,7 @@ describe('updateUser', () => {
     })
     expect(body.data.version).toBe(2)
     expect(server.seen.at(-1)?.changed).toEqual(['password'])
-    expect(server.events()).toEqual(updated)
+    expect(server.events()).toEqual(ending)
     expect((await ann.caller.get('/account')).status).toBe(401)
     expect((await login(ann.email, password)).status).toBe(401)
     expect((await login(ann.email, 'another password')).status).toBe(200)
@@ -217,16 +220,79 @@ describe('updateUser', () => {
   })
 })
 
+describe('users and the view of the caller', () => {
+  const keys = ['settings.user.users', 'settings.user.users.create', 'settings.user.users.edit']
+  const body = (roleId: number, changes: object) => ({
+    name: 'New',
+    email: 'new@example.com',
+    role_id: roleId,
+    password,
+    password_confirmation: password,
+    ...changes,
+  })
+
+  it('let nobody give a wider view than the own', async () => {
+    const ann = await someone(server, keys, { view_permission: 'group' })
+    for (const changes of [{ view_permission: 'global' }, {}]) {
+      const refused = await ann.caller.post('/settings/users', body(ann.roleId, changes))
+      expect([refused.status, refused.body.required]).toEqual([403, 'view_permission=global'])
+    }
+    expect(server.events()).toEqual([])
+    const group = await given(server.admin).group({ user_ids: [ann.id] })
+    const sent = body(ann.roleId, { view_permission: 'individual', group_ids: [group.id] })
+    const { id } = (await ann.caller.post('/settings/users', sent)).body.data
+    server.events()
+    const widened = await ann.caller.put(`/settings/users/${id}`, { view_permission: 'global' })
+    expect(widened.body.required).toBe('view_permission=global')
+    expect(server.events()).toEqual([])
+    expect((await ann.caller.put(`/settings/users/${id}`, { view_permission: 'group' })).status).toBe(200)
+  })
+
+  it('let nobody without a global view put somebody into a group they are not in', async () => {
+    const ann = await someone(server, keys, { view_permission: 'individual' })
+    const foreign = await given(server.admin).group({ name: 'Central', user_ids: [1] })
+    server.events()
+    for (const refused of [
+      await ann.caller.put(`/settings/users/${ann.id}`, { group_ids: [foreign.id] }),
+      await ann.caller.post(
+        '/settings/users',
+        body(ann.roleId, { view_permission: 'individual', group_ids: [foreign.id] }),
+      ),
+    ])
+      expect([refused.status, refused.body.required]).toEqual([403, 'view_permission=global'])
+    expect(server.events()).toEqual([])
+    await server.admin.put(`/settings/groups/${foreign.id}`, { user_ids: [1, ann.id] })
+    expect((await ann.caller.put(`/settings/users/${ann.id}`, { group_ids: [foreign.id] })).status).toBe(200)
+    expect((await ann.caller.put(`/settings/users/${ann.id}`, { group_ids: [] })).body.data.groups).toEqual([])
+  })
+
+  it('show role and groups in full only to somebody who may show those', async () => {
+    const ann = await someone(server, keys)
+    await given(server.admin).group({ name: 'Central', user_ids: [ann.id] })
+    const { body } = await ann.caller.get(`/settings/users/${ann.id}?include=role,groups`)
+    expect(body.data.role).not.toHaveProperty('permissions')
+    expect(body.data.groups).toEqual([{ id: expect.any(Number), name: 'Central' }])
+  })
+})
+
 describe('deleteUser', () => {
   it('deletes the account with its tokens and memberships; its records have no owner then', async () => {
     const ann = await someone(server, ['leads'])
     await given(server.admin).group({ name: 'Central', user_ids: [ann.id] })
     const organization = await given(server.admin).organization({ name: 'Acme', user_id: ann.id })
+    const other = await given(server.admin).organization({ name: 'Other' })
     server.events()
     expect((await server.admin.delete(`/settings/users/${ann.id}`)).body).toEqual({ message: 'User deleted.' })
     expect(server.events()).toEqual(['settings.user.delete.before', 'settings.user.delete.after'])
     expect((await ann.caller.get('/account')).status).toBe(401)
-    expect((await server.admin.get(`/contacts/organizations/${organization.id}`)).body.data.user_id).toBeNull()
+    for (const [{ id }, owner, version] of [
+      [organization, null, 2],
+      [other, 1, 1],
+    ] as const)
+      expect((await server.admin.get(`/contacts/organizations/${id}`)).body.data).toMatchObject({
+        user_id: owner,
+        version,
+      })
     expect((await server.admin.get('/settings/groups')).body.data[0].users_count).toBe(0)
   })
 
@@ -295,7 +361,7 @@ describe('massUpdateUsers', () => {
       { id: 1, status: 409, code: 'protected' },
       { id: 99, status: 404, code: 'not_found' },
     ])
-    expect(server.events()).toEqual(updated)
+    expect(server.events()).toEqual(ending)
   })
 
   it('does all or nothing when asked to', async () => {

@@ -1,7 +1,7 @@
 // The own account (DOMAIN 6.1): who am I and what may I do, and changing name, address and password. Needs no permission,
 // but the password in force for whatever signs in.
 import type { Body, EventBase, Schema } from '../../contract/types.ts'
-import { type Context, now, signedIn } from '../../kernel/context.ts'
+import { type Context, signedIn } from '../../kernel/context.ts'
 import { Findings, notFound } from '../../kernel/errors.ts'
 import type { Snapshot } from '../../kernel/events.ts'
 import { fold } from '../../kernel/format.ts'
@@ -90,11 +90,7 @@ async function change(
   const { id } = before
   await write(ctx, name, { entity: 'users', input, id, before: before as Snapshot }, async (ctx) => {
     if (columns) {
-      await ctx.db
-        .updateTable('users')
-        .set({ ...columns, updated_at: now(ctx) })
-        .where('id', '=', id)
-        .execute()
+      await ctx.db.updateTable('users').set(columns).where('id', '=', id).execute()
       await users.touch(ctx, id)
     }
     const hidden = columns && 'password_hash' in columns ? ['password'] : []

@@ -7,6 +7,7 @@ import type { Resource, Writing } from '../../kernel/resource.ts'
 import { visible } from '../../kernel/visibility.ts'
 import { leads } from '../leads/resource.ts'
 import { organizations } from '../organizations/resource.ts'
+import { personRef } from '../persons/contacts.ts'
 import { persons } from '../persons/resource.ts'
 import { products } from '../products/resource.ts'
 
@@ -50,13 +51,6 @@ const links: Record<Kind, Link> = {
 }
 
 const kinds = Object.keys(links) as Kind[]
-
-/** The PersonRef of a stored person. */
-export const personRef = (id: number, name: string, emails: string): Schema<'PersonRef'> => ({
-  id,
-  name,
-  email: (JSON.parse(emails) as Schema<'ContactPoint'>[])[0]?.value ?? null,
-})
 
 /** The caller sees an activity of a visible owner or participant, or one about a visible record. */
 export function visibleActivity(ctx: Context): RawBuilder<SqlBool> {

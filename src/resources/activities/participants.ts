@@ -1,12 +1,12 @@
 // Who takes part in an activity: users and persons, sent as two lists of ids or in the form a reply gives (DOMAIN 13.1).
 import type { Schema } from '../../contract/types.ts'
-import type { Context } from '../../kernel/context.ts'
+import { type Context, may } from '../../kernel/context.ts'
 import type { Findings } from '../../kernel/errors.ts'
 import type { Include, Writing } from '../../kernel/resource.ts'
+import { personRef } from '../persons/contacts.ts'
 import { persons } from '../persons/resource.ts'
 import { userRef } from '../users/owner.ts'
 import { users } from '../users/resource.ts'
-import { personRef } from './links.ts'
 
 type Sent = Schema<'ParticipantsInput'>
 type Column = 'user_id' | 'person_id'
@@ -163,9 +163,10 @@ export async function gatherParticipants(
     .orderBy('part.id')
     .execute()
   const isFull = include.includes('participants')
-  const idsOf = (column: Column): number[] => (isFull ? rows.flatMap((row) => row[column] ?? []) : [])
-  const fullUsers = await users.many(ctx, idsOf('user_id'))
-  const fullPersons = await persons.many(ctx, idsOf('person_id'))
+  const idsOf = (column: Column, { shows }: Pick<typeof users, 'shows'>): number[] =>
+    isFull && may(ctx, shows) ? rows.flatMap((row) => row[column] ?? []) : []
+  const fullUsers = await users.many(ctx, idsOf('user_id', users))
+  const fullPersons = await persons.many(ctx, idsOf('person_id', persons))
   for (const row of rows) {
     const person =
       row.person_id === null ? null : personRef(row.person_id, row.person_name ?? '', row.person_emails ?? '[]')

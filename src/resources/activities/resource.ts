@@ -191,7 +191,9 @@ export const handlers: HandlersFor<
   | 'massDestroyActivities'
 > = {
   ...activities.handlers,
-  massUpdateActivities: massUpdate(activities, (isDone: boolean) => ({ is_done: isDone })),
+  massUpdateActivities: massUpdate(activities, (ctx, id, isDone: boolean) =>
+    activities.update(ctx, id, { is_done: isDone }),
+  ),
   massDestroyActivities: massDestroy(activities),
 }
 

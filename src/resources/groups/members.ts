@@ -1,14 +1,17 @@
 // Who is in which group: one link table, read and written from both ends, by groups (`user_ids`) and by users (`group_ids`).
 import type { Context } from '../../kernel/context.ts'
+import { visible } from '../../kernel/visibility.ts'
 
-/** Ids of the members of each of the groups, in ascending order. */
+/** Ids of the members of each of the groups that the caller sees, in ascending order. */
 export async function membersOf(ctx: Context, groupIds: readonly number[]): Promise<Map<number, number[]>> {
   const found = new Map<number, number[]>()
   if (groupIds.length === 0) return found
   const links = await ctx.db
     .selectFrom('user_groups')
-    .selectAll()
+    .innerJoin('users', 'users.id', 'user_groups.user_id')
+    .selectAll('user_groups')
     .where('group_id', 'in', groupIds)
+    .where(visible(ctx, 'users.id'))
     .orderBy('user_id')
     .execute()
   for (const { group_id, user_id } of links) found.set(group_id, [...(found.get(group_id) ?? []), user_id])
@@ -33,7 +36,10 @@ export async function groupsOf(
   return found
 }
 
-/** Makes `ids` the complete set of members of a group, or of groups of a user. Undefined leaves the set as it is. */
+/**
+ * Makes `ids` the complete set of members of a group, or of groups of a user. Members out of the caller's sight stay, and
+ * undefined leaves the set as it is.
+ */
 export async function setMembers(
   ctx: Context,
   of: { group_id: number } | { user_id: number },
@@ -43,7 +49,8 @@ export async function setMembers(
   const wanted = [...new Set(ids)]
   let gone = ctx.db.deleteFrom('user_groups')
   if ('group_id' in of) {
-    gone = gone.where('group_id', '=', of.group_id)
+    const seen = ctx.db.selectFrom('users').select('id').where(visible(ctx, 'users.id'))
+    gone = gone.where('group_id', '=', of.group_id).where('user_id', 'in', seen)
     if (wanted.length > 0) gone = gone.where('user_id', 'not in', wanted)
   } else {
     gone = gone.where('user_id', '=', of.user_id)

@@ -1,15 +1,16 @@
 // Teams of users (DOMAIN 15.3): whoever has the view permission `group` sees the records of every member of the own ones.
-import { sql } from 'kysely'
+import { type SqlBool, sql } from 'kysely'
 import type { Body, Schema } from '../../contract/types.ts'
-import type { Context } from '../../kernel/context.ts'
+import { type Context, may } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'
-import { linked, text } from '../../kernel/filter.ts'
+import { exists, text } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import { referAll, unique } from '../../kernel/references.ts'
 import { defineResource, type Resource } from '../../kernel/resource.ts'
-import { seesOwner } from '../../kernel/visibility.ts'
+import { seesOwner, visible } from '../../kernel/visibility.ts'
 import { users } from '../users/resource.ts'
+import { stayWithinGroups } from '../users/view.ts'
 import { membersOf, setMembers } from './members.ts'
 
 type Operations = 'listGroups' | 'getGroup' | 'createGroup' | 'updateGroup' | 'deleteGroup'
@@ -26,16 +27,19 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
     update: 'updateGroup',
     delete: 'deleteGroup',
   },
-  rows: (_ctx, db) =>
+  rows: (ctx, db) =>
     db
       .selectFrom('groups')
       .selectAll('groups')
-      .select(sql<number>`(select count(*) from user_groups where user_groups.group_id = groups.id)`.as('users_count')),
+      .select(sql<number>`(select count(*) ${members(ctx)})`.as('users_count')),
   sort: { id: 'groups.id', name: 'groups.name_key', created_at: 'groups.created_at' },
-  filter: () => ({ name: text('groups.name_key'), user_id: linked('user_groups', 'groups.id', 'group_id', 'user_id') }),
+  filter: (ctx) => ({
+    name: text('groups.name_key'),
+    user_id: exists((ids) => sql<SqlBool>`exists (select 1 ${members(ctx)} and users.id in (${sql.join(ids)}))`),
+  }),
   search: [{ key: 'groups.name_key' }, { text: 'groups.description' }],
   columns: async ({ name, description, user_ids }, writing) => {
-    const { ctx, current } = writing
+    const { ctx, current, found } = writing
     const key = name === undefined ? undefined : fold(name)
     const except = current?.id ?? null
     await unique(writing, {
@@ -47,8 +51,10 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
       except,
       noun: 'group',
     })
-    const present = current && user_ids ? ((await membersOf(ctx, [current.id])).get(current.id) ?? []) : []
+    const present = current && user_ids ? await allMembers(ctx, current.id) : []
     await referAll(writing, 'user_ids', user_ids, { noun: users.noun, seen: withKnown(present) })
+    const joining = (user_ids ?? []).some((id) => !present.includes(id))
+    if (joining && !found.any) await stayWithinGroups(ctx, [current?.id ?? null])
     return { name, name_key: key, description }
   },
   present: (row): Group => ({
@@ -67,7 +73,7 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
       replies.map(({ id }) => id),
     )
     for (const reply of replies) reply.user_ids = members.get(reply.id) ?? []
-    if (!include.includes('users')) return
+    if (!include.includes('users') || !may(ctx, users.shows)) return
     const full = await users.many(
       ctx,
       replies.flatMap(({ user_ids }) => user_ids),
@@ -76,7 +82,7 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
   },
   settle: (ctx, id, { user_ids }) => setMembers(ctx, { group_id: id }, user_ids),
   release: async (ctx, { id, name }) => {
-    const members = (await membersOf(ctx, [id])).get(id) ?? []
+    const members = await allMembers(ctx, id)
     if (members.length === 0) return
     throw inUse(
       `${name} has members.`,
@@ -86,6 +92,21 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
     )
   },
 })
+
+/** The members of a group that the caller sees, from `from` on. */
+const members = (ctx: Context) =>
+  sql`from user_groups join users on users.id = user_groups.user_id where user_groups.group_id = groups.id and ${visible(ctx, 'users.id')}`
+
+/** Every member, seen by the caller or not. */
+const allMembers = async (ctx: Context, groupId: number): Promise<number[]> =>
+  (
+    await ctx.db
+      .selectFrom('user_groups')
+      .select('user_id')
+      .where('group_id', '=', groupId)
+      .orderBy('user_id')
+      .execute()
+  ).map(({ user_id }) => user_id)
 
 /** Members that stay are not looked at again: only who joins must be in the caller's sight (DOMAIN 3.4). */
 const withKnown =

@@ -5,12 +5,12 @@ import type { Context } from '../../kernel/context.ts'
 import { Findings, invalid, notFound } from '../../kernel/errors.ts'
 import type { Snapshot } from '../../kernel/events.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { inMass, massDestroy, oneOf } from '../../kernel/mass.ts'
+import { massDestroy, massUpdate } from '../../kernel/mass.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { organizations } from '../organizations/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { tagging } from '../tags/tagging.ts'
-import { keepLines, linesOf, planLine, presentLine, pricedProducts } from './products.ts'
+import { keepLine, linesOf, planLine, presentLine, pricedProducts } from './products.ts'
 import { leads } from './resource.ts'
 
 const tagged = tagging('leads', leads)
@@ -19,6 +19,7 @@ type LineBody = { quantity?: number; price?: number }
 /** Both moves, of one lead and of many, take a stage of the pipeline the lead is in (DOMAIN 9.2). */
 async function move(ctx: Context, id: number, body: Schema<'LeadMove'>): Promise<Schema<'Lead'>> {
   return transaction(ctx, async (ctx) => {
+    await leads.locate(ctx, id)
     const lead = await leads.get(ctx, id)
     const stage = await ctx.db
       .selectFrom('lead_pipeline_stages')
@@ -44,6 +45,11 @@ const moveLead: Handler<'moveLead'> = async (ctx, { params, body }) => ({
 const lineOf = async (ctx: Context, leadId: number, productId: number) =>
   (await linesOf(ctx, [leadId])).find(({ product_id }) => product_id === productId)
 
+/** Throws 404 unless the product is on the lead. */
+export async function locateLine(ctx: Context, leadId: number, productId: number): Promise<void> {
+  if (!(await lineOf(ctx, leadId, productId))) throw notFound('product line for product', productId)
+}
+
 /** Writes one line as a change of its own, with the events of lead products. */
 async function putLine(
   ctx: Context,
@@ -51,22 +57,10 @@ async function putLine(
   productId: number,
   body: LineBody,
 ): Promise<Schema<'LeadProduct'>> {
-  const present = await linesOf(ctx, [leadId])
-  const was = present.find(({ product_id }) => product_id === productId)
+  const was = await lineOf(ctx, leadId, productId)
   const found = new Findings()
   const planned = planLine(was, { ...body, product_id: productId }, await pricedProducts(ctx, [productId]), found)
   found.settle()
-  const others = present
-    .filter((line) => line !== was)
-    .map(({ id, product_id, name, sku, quantity, price, amount }) => ({
-      id,
-      product_id,
-      name,
-      sku,
-      quantity,
-      price,
-      amount,
-    }))
   const about = {
     entity: 'leads',
     input: { ...body, product_id: productId },
@@ -74,7 +68,7 @@ async function putLine(
     related: { type: 'products', id: productId },
   }
   const work = async (ctx: Context) => {
-    await keepLines(ctx, leadId, [...others, planned])
+    await keepLine(ctx, leadId, was, planned)
     const line = await lineOf(ctx, leadId, productId)
     return { id: leadId, entity: { lead_id: leadId, ...(line && presentLine(line)) } as Snapshot }
   }
@@ -122,19 +116,6 @@ const detachLeadProduct: Handler<'detachLeadProduct'> = (ctx, { params }) =>
     return { message: 'Product removed from the lead.' }
   })
 
-const massUpdateLeads: Handler<'massUpdateLeads'> = async (ctx, { body }) => {
-  const { value, changes } = oneOf(body)
-  return inMass(ctx, {
-    noun: { one: 'lead', many: 'leads' },
-    verb: 'updated',
-    indices: body.indices,
-    atomic: body.atomic,
-    // A value is a stage and moves within the pipeline; changes are an update like any other.
-    each: (ctx, id) =>
-      value === undefined ? leads.update(ctx, id, changes ?? {}) : move(ctx, id, { lead_pipeline_stage_id: value }),
-  })
-}
-
 export const handlers: HandlersFor<
   | 'listLeads'
   | 'getLead'
@@ -153,7 +134,8 @@ export const handlers: HandlersFor<
   | 'detachLeadTag'
 > = {
   ...leads.handlers,
-  massUpdateLeads,
+  // A value is a stage and moves within the pipeline; changes are an update like any other.
+  massUpdateLeads: massUpdate(leads, (ctx, id, stageId: number) => move(ctx, id, { lead_pipeline_stage_id: stageId })),
   massDestroyLeads: massDestroy(leads),
   moveLead,
   listLeadProducts: async (ctx, { params }) => {

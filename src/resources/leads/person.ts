@@ -1,10 +1,9 @@
 // The person of a lead: by id, or given inline and created on the way (DOMAIN 9.4).
 import type { Schema } from '../../contract/types.ts'
-import { holds } from '../../kernel/context.ts'
-import { forbidden, Problem } from '../../kernel/errors.ts'
+import { requireCall } from '../../kernel/context.ts'
 import { refer } from '../../kernel/references.ts'
 import type { Writing } from '../../kernel/resource.ts'
-import { persons, requirePersonFields } from '../persons/resource.ts'
+import { checkPerson, persons } from '../persons/resource.ts'
 
 type Body = Pick<Schema<'LeadUpdate'>, 'person' | 'person_id'>
 
@@ -36,19 +35,8 @@ async function create(
 ): Promise<number | undefined> {
   if (!person) return undefined
   if (personId !== undefined && personId !== null) found.invalid('person_id', 'Send either person_id or a new person.')
-  const key = 'contacts.persons.create'
-  if (!holds(ctx, key)) throw forbidden(key)
-  requirePersonFields(person, found.below('person'))
-  if (found.any) return undefined
+  requireCall(ctx, 'createPerson')
   const { id: _none, ...body } = person
-  try {
-    return (await persons.create({ ...ctx, ifMatch: null }, body)).id
-  } catch (error) {
-    if (!(error instanceof Problem) || !error.more.errors) throw error
-    const errors = Object.fromEntries(
-      Object.entries(error.more.errors).map(([field, sentences]) => [`person.${field}`, sentences]),
-    )
-    const conflicts = error.more.conflicts?.map((conflict) => ({ ...conflict, field: `person.${conflict.field}` }))
-    throw new Problem(error.code, error.message, { ...error.more, errors, ...(conflicts && { conflicts }) })
-  }
+  await checkPerson(ctx, body, found.below('person'))
+  return found.any ? undefined : (await persons.create({ ...ctx, ifMatch: null }, body)).id
 }

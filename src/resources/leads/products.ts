@@ -110,28 +110,35 @@ export function planLines(
   })
 }
 
-/** Makes the lines of a lead those of the plan; a line that stays as it is keeps its updated_at. */
-export async function keepLines(ctx: Context, leadId: number, planned: readonly PlannedLine[]): Promise<void> {
+/** Writes one planned line; a line that stays as it is keeps its updated_at. */
+export async function keepLine(
+  ctx: Context,
+  leadId: number,
+  was: Line | undefined,
+  { id, ...columns }: PlannedLine,
+): Promise<void> {
   const at = now(ctx)
+  if (id === null) {
+    await ctx.db
+      .insertInto('lead_products')
+      .values({ ...columns, lead_id: leadId, created_at: at, updated_at: at })
+      .execute()
+  } else if (was && Object.entries(columns).some(([column, value]) => was[column as keyof typeof columns] !== value)) {
+    await ctx.db
+      .updateTable('lead_products')
+      .set({ ...columns, updated_at: at })
+      .where('id', '=', id)
+      .execute()
+  }
+}
+
+/** Makes the lines of a lead those of the plan. */
+export async function keepLines(ctx: Context, leadId: number, planned: readonly PlannedLine[]): Promise<void> {
   const present = new Map((await linesOf(ctx, [leadId])).map((line) => [line.id, line]))
   const kept = new Set(planned.map(({ id }) => id))
   const gone = [...present.keys()].filter((id) => !kept.has(id))
   if (gone.length > 0) await ctx.db.deleteFrom('lead_products').where('id', 'in', gone).execute()
-  for (const { id, ...columns } of planned) {
-    const was = id === null ? undefined : present.get(id)
-    if (id === null)
-      await ctx.db
-        .insertInto('lead_products')
-        .values({ ...columns, lead_id: leadId, created_at: at, updated_at: at })
-        .execute()
-    else if (was && Object.entries(columns).some(([column, value]) => was[column as keyof typeof columns] !== value)) {
-      await ctx.db
-        .updateTable('lead_products')
-        .set({ ...columns, updated_at: at })
-        .where('id', '=', id)
-        .execute()
-    }
-  }
+  for (const line of planned) await keepLine(ctx, leadId, present.get(line.id ?? 0), line)
 }
 
 export const presentLine = (

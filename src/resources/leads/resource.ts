@@ -2,7 +2,7 @@
 // products.ts, of the person given inline in person.ts.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import type { Context } from '../../kernel/context.ts'
+import { type Context, may } from '../../kernel/context.ts'
 import { Findings } from '../../kernel/errors.ts'
 import { linked, money, text, time, value } from '../../kernel/filter.ts'
 import { fold, today } from '../../kernel/format.ts'
@@ -12,6 +12,7 @@ import { letGo } from '../../kernel/releases.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { visible } from '../../kernel/visibility.ts'
 import { organizations } from '../organizations/resource.ts'
+import { personRef } from '../persons/contacts.ts'
 import { persons } from '../persons/resource.ts'
 import { pipelines } from '../pipelines/resource.ts'
 import { sources } from '../sources/resource.ts'
@@ -163,9 +164,7 @@ export const leads = defineResource({
       user: userRef(row.user_id, row.user_name, row.user_email),
       person_id: row.person_id,
       person:
-        row.person_id === null
-          ? null
-          : { id: row.person_id, name: row.person_name ?? '', email: firstEmail(row.person_emails) },
+        row.person_id === null ? null : personRef(row.person_id, row.person_name ?? '', row.person_emails ?? '[]'),
       organization:
         row.organization_id === null ? null : { id: row.organization_id, name: row.organization_name ?? '' },
       lead_source_id: row.lead_source_id,
@@ -227,6 +226,7 @@ export const leads = defineResource({
 
 /** Stages belong to pipelines and have no path of their own: `include=stage` takes them from there. */
 async function expandStages(ctx: Context, replies: Schema<'Lead'>[]): Promise<void> {
+  if (!may(ctx, pipelines.shows)) return
   const full = await pipelines.many(
     ctx,
     replies.map((reply) => reply.lead_pipeline_id),
@@ -235,9 +235,4 @@ async function expandStages(ctx: Context, replies: Schema<'Lead'>[]): Promise<vo
     reply.stage =
       full.get(reply.lead_pipeline_id)?.stages.find(({ id }) => id === reply.lead_pipeline_stage_id) ?? reply.stage
   }
-}
-
-function firstEmail(json: string | null): string | null {
-  const points = JSON.parse(json ?? '[]') as Schema<'ContactPoint'>[]
-  return points[0]?.value ?? null
 }

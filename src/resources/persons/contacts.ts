@@ -30,6 +30,13 @@ export function cleanPoints(field: ContactField, sent: Sent | undefined, found: 
   return points
 }
 
+/** The PersonRef of a stored person. */
+export const personRef = (id: number, name: string, emails: string): Schema<'PersonRef'> => ({
+  id,
+  name,
+  email: (JSON.parse(emails) as Point[])[0]?.value ?? null,
+})
+
 const attributeId = (field: ContactField) =>
   sql<number>`(select id from attributes where entity_type = 'persons' and code = ${field})`
 

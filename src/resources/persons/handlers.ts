@@ -1,5 +1,4 @@
 // What persons can do beyond the everyday: mass operations, tags, and the list of persons below an organization.
-import type { Schema } from '../../contract/types.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import { massDestroy, massUpdate } from '../../kernel/mass.ts'
 import { organizations } from '../organizations/resource.ts'
@@ -23,7 +22,7 @@ export const handlers: HandlersFor<
 > = {
   ...persons.handlers,
   // The contract knows `changes` only: persons have no single value that is changed in mass.
-  massUpdatePersons: massUpdate<Schema<'PersonUpdate'>>(persons, () => ({})),
+  massUpdatePersons: massUpdate(persons),
   massDestroyPersons: massDestroy(persons),
   listPersonTags: tagged.list,
   attachPersonTag: tagged.attach,

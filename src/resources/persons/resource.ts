@@ -1,14 +1,15 @@
 // Contacts (DOMAIN 10.1).
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import { holds } from '../../kernel/context.ts'
-import { type Findings, forbidden, inUse } from '../../kernel/errors.ts'
+import { type Context, requireCall } from '../../kernel/context.ts'
+import { type Findings, inUse } from '../../kernel/errors.ts'
 import { linked, text, value } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
 import { expand, refer } from '../../kernel/references.ts'
 import { letGo } from '../../kernel/releases.ts'
 import { defineResource, type Writing } from '../../kernel/resource.ts'
 import { seesOwner, visible } from '../../kernel/visibility.ts'
+import { readAddress } from '../organizations/address.ts'
 import { organizations } from '../organizations/resource.ts'
 import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
 import { ownerOf, userRef } from '../users/owner.ts'
@@ -17,26 +18,56 @@ import { checkUnique, cleanPoints, contactFilter, forgetUnique, keepUnique } fro
 
 type Row = { id: number; organization_id: number | null; user_id: number | null }
 
-/** The organization to store: by id, or by name, found among all organizations and created when there is none. */
-async function organizationOf(writing: Writing<Row>, body: Schema<'PersonUpdate'>): Promise<number | null | undefined> {
+type Body = Schema<'PersonUpdate'>
+
+/**
+ * The organization to store: by id, or by name, found among all organizations; a name for one to be created. An id that is
+ * the present one counts as not sent, so that a new name can be added to what was read.
+ */
+async function organizationOf(
+  writing: Writing<Row>,
+  body: Body,
+): Promise<number | null | undefined | { name: string }> {
   const { ctx, current, found } = writing
-  const { organization_id, organization_name } = body
-  if (organization_id !== undefined && organization_id !== current?.organization_id)
-    await refer(writing, 'organization_id', organization_id, organizations)
-  if (organization_name === undefined || organization_name === null) return organization_id
+  const id = current && body.organization_id === current.organization_id ? undefined : body.organization_id
+  const name = body.organization_name
+  await refer(writing, 'organization_id', id, organizations)
+  if (name === undefined || name === null) return id
   const known = await ctx.db
     .selectFrom('organizations')
     .select('id')
-    .where('name_key', '=', fold(organization_name))
+    .where('name_key', '=', fold(name))
     .executeTakeFirst()
-  if (organization_id !== undefined && organization_id !== known?.id) {
+  if (id !== undefined && id !== known?.id) {
     found.invalid('organization_name', 'organization_id names another organization.')
-    return organization_id
+    return id
   }
   if (known) return known.id
-  const key = 'contacts.organizations.create'
-  if (!holds(ctx, key)) throw forbidden(key)
-  return found.any ? undefined : (await organizations.create(ctx, { name: organization_name })).id
+  requireCall(ctx, 'createOrganization')
+  return { name }
+}
+
+/** Everything but the writing: the columns, with all that is wrong found, and an organization that is still to be created. */
+async function planPerson(body: Body, writing: Writing<Row>) {
+  const { ctx, current, found } = writing
+  const emails = cleanPoints('emails', body.emails, found)
+  const numbers = cleanPoints('contact_numbers', body.contact_numbers, found)
+  await checkUnique(ctx, 'emails', body.emails, current?.id ?? null, found, (ids) => persons.seen(ctx, ids))
+  await checkUnique(ctx, 'contact_numbers', body.contact_numbers, current?.id ?? null, found, (ids) =>
+    persons.seen(ctx, ids),
+  )
+  await checkTagIds(ctx, found, body.tag_ids)
+  const user_id = await ownerOf(writing, body.user_id)
+  const columns = {
+    name: body.name,
+    name_key: body.name === undefined ? undefined : fold(body.name),
+    emails: emails && JSON.stringify(emails),
+    contact_numbers: current ? numbers && JSON.stringify(numbers) : JSON.stringify(numbers ?? []),
+    job_title: body.job_title,
+    job_title_key: body.job_title === undefined ? undefined : body.job_title === null ? null : fold(body.job_title),
+    user_id,
+  }
+  return { columns, organization: await organizationOf(writing, body) }
 }
 
 export const persons = defineResource({
@@ -58,6 +89,7 @@ export const persons = defineResource({
       .select([
         'organizations.name as organization_name',
         'organizations.address as organization_address',
+        'organizations.user_id as organization_user_id',
         'users.name as user_name',
         'users.email as user_email',
       ])
@@ -95,29 +127,13 @@ export const persons = defineResource({
     { where: (word, dialect) => dialect.jsonPointMatches('persons.emails', 'contains', word) },
     { where: (word, dialect) => dialect.jsonPointMatches('persons.contact_numbers', 'contains', word) },
   ],
-  columns: async (body: Schema<'PersonUpdate'>, writing) => {
-    const { ctx, current, found } = writing
-    const emails = cleanPoints('emails', body.emails, found)
-    const numbers = cleanPoints('contact_numbers', body.contact_numbers, found)
-    await checkUnique(ctx, 'emails', body.emails, current?.id ?? null, found, (ids) => persons.seen(ctx, ids))
-    await checkUnique(ctx, 'contact_numbers', body.contact_numbers, current?.id ?? null, found, (ids) =>
-      persons.seen(ctx, ids),
-    )
-    await checkTagIds(ctx, found, body.tag_ids)
-    const user_id = await ownerOf(writing, body.user_id)
-    return {
-      name: body.name,
-      name_key: body.name === undefined ? undefined : fold(body.name),
-      emails: emails && JSON.stringify(emails),
-      contact_numbers: current ? numbers && JSON.stringify(numbers) : JSON.stringify(numbers ?? []),
-      job_title: body.job_title,
-      job_title_key: body.job_title === undefined ? undefined : body.job_title === null ? null : fold(body.job_title),
-      user_id,
-      // Last, because it may create an organization.
-      organization_id: await organizationOf(writing, body),
-    }
+  columns: async (body: Body, writing): Promise<Record<string, unknown>> => {
+    const { columns, organization } = await planPerson(body, writing)
+    if (typeof organization !== 'object' || organization === null) return { ...columns, organization_id: organization }
+    if (writing.found.any) return columns
+    return { ...columns, organization_id: (await organizations.create(writing.ctx, organization)).id }
   },
-  present: (row): Schema<'Person'> => {
+  present: (row, ctx): Schema<'Person'> => {
     const owner = userRef(row.user_id, row.user_name, row.user_email)
     return {
       id: row.id,
@@ -132,8 +148,8 @@ export const persons = defineResource({
           : {
               id: row.organization_id,
               name: row.organization_name ?? '',
-              address:
-                row.organization_address === null ? null : (JSON.parse(row.organization_address) as Schema<'Address'>),
+              // Id and name of a record out of sight are shown (DOMAIN 3.5), and no more.
+              address: seesOwner(ctx, row.organization_user_id) ? readAddress(row.organization_address) : null,
             },
       user_id: row.user_id,
       user: owner,
@@ -180,8 +196,9 @@ export const persons = defineResource({
   },
 })
 
-/** What is missing for a person given inside another record, where the contract cannot require it. */
-export function requirePersonFields(body: { name?: string | undefined; emails?: unknown }, found: Findings): void {
-  if (body.name === undefined) found.invalid('name', 'The field is required.')
-  if (body.emails === undefined) found.invalid('emails', 'The field is required.')
+/** Finds what is wrong with a person that another record creates on the way; there the contract cannot require fields. */
+export async function checkPerson(ctx: Context, body: Body, found: Findings): Promise<void> {
+  for (const field of ['name', 'emails'] as const)
+    if (body[field] === undefined) found.invalid(field, 'The field is required.')
+  await planPerson(body, { ctx, current: null, found })
 }

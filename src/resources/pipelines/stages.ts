@@ -53,22 +53,24 @@ export function planStages(
   const kept = new Set(planned.map(({ id }) => id))
   const removed = present.filter(({ id }) => !kept.has(id))
   if (present.length === 0) addFixed(planned)
-  refuseDuplicates(planned, found)
+  refuseDuplicates(planned, inputs, found)
   if (planned.length > most) found.invalid('stages', `Must not have more than ${most} entries, with new, won and lost.`)
   return { stages: inOrder(planned), removed }
 }
 
 function planOne(present: readonly StageRow[], input: StageInput, index: number, found: Findings): PlannedStage {
   const field = (name: string): string => `stages.${index}.${name}`
+  const ownCode = input.code ?? slug(input.name ?? '')
   const row =
-    input.id === undefined ? present.find(({ code }) => code === input.code) : present.find(({ id }) => id === input.id)
+    input.id === undefined ? present.find(({ code }) => code === ownCode) : present.find(({ id }) => id === input.id)
   if (input.id !== undefined && !row) found.invalid(field('id'), `This pipeline has no stage with id ${input.id}.`)
   if (row && input.code !== undefined && input.code !== row.code)
     found.invalid(field('code'), 'The code of a stage cannot change.')
   if (!row && input.name === undefined) found.invalid(field('name'), 'The field is required.')
   const name = input.name ?? row?.name ?? ''
-  const code = row?.code ?? input.code ?? slug(name)
-  if (code === '') found.invalid(field('code'), 'The name has no letter or digit to make a code of; send a code.')
+  const code = row?.code ?? ownCode
+  if (code === '' && name !== '')
+    found.invalid(field('name'), 'The name has no letter or digit to make a code of; send a code.')
   const only = fixedProbability[code]
   if (only !== undefined && input.probability !== undefined && input.probability !== only) {
     found.invalid(field('probability'), `The probability of ${code} is always ${only}.`)
@@ -89,11 +91,15 @@ function addFixed(planned: PlannedStage[]): void {
   }
 }
 
-function refuseDuplicates(planned: readonly PlannedStage[], found: Findings): void {
+/** Finds codes and names that occur twice, each on the field that was sent: a code may have been made of a name. */
+function refuseDuplicates(planned: readonly PlannedStage[], inputs: readonly StageInput[], found: Findings): void {
   for (const [index, stage] of planned.entries()) {
+    if (stage.code === '') continue
     const before = planned.slice(0, index)
+    const { code, name } = inputs[index] ?? {}
+    const field = code !== undefined ? 'code' : name !== undefined ? 'name' : 'id'
     if (before.some(({ code }) => code === stage.code))
-      found.invalid(`stages.${index}.code`, `The code ${stage.code} occurs twice.`)
+      found.invalid(`stages.${index}.${field}`, `The code ${stage.code} occurs twice.`)
     else if (before.some(({ name }) => fold(name) === fold(stage.name)))
       found.invalid(`stages.${index}.name`, `The name ${stage.name} occurs twice.`)
   }

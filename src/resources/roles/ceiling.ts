@@ -1,5 +1,5 @@
-// The ceiling (DOMAIN 7.1): nobody gives, or acts upon, more permissions than the own role holds. Roles ask it about the
-// keys they grant, users about the role somebody has or gets.
+// The ceiling (DOMAIN 7.1): nobody gives, or acts upon, more permissions than the own role holds. Roles ask it about what
+// they grant before and after a change, users about the role somebody has or gets.
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 
@@ -19,13 +19,13 @@ export function stayBelow(ctx: Context, role: Grants): void {
 }
 
 /** Throws 403 unless the caller's role holds every permission, present and future. */
-export function requireEverything({ user }: Context): void {
+function requireEverything({ user }: Context): void {
   if (!user || user.permissions === 'all') return
   throw new Problem('forbidden', 'This needs a role that holds every permission.', { required: '*' })
 }
 
 /** Throws 403 for the first key the caller lacks. */
-export function requireKeys({ user }: Context, keys: readonly string[]): void {
+function requireKeys({ user }: Context, keys: readonly string[]): void {
   if (!user || user.permissions === 'all') return
   const { permissions } = user
   const missing = keys.find((key) => !permissions.has(key))

@@ -10,8 +10,8 @@ import type { HandlersFor } from '../../kernel/handler.ts'
 import { isPermissionKey, permissionKeys, permissionTree, withAncestors } from '../../kernel/permissions.ts'
 import { unique } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
-import { seesOwner } from '../../kernel/visibility.ts'
-import { type Grants, keysOf, requireEverything, requireKeys, someoneHoldsEverything } from './ceiling.ts'
+import { seesOwner, visible } from '../../kernel/visibility.ts'
+import { type Grants, keysOf, someoneHoldsEverything, stayBelow } from './ceiling.ts'
 
 type Current = Grants & { id: number; name: string }
 const ownKey = 'settings.user.roles.edit'
@@ -20,11 +20,15 @@ export const roles = defineResource({
   noun: 'role',
   table: 'roles',
   operations: { list: 'listRoles', get: 'getRole', create: 'createRole', update: 'updateRole', delete: 'deleteRole' },
-  rows: (_ctx, db) =>
+  rows: (ctx, db) =>
     db
       .selectFrom('roles')
       .selectAll('roles')
-      .select(sql<number>`(select count(*) from users where users.role_id = roles.id)`.as('users_count')),
+      .select(
+        sql<number>`(select count(*) from users where users.role_id = roles.id and ${visible(ctx, 'users.id')})`.as(
+          'users_count',
+        ),
+      ),
   sort: { id: 'roles.id', name: 'roles.name_key', created_at: 'roles.created_at' },
   filter: () => ({ name: text('roles.name_key'), permission_type: value('roles.permission_type') }),
   search: [{ key: 'roles.name_key' }, { text: 'roles.description' }],
@@ -65,7 +69,7 @@ export const roles = defineResource({
     version: row.version,
   }),
   release: async (ctx, row) => {
-    if (row.permission_type === 'all') requireEverything(ctx)
+    stayBelow(ctx, row)
     if (row.id === ctx.user?.roleId) throw isProtected('This is your own role.')
     await refuseUsed(ctx, row)
     await refuseLast(ctx, row)
@@ -80,23 +84,22 @@ function grantsOf(body: Body<'updateRole'>, current: Grants | null): Grants {
   return { permission_type: type, permissions: JSON.stringify(withAncestors(keys)) }
 }
 
-/** Throws 403 when the write grants what the caller lacks, or changes a role with every permission from below. */
+/** Throws 403 when the write changes a role that holds, or grants, what the caller lacks. */
 function checkCeiling(
   ctx: Context,
   body: Body<'updateRole'>,
   current: (Current & { description: string | null }) | null,
   granted: Grants,
 ): void {
-  const held = new Set(current ? keysOf(current) : [])
-  if (granted.permission_type === 'all' && current?.permission_type !== 'all') requireEverything(ctx)
-  requireKeys(
-    ctx,
-    keysOf(granted).filter((key) => !held.has(key)),
-  )
-  if (current?.permission_type !== 'all') return
-  const renamed = body.name !== undefined && body.name !== current.name
-  const described = body.description !== undefined && body.description !== current.description
-  if (renamed || described || granted.permission_type !== 'all') requireEverything(ctx)
+  if (current) {
+    const renamed = body.name !== undefined && body.name !== current.name
+    const described = body.description !== undefined && body.description !== current.description
+    const regranted =
+      granted.permission_type !== current.permission_type || keysOf(granted).join() !== keysOf(current).join()
+    if (!renamed && !described && !regranted) return
+    stayBelow(ctx, current)
+  }
+  stayBelow(ctx, granted)
 }
 
 /** Throws 409 when the change would leave the caller, or everyone, without the way back. */

@@ -1,9 +1,9 @@
 // Labels for records (DOMAIN 15.2). Everyone sees all tags; users without a global view change only their own.
 import { createHash } from 'node:crypto'
-import type { Schema } from '../../contract/types.ts'
-import { type Context, signedIn } from '../../kernel/context.ts'
-import { notFound } from '../../kernel/errors.ts'
-import { text, value } from '../../kernel/filter.ts'
+import { type SqlBool, sql } from 'kysely'
+import type { OperationId, Schema } from '../../contract/types.ts'
+import { type Context, requireCall } from '../../kernel/context.ts'
+import { exists, text, value } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import { massDestroy } from '../../kernel/mass.ts'
@@ -18,26 +18,35 @@ const palette = ['#0E90D9', '#D92D20', '#DC6803', '#039855', '#7A5AF8', '#475467
 const paletteColor = (key: string): string =>
   palette[(createHash('sha256').update(key).digest()[0] ?? 0) % palette.length] ?? '#0E90D9'
 
-function refuseOthers(ctx: Context, tag: { id: number; user_id: number | null }): void {
-  if (ctx.user && ctx.user.visibleOwners !== null && tag.user_id !== ctx.user.id) throw notFound('tag', tag.id)
-}
+const changing: ReadonlySet<OperationId | null> = new Set(['updateTag', 'deleteTag', 'massDestroyTags'])
+
+/** Which tags this operation knows: all, but for users without a global view only the own ones where it changes them. */
+const known = ({ operation, user }: Context) =>
+  user && user.visibleOwners !== null && changing.has(operation)
+    ? sql<SqlBool>`tags.user_id = ${user.id}`
+    : sql<SqlBool>`1 = 1`
 
 export const tags = defineResource({
   noun: 'tag',
   table: 'tags',
   operations: { list: 'listTags', get: 'getTag', create: 'createTag', update: 'updateTag', delete: 'deleteTag' },
-  rows: (_ctx, db) =>
+  rows: (ctx, db) =>
     db
       .selectFrom('tags')
       .leftJoin('users', 'users.id', 'tags.user_id')
       .selectAll('tags')
-      .select(['users.name as user_name', 'users.email as user_email']),
+      .select(['users.name as user_name', 'users.email as user_email'])
+      .where(known(ctx)),
   sort: { id: 'tags.id', name: 'tags.name_key', created_at: 'tags.created_at' },
-  filter: () => ({ name: text('tags.name_key'), color: value('tags.color'), user_id: value('tags.user_id') }),
+  filter: () => ({
+    name: text('tags.name_key'),
+    // Stored in upper case.
+    color: exists((wanted) => sql`tags.color in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`),
+    user_id: value('tags.user_id'),
+  }),
   search: [{ key: 'tags.name_key' }],
   columns: async ({ name, color }, writing) => {
     const { ctx, current } = writing
-    if (current) refuseOthers(ctx, current)
     const key = name === undefined ? undefined : fold(name)
     await unique(writing, {
       field: 'name',
@@ -67,17 +76,14 @@ export const tags = defineResource({
     version: row.version,
   }),
   gather: (ctx, replies, include) => expand(ctx, replies, include, { user: () => users }),
-  release: async (ctx, row) => {
-    refuseOthers(ctx, row)
-    await detachEverywhere(ctx, row)
-  },
+  release: (ctx, row) => detachEverywhere(ctx, row),
 })
 
-/** The tag of that name, created when there is none (the caller has checked that it may be). */
+/** The tag of that name, created when there is none. Throws 403 when the caller may not create tags. */
 export async function findOrCreateTag(ctx: Context, name: string): Promise<number> {
   const known = await ctx.db.selectFrom('tags').select('id').where('name_key', '=', fold(name)).executeTakeFirst()
   if (known) return known.id
-  signedIn(ctx)
+  requireCall(ctx, 'createTag')
   return (await tags.create(ctx, { name })).id
 }
 

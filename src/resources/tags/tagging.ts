@@ -2,9 +2,8 @@
 // link is a write of its own, with the events of its resource, after the record's own pair.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import { type Context, holds } from '../../kernel/context.ts'
-import { Findings, forbidden, invalid, notFound, Problem } from '../../kernel/errors.ts'
-import { fold } from '../../kernel/format.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { Findings, invalid, notFound, Problem } from '../../kernel/errors.ts'
 import type { Resource } from '../../kernel/resource.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { findOrCreateTag } from './resource.ts'
@@ -124,13 +123,23 @@ async function unlink(ctx: Context, entity: Taggable, id: number, tag: TagRef): 
   )
 }
 
-/** Takes a tag off every record, with one event each (DOMAIN 15.2). */
+/** Takes a tag off every record, with one event each (DOMAIN 15.2); the records change with it. */
 export async function detachEverywhere(ctx: Context, tag: { id: number; name: string; color: string }): Promise<void> {
   for (const entity of Object.keys(taggable) as Taggable[]) {
     const { table, column } = taggable[entity]
     const { rows } = await sql<{
       id: number
     }>`select ${sql.ref(column)} as id from ${sql.table(table)} where tag_id = ${tag.id} order by 1`.execute(ctx.db)
+    if (rows.length === 0) continue
+    await ctx.db
+      .updateTable(entity)
+      .set({ version: sql`version + 1`, updated_at: now(ctx) })
+      .where(
+        'id',
+        'in',
+        rows.map(({ id }) => id),
+      )
+      .execute()
     for (const { id } of rows) await unlink(ctx, entity, id, { id: tag.id, name: tag.name, color: tag.color })
   }
 }
@@ -182,12 +191,5 @@ async function namedTag(ctx: Context, { tag_id, name }: Schema<'TagAttach'>): Pr
     found.settle()
     return tag_id
   }
-  const key = 'settings.other_settings.tags.create'
-  return holds(ctx, key) ? findOrCreateTag(ctx, name as string) : existingTag(ctx, name as string, key)
-}
-
-async function existingTag(ctx: Context, name: string, key: string): Promise<number> {
-  const known = await ctx.db.selectFrom('tags').select('id').where('name_key', '=', fold(name)).executeTakeFirst()
-  if (!known) throw forbidden(key)
-  return known.id
+  return findOrCreateTag(ctx, name as string)
 }

@@ -1,8 +1,8 @@
 // The tokens of the caller, and with settings.user.tokens those of others (DOMAIN 6.4). No token can create one that may do
-// more than itself.
+// more than itself, or from anywhere else.
 import { didYouMean } from '../../contract/findings.ts'
-import type { Body, Query } from '../../contract/types.ts'
-import { covers, isNetwork, issueToken, knownAbilities } from '../../kernel/auth.ts'
+import type { Body } from '../../contract/types.ts'
+import { covers, isNetwork, issueToken, isWithin, knownAbilities } from '../../kernel/auth.ts'
 import { daysAfter } from '../../kernel/clock.ts'
 import { type Context, holds, now, signedIn } from '../../kernel/context.ts'
 import { Findings, forbidden, notFound, Problem } from '../../kernel/errors.ts'
@@ -57,21 +57,23 @@ export const tokens = {
 }
 
 const listTokens: Handler<'listTokens'> = async (ctx, { query }) => {
+  const own = signedIn(ctx).id
+  if (query.user_id?.some((id) => id !== own) && !holds(ctx, othersKey)) throw forbidden(othersKey)
   let rows = within(ctx)
   // Without a user_id the list is about the own tokens, whatever else the caller may see.
-  if (!asksForUsers(query)) rows = rows.where('tokens.user_id', '=', signedIn(ctx).id)
+  if (query.user_id === undefined) rows = rows.where('tokens.user_id', '=', own)
   for (const condition of conditions(ctx, query, fields, [{ key: 'tokens.name_key' }])) rows = rows.where(condition)
   const { rows: shown, links, meta } = await page(ctx, rows, query, sort, 'tokens.id')
   return { data: shown.map(presentToken), links, meta }
 }
 
-const asksForUsers = (query: Query<'listTokens'>): boolean => query.user_id !== undefined
-
 const getToken: Handler<'getToken'> = async (ctx, { params }) => ({ data: presentToken(await find(ctx, params.id)) })
 
 const createToken: Handler<'createToken'> = async (ctx, { body }) => {
   const abilities = [...new Set(body.abilities ?? ['*'])]
-  const allowedIps = [...new Set(body.allowed_ips ?? [])]
+  const sent = [...new Set(body.allowed_ips ?? [])]
+  // A token that works from some networks only hands that on.
+  const allowedIps = sent.length > 0 ? sent : (ctx.token?.allowedIps ?? [])
   const expiresAt = checkCreation(ctx, body)
   if (expiresAt === null && !holds(ctx, othersKey)) throw forbidden(othersKey)
   const beyond = abilities.find((ability) => !covers(ctx.token?.abilities ?? [], ability))
@@ -105,9 +107,12 @@ function checkCreation(ctx: Context, body: Body<'createToken'>): string | null {
     if (!knownAbilities.includes(ability))
       found.invalid(`abilities.${index}`, `Unknown ability.${didYouMean(ability, knownAbilities)}`)
   }
+  const reach = ctx.token?.allowedIps ?? []
   for (const [index, network] of (body.allowed_ips ?? []).entries()) {
     if (!isNetwork(network))
       found.invalid(`allowed_ips.${index}`, 'Must be an address or a CIDR range such as 10.0.0.0/8.')
+    else if (reach.length > 0 && !isWithin(network, reach))
+      found.invalid(`allowed_ips.${index}`, `Must lie within ${reach.join(', ')}, where this token may be used from.`)
   }
   const { expires_at, expires_in_days } = body
   const inDays = (days: number): string => daysAfter(ctx.time, days)

@@ -5,6 +5,7 @@ import { fold } from '../../kernel/format.ts'
 import { hashPassword } from '../../kernel/passwords.ts'
 import { unique } from '../../kernel/references.ts'
 import type { Writing } from '../../kernel/resource.ts'
+import { revoke, tokenRows } from '../tokens/rows.ts'
 
 export interface Credentials {
   email?: string | undefined
@@ -49,9 +50,9 @@ export async function checkCredentials(
   }
 }
 
-/** Revokes the tokens of a user, but for the calling one: who changes the own password stays signed in. */
+/** Revokes the tokens of a user, each with its events, but for the calling one: who changes the own password stays signed in. */
 export async function revokeTokens(ctx: Context, userId: number): Promise<void> {
-  let gone = ctx.db.deleteFrom('tokens').where('user_id', '=', userId)
-  if (ctx.token) gone = gone.where('id', '!=', ctx.token.id)
-  await gone.execute()
+  let ended = tokenRows(ctx).where('tokens.user_id', '=', userId)
+  if (ctx.token) ended = ended.where('tokens.id', '!=', ctx.token.id)
+  for (const row of await ended.orderBy('tokens.id').execute()) await revoke(ctx, row)
 }

@@ -1,11 +1,13 @@
 // What becomes of the records of a user who is deleted (DOMAIN 15.6). Which resources have owners is told by
 // operations.ts: users come before all of them.
-import type { Context } from '../../kernel/context.ts'
+import { sql } from 'kysely'
+import { type Context, now } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Resource } from '../../kernel/resource.ts'
 import { seesOwner } from '../../kernel/visibility.ts'
 
-type OwnedTable = 'leads' | 'persons' | 'organizations' | 'activities'
+const ownedTables = ['leads', 'persons', 'organizations', 'activities', 'tags'] as const
+type OwnedTable = (typeof ownedTables)[number]
 
 /** A resource whose records have an owner. */
 export type Owned = Pick<Resource<unknown, { user_id?: number | null }>, 'update'> & { table: string }
@@ -31,5 +33,16 @@ export async function reassign(ctx: Context, owned: readonly Owned[], from: numb
       .orderBy('id')
       .execute()
     for (const { id } of rows) await resource.update(plain, id, { user_id: to })
+  }
+}
+
+/** Leaves what a user still owns without an owner, as a change of each record (DOMAIN 23). */
+export async function disown(ctx: Context, userId: number): Promise<void> {
+  for (const table of ownedTables) {
+    await ctx.db
+      .updateTable(table)
+      .set({ user_id: null, version: sql`version + 1`, updated_at: now(ctx) })
+      .where('user_id', '=', userId)
+      .execute()
   }
 }

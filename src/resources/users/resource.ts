@@ -16,7 +16,8 @@ import { groups } from '../groups/resource.ts'
 import { roles } from '../roles/resource.ts'
 import { checkAuthority, checkDeletable, type Governed } from './authority.ts'
 import { checkCredentials, type Hashed, hashed, revokeTokens } from './credentials.ts'
-import { checkSuccessor, type Owned, reassign } from './reassign.ts'
+import { checkSuccessor, disown, type Owned, reassign } from './reassign.ts'
+import { stayWithinGroups, stayWithinView } from './view.ts'
 
 type Everyday = 'listUsers' | 'getUser' | 'createUser' | 'updateUser' | 'deleteUser'
 type User = Schema<'User'>
@@ -63,9 +64,9 @@ const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = de
   search: [{ key: 'users.name_key' }, { key: 'users.email_key' }],
   columns: async (body: Hashed<Write>, writing) => {
     await checkCredentials(writing, body, writing.current)
-    const joins = await checkReferences(body, writing)
+    const joining = await checkReferences(body, writing)
     checkOwn(body, writing)
-    if (!writing.found.any) await checkStanding(body, writing, joins)
+    if (!writing.found.any) await checkStanding(body, writing, joining)
     const { name, email, status, view_permission, role_id, password_hash } = body
     return {
       name,
@@ -112,18 +113,30 @@ const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = de
     await setMembers(ctx, { user_id: id }, body.group_ids)
     if (body.status === false || body.password_hash !== undefined) await revokeTokens(ctx, id)
   },
-  release: (ctx, row) => checkDeletable(ctx, row),
+  release: async (ctx, row) => {
+    await checkDeletable(ctx, row)
+    await disown(ctx, row.id)
+  },
 })
 
-/** Finds a role or a group that does not exist. Returns whether the groups change. */
-async function checkReferences({ role_id, group_ids }: Write, writing: Writing<Row>): Promise<boolean> {
+interface Joining {
+  /** Groups the user was not in before. */
+  joined: number[]
+  /** Whether the groups change at all. */
+  changes: boolean
+}
+
+/** Finds a role or a group that does not exist. Returns what becomes of the groups. */
+async function checkReferences({ role_id, group_ids }: Write, writing: Writing<Row>): Promise<Joining> {
   const { ctx, current } = writing
   if (role_id !== current?.role_id) await refer(writing, 'role_id', role_id, roles)
-  if (!group_ids) return false
+  if (!group_ids) return { joined: [], changes: false }
   await referAll(writing, 'group_ids', group_ids, groups)
   const present = current ? ((await groupsOf(ctx, [current.id])).get(current.id) ?? []) : []
-  const wanted = new Set(group_ids)
-  return wanted.size !== present.length || present.some(({ id }) => !wanted.has(id))
+  const before = new Set(present.map(({ id }) => id))
+  const joined = [...new Set(group_ids)].filter((id) => !before.has(id))
+  const leaves = present.some(({ id }) => !group_ids.includes(id))
+  return { joined, changes: leaves || joined.length > 0 }
 }
 
 /** Finds what nobody can change about the own account (DOMAIN 15.6). */
@@ -135,7 +148,11 @@ function checkOwn(body: Write, { ctx, current, found }: Writing<Row>): void {
   }
 }
 
-async function checkStanding(body: Hashed<Write>, { ctx, current }: Writing<Row>, joins: boolean): Promise<void> {
+async function checkStanding(
+  body: Hashed<Write>,
+  { ctx, current }: Writing<Row>,
+  { joined, changes }: Joining,
+): Promise<void> {
   const { name, email, status, view_permission, role_id, password_hash } = body
   const sent = { name, email, status: status === undefined ? undefined : Number(status), view_permission, role_id }
   const differs = Object.entries(sent).some(
@@ -149,7 +166,10 @@ async function checkStanding(body: Hashed<Write>, { ctx, current }: Writing<Row>
           .select(['id', 'permission_type', 'permissions'])
           .where('id', '=', role_id)
           .executeTakeFirst()
-  await checkAuthority(ctx, current, { status, role }, differs || joins || password_hash !== undefined)
+  await checkAuthority(ctx, current, { status, role }, differs || changes || password_hash !== undefined)
+  const view = view_permission ?? (current ? undefined : 'global')
+  if (view !== undefined && view !== current?.view_permission) stayWithinView(ctx, view)
+  await stayWithinGroups(ctx, joined)
 }
 
 export const users = {
@@ -187,7 +207,7 @@ export const userHandlers = (
   deleteUser: deleteUser(owned),
   // The hash is made here once, not per record: with `atomic` the records share a transaction.
   massUpdateUsers: async (ctx, { body: { changes, ...body } }) =>
-    massUpdate(everyday, (status: boolean): Write => ({ status }))(ctx, {
+    massUpdate(everyday, (ctx, id, status: boolean) => everyday.update(ctx, id, { status }))(ctx, {
       body: changes ? { ...body, changes: await hashed(ctx, changes) } : body,
     }),
   massDestroyUsers: massDestroy(everyday),

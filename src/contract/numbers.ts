@@ -1,0 +1,71 @@
+// Numbers as they are written. JSON.parse rounds to what a float holds, and an amount must never be changed silently
+// (DOMAIN 3.2), so the text of a body is scanned for numbers that a float cannot hold.
+
+/** Whether a float holds exactly what the decimal text says. */
+export function isExactNumber(text: string): boolean {
+  if (text.length <= 15 && !/e/i.test(text)) return true
+  return decimal(text) === decimal(String(Number(text)))
+}
+
+/** A decimal text in one form: its digits without outer zeros, and the power of ten they are times of. */
+function decimal(text: string): string | undefined {
+  const [, sign = '', whole = '', fraction = '', power = '0'] =
+    /^(-?)(\d+)(?:\.(\d*))?(?:e([+-]?\d+))?$/i.exec(text) ?? []
+  if (whole === '') return undefined
+  const digits = whole + fraction
+  const first = digits.search(/[1-9]/)
+  if (first < 0) return '0'
+  let last = digits.length - 1
+  while (digits[last] === '0') last--
+  return `${sign}${digits.slice(first, last + 1)}e${Number(power) - fraction.length + digits.length - 1 - last}`
+}
+
+interface Level {
+  isList: boolean
+  /** In a list, the position. */
+  index: number
+  /** In an object, whether a key comes next, and where the present one stands. */
+  awaitsKey: boolean
+  key: [from: number, to: number]
+}
+
+/** Paths of the numbers in a valid JSON text that a float cannot hold; at most `most` of them. */
+export function inexactNumbers(text: string, most: number): string[][] {
+  const found: string[][] = []
+  const levels: Level[] = []
+  const number = /[-+.\deE]+/y
+  for (let at = 0; at < text.length && found.length < most; at++) {
+    const char = text[at] as string
+    const level = levels.at(-1)
+    if (char === '"') {
+      const end = closingQuote(text, at)
+      if (level?.awaitsKey) level.key = [at, end + 1]
+      at = end
+    } else if (char === '{' || char === '[') {
+      levels.push({ isList: char === '[', index: 0, awaitsKey: char === '{', key: [0, 0] })
+    } else if (char === '}' || char === ']') levels.pop()
+    else if (char === ':' && level) level.awaitsKey = false
+    else if (char === ',' && level) {
+      level.index++
+      level.awaitsKey = !level.isList
+    } else if (char === '-' || (char >= '0' && char <= '9')) {
+      number.lastIndex = at
+      const [token = char] = number.exec(text) ?? []
+      if (!isExactNumber(token))
+        found.push(
+          levels.map(({ isList, index, key }) => (isList ? String(index) : (JSON.parse(text.slice(...key)) as string))),
+        )
+      at += token.length - 1
+    }
+  }
+  return found
+}
+
+function closingQuote(text: string, opening: number): number {
+  for (let end = text.indexOf('"', opening + 1); end >= 0; end = text.indexOf('"', end + 1)) {
+    let escapes = 0
+    while (text[end - 1 - escapes] === '\\') escapes++
+    if (escapes % 2 === 0) return end
+  }
+  return text.length
+}

@@ -1,0 +1,103 @@
+// Numbers as they are written in a body: what JSON.parse would round is found, with the path of its field, and nothing else.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { inexactNumbers, isExactNumber } from '../../src/contract/numbers.ts'
+
+describe('isExactNumber', () => {
+  it.each([
+    '0',
+    '-0',
+    '0.000',
+    '1.50',
+    '99999999999.9999',
+    '-99999999999.9999',
+    '1e3',
+    '1E+20',
+    '0.0001',
+    '1e-7',
+    '9007199254740991',
+    '100000000000000000000000',
+    '12345678901234.50000000000000000',
+  ])('%s is what a float holds', (text) => {
+    expect(isExactNumber(text)).toBe(true)
+  })
+
+  it.each([
+    '1.00000000000000000001',
+    '99999999999.99990000001',
+    '9007199254740993',
+    '0.1000000000000000000001',
+    '1e400',
+    '1e-400',
+    '123456789012345678',
+  ])('%s is not', (text) => {
+    expect(isExactNumber(text)).toBe(false)
+  })
+
+  it('takes every number that was printed', () => {
+    fc.assert(
+      fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (number) =>
+        isExactNumber(JSON.stringify(number)),
+      ),
+    )
+  })
+})
+
+const tricky = fc.oneof(
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom('"', '\\', '\\"', '1.00000000000000000001', '{"a":[', ',', ':'),
+)
+const marker = 'the inexact one'
+
+describe('inexactNumbers', () => {
+  it('finds nothing in what was printed from a value', () => {
+    fc.assert(
+      fc.property(fc.json({ stringUnit: 'binary' }), fc.boolean(), (text, indented) => {
+        const value: unknown = JSON.parse(text)
+        expect(inexactNumbers(JSON.stringify(value, null, indented ? '\t' : undefined), 100)).toEqual([])
+      }),
+    )
+  })
+
+  it('names the path of each number that was rounded, as JSON.parse builds the value', () => {
+    const value = fc.letrec((tie) => ({
+      any: fc.oneof(
+        { depthSize: 'small', withCrossShrink: true },
+        tricky,
+        fc.double({ noNaN: true, noDefaultInfinity: true }),
+        fc.boolean(),
+        fc.constant(null),
+        fc.constant(marker),
+        fc.array(tie('any'), { maxLength: 4 }),
+        fc.dictionary(tricky, tie('any'), { maxKeys: 4 }),
+      ),
+    })).any
+    fc.assert(
+      fc.property(value, (value) => {
+        const text = JSON.stringify([value]).replaceAll(`"${marker}"`, '1.00000000000000000001')
+        const expected: string[][] = []
+        const walk = (each: unknown, path: string[]): void => {
+          if (each === marker) expected.push(path)
+          else if (typeof each === 'object' && each !== null)
+            for (const [key, inner] of Object.entries(each)) walk(inner, [...path, key])
+        }
+        // JSON.parse orders keys that look like positions; so does a value that went through it
+        walk(JSON.parse(JSON.stringify([value])), [])
+        expect(inexactNumbers(text, 1000).map(String).sort()).toEqual(expected.map(String).sort())
+      }),
+    )
+  })
+
+  it('stops at as many as are wanted, and takes a mebibyte in no time', () => {
+    expect(inexactNumbers(`[${Array(50).fill('9007199254740993').join(',')}]`, 3)).toEqual([['0'], ['1'], ['2']])
+    const started = performance.now()
+    for (const text of [
+      `[${Array(250_000).fill('1.5').join(',')}]`,
+      `["${'\\\\'.repeat(500_000)}"]`,
+      `[1${'0'.repeat(1_000_000)}1]`,
+      `[0.${'0'.repeat(1_000_000)}1]`,
+    ])
+      inexactNumbers(text, 100)
+    expect(performance.now() - started).toBeLessThan(1500)
+  })
+})
