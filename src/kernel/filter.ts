@@ -44,7 +44,7 @@ export function conditions(ctx: Context, query: Query, fields: Fields, search: r
 }
 
 function condition(ctx: Context, field: Field, operator: string, sent: unknown): Condition {
-  if (field.kind === 'flagged') return field.where(sent === true)
+  if (field.kind === 'flagged') return field.where((sent === true) !== (operator === 'not'))
   if (field.kind === 'exists') {
     const values = [sent].flat() as (string | number)[]
     if (values.length === 0) return operator === 'not' ? sql<SqlBool>`1 = 1` : sql<SqlBool>`1 = 0`

@@ -17,6 +17,10 @@ export function toScaled(value: number): number {
 /** The number of a stored integer; the nearest double prints as the same decimal. */
 export const fromScaled = (scaled: number): number => scaled / scale
 
+/** The number of a sum of stored integers, exact beyond what a double counts in ones. */
+export const totalOf = (scaled: readonly number[]): number =>
+  fromBig(scaled.reduce((sum, each) => sum + BigInt(each), 0n))
+
 /** price × quantity, or undefined when the product is larger than any amount can be. */
 export function times(scaledPrice: number, quantity: number): number | undefined {
   const product = BigInt(scaledPrice) * BigInt(quantity)
@@ -30,9 +34,11 @@ export const sumOf = (ref: string): RawBuilder<string> =>
 /** The number of a `sumOf`. */
 export function fromSum(text: string): number {
   const [units = '0', parts = '0'] = text.split('|')
-  const scaled = BigInt(units) * BigInt(scale) + BigInt(parts)
+  return fromBig(BigInt(units) * BigInt(scale) + BigInt(parts))
+}
+
+function fromBig(scaled: bigint): number {
   const absolute = scaled < 0n ? -scaled : scaled
-  return Number(
-    `${scaled < 0n ? '-' : ''}${absolute / BigInt(scale)}.${String(absolute % BigInt(scale)).padStart(4, '0')}`,
-  )
+  const parts = String(absolute % BigInt(scale)).padStart(4, '0')
+  return Number(`${scaled < 0n ? '-' : ''}${absolute / BigInt(scale)}.${parts}`)
 }

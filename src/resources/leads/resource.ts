@@ -6,7 +6,7 @@ import { type Context, may } from '../../kernel/context.ts'
 import { Findings } from '../../kernel/errors.ts'
 import { linked, money, text, time, value } from '../../kernel/filter.ts'
 import { fold, today } from '../../kernel/format.ts'
-import { fromScaled, toScaled } from '../../kernel/money.ts'
+import { fromScaled, toScaled, totalOf } from '../../kernel/money.ts'
 import { expand, refer } from '../../kernel/references.ts'
 import { letGo } from '../../kernel/releases.ts'
 import { defineResource } from '../../kernel/resource.ts'
@@ -199,7 +199,7 @@ export const leads = defineResource({
     for (const reply of replies) {
       const own = lines.filter(({ lead_id }) => lead_id === reply.id)
       reply.lead_products = own.map(presentLine)
-      reply.products_amount = fromScaled(own.reduce((sum, { amount }) => sum + amount, 0))
+      reply.products_amount = totalOf(own.map(({ amount }) => amount))
     }
     await gatherTags(ctx, 'leads', replies)
     await expand(ctx, replies, include, {
