@@ -2101,7 +2101,7 @@ export interface components {
             expires_at?: components["schemas"]["NullableTimestamp"];
             /** @description Days it lives, 90 when neither is sent. Null for never needs the permission settings.user.tokens. */
             expires_in_days?: number | null;
-            /** @description Addresses and CIDR ranges it may be used from. */
+            /** @description Addresses and CIDR ranges it may be used from, within those of the calling token; those when left out. */
             allowed_ips?: string[];
         };
         /**
@@ -2614,7 +2614,7 @@ export interface components {
             id: components["schemas"]["Id"];
             /** @description Name of the organization. */
             name: string;
-            /** @description Its address. */
+            /** @description Its address; null also when the caller may not see the organization. */
             address: components["schemas"]["Address"] | null;
         };
         /**
@@ -3521,7 +3521,7 @@ export interface components {
             sort_order: number;
         };
         /**
-         * @description A stage. With `id`, or with the code of an existing stage, that stage is changed; otherwise one is added, for which a name is needed. The code follows from the name when it is left out and never changes.
+         * @description A stage. With `id`, or with the code of an existing stage, or with a name that makes that code, that stage is changed; otherwise one is added, for which a name is needed. The code follows from the name when it is left out and never changes.
          * @example {
          *       "name": "Demo",
          *       "probability": 40
@@ -3700,12 +3700,12 @@ export interface components {
             /** @description Whether the account may sign in. */
             status?: boolean;
             /**
-             * @description Whose records the user sees: all, those of the own groups, the own.
+             * @description Whose records the user sees: all, those of the own groups, the own. Not wider than the caller's.
              * @enum {string}
              */
             view_permission?: "global" | "group" | "individual";
             role_id: components["schemas"]["Id"];
-            /** @description The complete set of groups. */
+            /** @description The complete set of groups; without a global view only groups the caller is in can be joined. */
             group_ids?: components["schemas"]["Id"][];
         };
         /**
@@ -3738,12 +3738,12 @@ export interface components {
             /** @description Whether the account may sign in. */
             status?: boolean;
             /**
-             * @description Whose records the user sees: all, those of the own groups, the own.
+             * @description Whose records the user sees: all, those of the own groups, the own. Not wider than the caller's.
              * @enum {string}
              */
             view_permission?: "global" | "group" | "individual";
             role_id?: components["schemas"]["Id"];
-            /** @description The complete set of groups. */
+            /** @description The complete set of groups; without a global view only groups the caller is in can be joined. */
             group_ids?: components["schemas"]["Id"][];
         };
         /**
@@ -3811,7 +3811,7 @@ export interface components {
             permission_type: "all" | "custom";
             /** @description Permission keys with their ancestors; null for all. */
             permissions: string[] | null;
-            /** @description Users with this role. */
+            /** @description Users with this role the caller may see. */
             users_count: number;
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
@@ -3947,9 +3947,9 @@ export interface components {
             name: string;
             /** @description What the group is for. */
             description: string | null;
-            /** @description Its members. */
+            /** @description Its members the caller may see. */
             user_ids: components["schemas"]["Id"][];
-            /** @description Number of members. */
+            /** @description Members the caller may see. */
             users_count: number;
             /** @description Its members in full; only with `include=users`. */
             users?: components["schemas"]["User"][];
@@ -3984,7 +3984,7 @@ export interface components {
             name: string;
             /** @description What the group is for. */
             description?: string | null;
-            /** @description The complete set of members. */
+            /** @description The complete set of members; those the caller may not see stay. */
             user_ids?: components["schemas"]["Id"][];
         };
         /**
@@ -4001,7 +4001,7 @@ export interface components {
             name?: string;
             /** @description What the group is for. */
             description?: string | null;
-            /** @description The complete set of members. */
+            /** @description The complete set of members; those the caller may not see stay. */
             user_ids?: components["schemas"]["Id"][];
         };
         /** @description One page of groups. */
@@ -4343,7 +4343,7 @@ export interface components {
         StageChangedAtLte: string;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         LeadSort: ("id" | "title" | "lead_value" | "status" | "expected_close_date" | "closed_at" | "stage_changed_at" | "created_at" | "updated_at" | "person_name" | "user_name" | "stage_sort_order" | "-id" | "-title" | "-lead_value" | "-status" | "-expected_close_date" | "-closed_at" | "-stage_changed_at" | "-created_at" | "-updated_at" | "-person_name" | "-user_name" | "-stage_sort_order")[];
-        /** @description References to replace by the full resource. */
+        /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
         LeadInclude: ("user" | "person" | "organization" | "source" | "type" | "pipeline" | "stage")[];
         /** @description One of the e-mail addresses. Any of the listed values, in either case; a comma inside a value is written \,. */
         Email: string[];
@@ -4363,7 +4363,7 @@ export interface components {
         OrganizationIdNull: boolean;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         PersonSort: ("id" | "name" | "job_title" | "organization_name" | "created_at" | "updated_at" | "-id" | "-name" | "-job_title" | "-organization_name" | "-created_at" | "-updated_at")[];
-        /** @description References to replace by the full resource. */
+        /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
         PersonInclude: ("organization" | "user")[];
         /** @description The country code of the address. Any of the listed values, in either case; a comma inside a value is written \,. */
         Country: string[];
@@ -4371,7 +4371,7 @@ export interface components {
         CountryNot: string[];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         OrganizationSort: ("id" | "name" | "created_at" | "updated_at" | "-id" | "-name" | "-created_at" | "-updated_at")[];
-        /** @description References to replace by the full resource. */
+        /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
         OrganizationInclude: "user"[];
         /** @description The SKU. Any of the listed values, in either case; a comma inside a value is written \,. */
         Sku: string[];
@@ -4435,7 +4435,7 @@ export interface components {
         ScheduleToLte: string;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         ActivitySort: ("id" | "title" | "type" | "is_done" | "schedule_from" | "schedule_to" | "created_at" | "updated_at" | "-id" | "-title" | "-type" | "-is_done" | "-schedule_from" | "-schedule_to" | "-created_at" | "-updated_at")[];
-        /** @description References to replace by the full resource. */
+        /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
         ActivityInclude: ("user" | "leads" | "persons" | "participants")[];
         /** @description The colour. Any of the listed values, in either case; a comma inside a value is written \,. */
         Color: string[];
@@ -4443,7 +4443,7 @@ export interface components {
         ColorNot: string[];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         TagSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
-        /** @description References to replace by the full resource. */
+        /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
         TagInclude: "user"[];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         SourceSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
@@ -4485,7 +4485,7 @@ export interface components {
         GroupIdNot: components["schemas"]["Id"][];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         UserSort: ("id" | "name" | "email" | "status" | "created_at" | "-id" | "-name" | "-email" | "-status" | "-created_at")[];
-        /** @description References to replace by the full resource. */
+        /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
         UserInclude: ("role" | "groups")[];
         /** @description The user who takes over the records. */
         ReassignTo: components["schemas"]["Id"];
@@ -4497,7 +4497,7 @@ export interface components {
         RoleSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         GroupSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
-        /** @description References to replace by the full resource. */
+        /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
         GroupInclude: "users"[];
     };
     requestBodies: never;
@@ -4864,7 +4864,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /** @description References to replace by the full resource. */
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["LeadInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -5051,7 +5051,7 @@ export interface operations {
     getLead: {
         parameters: {
             query?: {
-                /** @description References to replace by the full resource. */
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["LeadInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -5584,7 +5584,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["PersonSort"];
-                /** @description References to replace by the full resource. */
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["PersonInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -5713,7 +5713,7 @@ export interface operations {
     getPerson: {
         parameters: {
             query?: {
-                /** @description References to replace by the full resource. */
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["PersonInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -5922,7 +5922,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /** @description References to replace by the full resource. */
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["LeadInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -6204,7 +6204,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["OrganizationSort"];
-                /** @description References to replace by the full resource. */
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["OrganizationInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -6317,7 +6317,7 @@ export interface operations {
     getOrganization: {
         parameters: {
             query?: {
-                /** @description References to replace by the full resource. */
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["OrganizationInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -6488,7 +6488,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["PersonSort"];
-                /** @description References to replace by the full resource. */
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["PersonInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -6593,7 +6593,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /** @description References to replace by the full resource. */
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["LeadInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -7284,7 +7284,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["ActivitySort"];
-                /** @description References to replace by the full resource. */
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["ActivityInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -7435,7 +7435,7 @@ export interface operations {
     getActivity: {
         parameters: {
             query?: {
-                /** @description References to replace by the full resource. */
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["ActivityInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -7644,7 +7644,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["TagSort"];
-                /** @description References to replace by the full resource. */
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["TagInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -7753,7 +7753,7 @@ export interface operations {
     getTag: {
         parameters: {
             query?: {
-                /** @description References to replace by the full resource. */
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["TagInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -8654,7 +8654,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["UserSort"];
-                /** @description References to replace by the full resource. */
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["UserInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -8773,7 +8773,7 @@ export interface operations {
     getUser: {
         parameters: {
             query?: {
-                /** @description References to replace by the full resource. */
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["UserInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -9247,7 +9247,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["GroupSort"];
-                /** @description References to replace by the full resource. */
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["GroupInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -9350,7 +9350,7 @@ export interface operations {
     getGroup: {
         parameters: {
             query?: {
-                /** @description References to replace by the full resource. */
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["GroupInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];

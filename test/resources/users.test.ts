@@ -248,6 +248,17 @@ describe('users and the view of the caller', () => {
     expect((await ann.caller.put(`/settings/users/${id}`, { view_permission: 'group' })).status).toBe(200)
   })
 
+  it('let nobody set the password of a colleague whose view is wider', async () => {
+    const ann = await someone(server, keys, { view_permission: 'group' })
+    const { body: wide } = await server.admin.post('/settings/users', body(ann.roleId, { view_permission: 'global' }))
+    await given(server.admin).group({ user_ids: [ann.id, wide.data.id] })
+    server.events()
+    const fresh = { password: 'another password', password_confirmation: 'another password' }
+    const refused = await ann.caller.put(`/settings/users/${wide.data.id}`, fresh)
+    expect([refused.status, refused.body.required]).toEqual([403, 'view_permission=global'])
+    expect(server.events()).toEqual([])
+  })
+
   it('let nobody without a global view put somebody into a group they are not in', async () => {
     const ann = await someone(server, keys, { view_permission: 'individual' })
     const foreign = await given(server.admin).group({ name: 'Central', user_ids: [1] })

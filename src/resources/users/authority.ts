@@ -1,8 +1,9 @@
 // Who may change whom (DOMAIN 7.1, 15.6): the ceiling protects users whose role holds more than the caller's, and nobody
 // can lock the installation, or the own account, out.
-import type { Context } from '../../kernel/context.ts'
+import type { Context, SignedIn } from '../../kernel/context.ts'
 import { isProtected } from '../../kernel/errors.ts'
 import { type Grants, someoneHoldsEverything, stayBelow } from '../roles/ceiling.ts'
+import { stayWithinView } from './view.ts'
 
 /** A user with what the role grants. */
 export interface Governed extends Grants {
@@ -25,7 +26,11 @@ export async function checkAuthority(
   next: Standing,
   changes: boolean,
 ): Promise<void> {
-  if (current && changes) stayBelow(ctx, current)
+  if (current && changes) {
+    stayBelow(ctx, current)
+    // Whoever may set a password can sign in with the view that goes with it.
+    stayWithinView(ctx, current.view_permission as SignedIn['viewPermission'])
+  }
   if (next.role && next.role.id !== current?.role_id) stayBelow(ctx, next.role)
   if (!current) return
   const deactivates = next.status === false && current.status === 1
