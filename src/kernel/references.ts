@@ -92,7 +92,3 @@ export function pick(reply: any, names: readonly string[], known: readonly strin
     Object.fromEntries(names.filter((name) => Object.hasOwn(record, name)).map((name) => [name, record[name]]))
   return { ...reply, data: Array.isArray(reply.data) ? reply.data.map(pickOne) : pickOne(reply.data) }
 }
-
-/** A row of ids and counts as a Map, for `gather`. */
-export const countsBy = (rows: readonly { id: number | null; count: number | string }[]): Map<number, number> =>
-  new Map(rows.flatMap(({ id, count }) => (id === null ? [] : [[id, Number(count)]])))

@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { type Context, now } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Resource } from '../../kernel/resource.ts'
-import { seesOwner } from '../../kernel/visibility.ts'
+import { seeingAll, seesOwner } from '../../kernel/visibility.ts'
 
 const ownedTables = ['leads', 'persons', 'organizations', 'activities', 'tags'] as const
 type OwnedTable = (typeof ownedTables)[number]
@@ -24,7 +24,7 @@ export async function checkSuccessor(ctx: Context, from: number, to: number): Pr
 /** Gives every record of one user to another, with the update event of each. */
 export async function reassign(ctx: Context, owned: readonly Owned[], from: number, to: number): Promise<void> {
   // The deleted user's records are all in question, whatever the caller sees; an If-Match was about the user.
-  const plain: Context = { ...ctx, ifMatch: null, ...(ctx.user && { user: { ...ctx.user, visibleOwners: null } }) }
+  const plain: Context = seeingAll(ctx)
   for (const resource of owned) {
     const rows = await plain.db
       .selectFrom(resource.table as OwnedTable)
