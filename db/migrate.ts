@@ -11,6 +11,13 @@ import { up as sales } from './migrations/0005_sales.ts'
 import { up as work } from './migrations/0006_work.ts'
 import { up as automation } from './migrations/0007_automation.ts'
 import { up as events } from './migrations/0008_events.ts'
+import { up as files } from './migrations/0009_files.ts'
+import { up as inventory } from './migrations/0010_inventory.ts'
+import { up as quotes } from './migrations/0011_quotes.ts'
+import { up as mail } from './migrations/0012_mail.ts'
+import { up as settings } from './migrations/0013_settings.ts'
+import { up as marketing } from './migrations/0014_marketing.ts'
+import { up as archives } from './migrations/0015_archives.ts'
 import type { Store } from './open.ts'
 
 export interface Migration {
@@ -28,6 +35,13 @@ export const migrations: readonly Migration[] = [
   { name: '0006_work', up: work },
   { name: '0007_automation', up: automation },
   { name: '0008_events', up: events },
+  { name: '0009_files', up: files },
+  { name: '0010_inventory', up: inventory },
+  { name: '0011_quotes', up: quotes },
+  { name: '0012_mail', up: mail },
+  { name: '0013_settings', up: settings },
+  { name: '0014_marketing', up: marketing },
+  { name: '0015_archives', up: archives },
 ]
 
 /** The names of the migrations applied now, none when the database was up to date. */

@@ -18,11 +18,29 @@ export interface ActivitiesTable {
   version: Generated<number>
 }
 
+export interface ActivityFilesTable {
+  id: Generated<number>
+  activity_id: number
+  file_id: number
+  name: string
+  created_at: string
+  updated_at: string
+}
+
 export interface ActivityParticipantsTable {
   id: Generated<number>
   activity_id: number
   user_id: number | null
   person_id: number | null
+}
+
+export interface ArchivesTable {
+  id: Generated<number>
+  event_id: number
+  entity_type: string
+  entity_id: number
+  rows: string
+  created_at: string
 }
 
 export interface AttributeOptionsTable {
@@ -53,12 +71,79 @@ export interface AttributesTable {
   version: Generated<number>
 }
 
+export interface CoreConfigTable {
+  id: Generated<number>
+  code: string
+  value: string
+  created_at: string
+  updated_at: string
+}
+
+export interface EmailAttachmentsTable {
+  id: Generated<number>
+  email_id: number
+  file_id: number
+  name: string
+  content_id: string | null
+  created_at: string
+  updated_at: string
+}
+
+export interface EmailFoldersTable {
+  email_id: number
+  folder: string
+}
+
+export interface EmailReferencesTable {
+  id: Generated<number>
+  email_id: number
+  reference_id: string
+  position: number
+}
+
+export interface EmailTagsTable {
+  email_id: number
+  tag_id: number
+}
+
 export interface EmailTemplatesTable {
   id: Generated<number>
   name: string
   name_key: string
   subject: string
   content: string
+  created_at: string
+  updated_at: string
+  version: Generated<number>
+}
+
+export interface EmailsTable {
+  id: Generated<number>
+  subject: string | null
+  subject_key: string | null
+  reply: string | null
+  text: string | null
+  reply_to: Generated<string>
+  cc: Generated<string>
+  bcc: Generated<string>
+  from: Generated<string>
+  sender: Generated<string>
+  name: string | null
+  source: string
+  user_type: string
+  status: string
+  error: string | null
+  attempts: Generated<number>
+  sent_at: string | null
+  kept_folders: Generated<string>
+  is_read: Generated<number>
+  is_automatic: Generated<number>
+  message_id: string
+  parent_id: number | null
+  thread_id: number | null
+  person_id: number | null
+  lead_id: number | null
+  user_id: number | null
   created_at: string
   updated_at: string
   version: Generated<number>
@@ -86,6 +171,18 @@ export interface EventsTable {
   created_at: string
 }
 
+export interface FilesTable {
+  id: Generated<number>
+  name: string
+  size: number
+  content_type: string
+  sha256: string
+  user_id: number | null
+  owner_type: string | null
+  owner_id: number | null
+  created_at: string
+}
+
 export interface GroupsTable {
   id: Generated<number>
   name: string
@@ -107,6 +204,31 @@ export interface IdempotencyKeysTable {
   body: string | null
   created_at: string
   expires_at: string
+}
+
+export interface ImportsTable {
+  id: Generated<number>
+  type: string
+  action: string
+  validation_strategy: string
+  allowed_errors: Generated<number>
+  field_separator: Generated<string>
+  process_in_queue: Generated<number>
+  file_id: number | null
+  error_file_id: number | null
+  state: Generated<string>
+  processed_rows_count: Generated<number>
+  invalid_rows_count: Generated<number>
+  errors_count: Generated<number>
+  errors: Generated<string>
+  summary: Generated<string>
+  progress: Generated<number>
+  user_id: number | null
+  started_at: string | null
+  completed_at: string | null
+  created_at: string
+  updated_at: string
+  version: Generated<number>
 }
 
 export interface LeadActivitiesTable {
@@ -149,6 +271,11 @@ export interface LeadProductsTable {
   amount: number
   created_at: string
   updated_at: string
+}
+
+export interface LeadQuotesTable {
+  lead_id: number
+  quote_id: number
 }
 
 export interface LeadSourcesTable {
@@ -202,6 +329,30 @@ export interface LoginAttemptsTable {
   email_key: string
   ip: string
   created_at: string
+}
+
+export interface MarketingCampaignsTable {
+  id: Generated<number>
+  name: string
+  name_key: string
+  subject: string
+  status: Generated<number>
+  marketing_template_id: number | null
+  marketing_event_id: number | null
+  created_at: string
+  updated_at: string
+  version: Generated<number>
+}
+
+export interface MarketingEventsTable {
+  id: Generated<number>
+  name: string
+  name_key: string
+  description: string
+  date: string | null
+  created_at: string
+  updated_at: string
+  version: Generated<number>
 }
 
 export interface MigrationsTable {
@@ -263,6 +414,17 @@ export interface ProductActivitiesTable {
   activity_id: number
 }
 
+export interface ProductInventoriesTable {
+  id: Generated<number>
+  product_id: number
+  warehouse_id: number
+  warehouse_location_id: number
+  in_stock: Generated<number>
+  allocated: Generated<number>
+  created_at: string
+  updated_at: string
+}
+
 export interface ProductTagsTable {
   product_id: number
   tag_id: number
@@ -281,6 +443,35 @@ export interface ProductsTable {
   created_at: string
   updated_at: string
   version: Generated<number>
+}
+
+export interface QuoteActivitiesTable {
+  quote_id: number
+  activity_id: number
+}
+
+export interface QuoteItemsTable {
+  id: Generated<number>
+  quote_id: number
+  product_id: number | null
+  sku: string
+  name: string
+  quantity: number
+  price: number
+  coupon_code: string | null
+  discount_percent: Generated<number>
+  discount_amount: Generated<number>
+  tax_percent: Generated<number>
+  tax_amount: Generated<number>
+  total: Generated<number>
+  sort_order: number
+  created_at: string
+  updated_at: string
+}
+
+export interface QuoteTagsTable {
+  quote_id: number
+  tag_id: number
 }
 
 export interface QuotesTable {
@@ -372,6 +563,26 @@ export interface UsersTable {
   version: Generated<number>
 }
 
+export interface WarehouseActivitiesTable {
+  warehouse_id: number
+  activity_id: number
+}
+
+export interface WarehouseLocationsTable {
+  id: Generated<number>
+  warehouse_id: number
+  name: string
+  name_key: string
+  created_at: string
+  updated_at: string
+  version: Generated<number>
+}
+
+export interface WarehouseTagsTable {
+  warehouse_id: number
+  tag_id: number
+}
+
 export interface WarehousesTable {
   id: Generated<number>
   name: string
@@ -383,6 +594,66 @@ export interface WarehousesTable {
   contact_numbers: Generated<string>
   contact_address: string
   custom_attributes: Generated<string>
+  created_at: string
+  updated_at: string
+  version: Generated<number>
+}
+
+export interface WebFormAttributesTable {
+  id: Generated<number>
+  web_form_id: number
+  attribute_id: number
+  name: string | null
+  placeholder: string | null
+  is_required: Generated<number>
+  is_hidden: Generated<number>
+  default_value: string | null
+  sort_order: number
+}
+
+export interface WebFormsTable {
+  id: Generated<number>
+  form_id: string
+  title: string
+  title_key: string
+  description: string | null
+  submit_button_label: string
+  submit_success_action: string
+  submit_success_content: string
+  create_lead: Generated<number>
+  background_color: string | null
+  form_background_color: string | null
+  form_title_color: string | null
+  form_submit_button_color: string | null
+  attribute_label_color: string | null
+  is_active: Generated<number>
+  created_at: string
+  updated_at: string
+  version: Generated<number>
+}
+
+export interface WebhooksTable {
+  id: Generated<number>
+  name: string
+  name_key: string
+  entity_type: string | null
+  description: string | null
+  method: Generated<string>
+  end_point: string
+  query_params: Generated<string>
+  headers: Generated<string>
+  payload_type: Generated<string>
+  raw_payload_type: string | null
+  payload: string | null
+  events: Generated<string>
+  changed: Generated<string>
+  is_active: Generated<number>
+  secret_sealed: string
+  previous_secret_sealed: string | null
+  previous_secret_until: string | null
+  disabled_reason: string | null
+  last_status: number | null
+  failing_since: string | null
   created_at: string
   updated_at: string
   version: Generated<number>
@@ -407,22 +678,35 @@ export interface WorkflowsTable {
 
 export interface DB {
   activities: ActivitiesTable
+  activity_files: ActivityFilesTable
   activity_participants: ActivityParticipantsTable
+  archives: ArchivesTable
   attribute_options: AttributeOptionsTable
   attributes: AttributesTable
+  core_config: CoreConfigTable
+  email_attachments: EmailAttachmentsTable
+  email_folders: EmailFoldersTable
+  email_references: EmailReferencesTable
+  email_tags: EmailTagsTable
   email_templates: EmailTemplatesTable
+  emails: EmailsTable
   events: EventsTable
+  files: FilesTable
   groups: GroupsTable
   idempotency_keys: IdempotencyKeysTable
+  imports: ImportsTable
   lead_activities: LeadActivitiesTable
   lead_pipeline_stages: LeadPipelineStagesTable
   lead_pipelines: LeadPipelinesTable
   lead_products: LeadProductsTable
+  lead_quotes: LeadQuotesTable
   lead_sources: LeadSourcesTable
   lead_tags: LeadTagsTable
   lead_types: LeadTypesTable
   leads: LeadsTable
   login_attempts: LoginAttemptsTable
+  marketing_campaigns: MarketingCampaignsTable
+  marketing_events: MarketingEventsTable
   migrations: MigrationsTable
   organization_activities: OrganizationActivitiesTable
   organization_tags: OrganizationTagsTable
@@ -431,8 +715,12 @@ export interface DB {
   person_tags: PersonTagsTable
   persons: PersonsTable
   product_activities: ProductActivitiesTable
+  product_inventories: ProductInventoriesTable
   product_tags: ProductTagsTable
   products: ProductsTable
+  quote_activities: QuoteActivitiesTable
+  quote_items: QuoteItemsTable
+  quote_tags: QuoteTagsTable
   quotes: QuotesTable
   roles: RolesTable
   tags: TagsTable
@@ -440,6 +728,12 @@ export interface DB {
   unique_values: UniqueValuesTable
   user_groups: UserGroupsTable
   users: UsersTable
+  warehouse_activities: WarehouseActivitiesTable
+  warehouse_locations: WarehouseLocationsTable
+  warehouse_tags: WarehouseTagsTable
   warehouses: WarehousesTable
+  web_form_attributes: WebFormAttributesTable
+  web_forms: WebFormsTable
+  webhooks: WebhooksTable
   workflows: WorkflowsTable
 }

@@ -45,13 +45,13 @@ describe('migrate', () => {
     try {
       await migrate(store)
       expect(readdirSync(data)).not.toContain('backups')
-      await store.db.deleteFrom('migrations').where('name', '=', '0008_events').execute()
-      await sql`drop table events`.execute(store.db)
-      expect(await migrate(store)).toEqual(['0008_events'])
+      await store.db.deleteFrom('migrations').where('name', '=', '0015_archives').execute()
+      await sql`drop table archives`.execute(store.db)
+      expect(await migrate(store)).toEqual(['0015_archives'])
       const copies = readdirSync(join(data, 'backups'))
       expect(copies).toEqual([expect.stringMatching(/^accord-\d{4}-\d\d-\d\dT[\d-]+Z\.db$/)])
       const copy = openStore(`sqlite:${join(data, 'backups', copies[0] ?? '')}`)
-      expect(await pending(copy)).toEqual(['0008_events'])
+      expect(await pending(copy)).toEqual(['0015_archives'])
       await copy.close()
     } finally {
       await store.close()

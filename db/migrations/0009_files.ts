@@ -1,0 +1,40 @@
+// Uploaded files. The bytes lie under the data folder by their hash; a row says whose upload it is and, once attached, the
+// one record it belongs to.
+
+import type { Kysely } from 'kysely'
+import { createTable, id, integer, nullable, references, text, timestamp, timestamps } from '../columns.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+
+export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  await createTable(
+    db,
+    dialect,
+    'files',
+    {
+      id: id(),
+      name: text(),
+      size: integer(),
+      content_type: text(),
+      sha256: text(),
+      user_id: references('users', 'set null'),
+      /** Resource name of the record it belongs to; null while unattached. */
+      owner_type: nullable(text()),
+      owner_id: nullable(integer()),
+      created_at: timestamp(),
+    },
+    { indexes: [['sha256'], ['owner_type', 'owner_id'], ['created_at', 'id']] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'activity_files',
+    {
+      id: id(),
+      activity_id: references('activities', 'cascade'),
+      file_id: references('files', 'restrict'),
+      name: text(),
+      ...timestamps(),
+    },
+    { unique: [['activity_id', 'file_id']] },
+  )
+}

@@ -1,0 +1,54 @@
+// Where products are kept: locations of warehouses, and how many of a product lie at each.
+
+import type { Kysely } from 'kysely'
+import { createTable, id, integer, key, listed, references, text, timestamps, version } from '../columns.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+
+export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  await createTable(
+    db,
+    dialect,
+    'warehouse_locations',
+    {
+      id: id(),
+      warehouse_id: references('warehouses', 'cascade'),
+      name: text(),
+      name_key: key(),
+      ...timestamps(),
+      ...version(),
+    },
+    { unique: [['warehouse_id', 'name_key']], indexes: [['name_key', 'id'], ...listed] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'product_inventories',
+    {
+      id: id(),
+      product_id: references('products', 'cascade'),
+      warehouse_id: references('warehouses', 'cascade'),
+      warehouse_location_id: references('warehouse_locations', 'cascade'),
+      in_stock: integer(0),
+      allocated: integer(0),
+      ...timestamps(),
+    },
+    {
+      unique: [['product_id', 'warehouse_location_id']],
+      checks: { allocated_in_stock: '"allocated" between 0 and "in_stock"' },
+    },
+  )
+  await createTable(
+    db,
+    dialect,
+    'warehouse_tags',
+    { warehouse_id: references('warehouses', 'cascade'), tag_id: references('tags', 'cascade') },
+    { primaryKey: ['warehouse_id', 'tag_id'] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'warehouse_activities',
+    { warehouse_id: references('warehouses', 'cascade'), activity_id: references('activities', 'cascade') },
+    { primaryKey: ['warehouse_id', 'activity_id'] },
+  )
+}

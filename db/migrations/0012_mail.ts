@@ -1,0 +1,109 @@
+// E-mails as records: drafts, mails to be sent, sent and received, with the folders they lie in, their attachments and the
+// chain of references that makes them threads.
+
+import type { Kysely } from 'kysely'
+import {
+  createTable,
+  flag,
+  id,
+  integer,
+  json,
+  key,
+  listed,
+  nullable,
+  oneOf,
+  references,
+  text,
+  timestamp,
+  timestamps,
+  version,
+} from '../columns.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+
+const folders = ['inbox', 'important', 'starred', 'draft', 'outbox', 'sent', 'spam', 'trash']
+
+export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  await createTable(
+    db,
+    dialect,
+    'emails',
+    {
+      id: id(),
+      subject: nullable(text()),
+      subject_key: nullable(key()),
+      reply: nullable(text()),
+      text: nullable(text()),
+      reply_to: json('[]'),
+      cc: json('[]'),
+      bcc: json('[]'),
+      from: json('[]'),
+      sender: json('[]'),
+      name: nullable(text()),
+      source: oneOf(['web', 'email']),
+      user_type: oneOf(['admin', 'person']),
+      status: oneOf(['draft', 'queued', 'sending', 'sent', 'failed', 'received']),
+      error: nullable(text()),
+      attempts: integer(0),
+      sent_at: nullable(timestamp()),
+      /** The folders it was in before it went to the trash. */
+      kept_folders: json('[]'),
+      is_read: flag(false),
+      is_automatic: flag(false),
+      message_id: text(),
+      parent_id: references('emails', 'set null'),
+      /** The root of its thread; its own id for a root. Null only while the row is being written. */
+      thread_id: nullable(integer()),
+      person_id: references('persons', 'set null'),
+      lead_id: references('leads', 'set null'),
+      user_id: references('users', 'set null'),
+      ...timestamps(),
+      ...version(),
+    },
+    {
+      unique: [['message_id']],
+      indexes: [
+        ['subject_key', 'id'],
+        ['sent_at', 'id'],
+        ['status', 'id'],
+        ['thread_id', 'id'],
+        ['user_id', 'id'],
+        ...listed,
+      ],
+    },
+  )
+  await createTable(
+    db,
+    dialect,
+    'email_folders',
+    { email_id: references('emails', 'cascade'), folder: oneOf(folders) },
+    { primaryKey: ['email_id', 'folder'], indexes: [['folder', 'email_id']] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'email_references',
+    { id: id(), email_id: references('emails', 'cascade'), reference_id: text(), position: integer() },
+    { unique: [['email_id', 'reference_id']], indexes: [['reference_id']] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'email_attachments',
+    {
+      id: id(),
+      email_id: references('emails', 'cascade'),
+      file_id: references('files', 'restrict'),
+      name: text(),
+      content_id: nullable(text()),
+      ...timestamps(),
+    },
+    { unique: [['email_id', 'file_id']] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'email_tags',
+    { email_id: references('emails', 'cascade'), tag_id: references('tags', 'cascade') },
+    { primaryKey: ['email_id', 'tag_id'] },
+  )
+}

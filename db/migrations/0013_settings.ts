@@ -1,0 +1,146 @@
+// Settings beyond the vocabulary: webhooks, web forms, the configuration and imports.
+
+import type { Kysely } from 'kysely'
+import {
+  createTable,
+  flag,
+  id,
+  integer,
+  json,
+  key,
+  listed,
+  nullable,
+  oneOf,
+  references,
+  text,
+  timestamp,
+  timestamps,
+  version,
+} from '../columns.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+
+export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  await createTable(
+    db,
+    dialect,
+    'webhooks',
+    {
+      id: id(),
+      name: text(),
+      name_key: key(),
+      entity_type: nullable(text()),
+      description: nullable(text()),
+      method: oneOf(['post', 'put', 'patch', 'get', 'delete'], 'post'),
+      end_point: text(),
+      query_params: json('[]'),
+      headers: json('[]'),
+      payload_type: oneOf(['default', 'x-www-form-urlencoded', 'raw'], 'default'),
+      raw_payload_type: nullable(oneOf(['json', 'text'])),
+      payload: nullable(json()),
+      events: json('[]'),
+      changed: json('[]'),
+      is_active: flag(true),
+      /** Sealed; the one before it stays valid until `previous_secret_until`. */
+      secret_sealed: text(),
+      previous_secret_sealed: nullable(text()),
+      previous_secret_until: nullable(timestamp()),
+      disabled_reason: nullable(text()),
+      last_status: nullable(integer()),
+      failing_since: nullable(timestamp()),
+      ...timestamps(),
+      ...version(),
+    },
+    { unique: [['name_key']], indexes: [['entity_type', 'id'], ['is_active', 'id'], ...listed] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'web_forms',
+    {
+      id: id(),
+      form_id: text(),
+      title: text(),
+      title_key: key(),
+      description: nullable(text()),
+      submit_button_label: text(),
+      submit_success_action: oneOf(['message', 'redirect']),
+      submit_success_content: text(),
+      create_lead: flag(false),
+      background_color: nullable(text()),
+      form_background_color: nullable(text()),
+      form_title_color: nullable(text()),
+      form_submit_button_color: nullable(text()),
+      attribute_label_color: nullable(text()),
+      is_active: flag(true),
+      ...timestamps(),
+      ...version(),
+    },
+    { unique: [['form_id']], indexes: [['title_key', 'id'], ['create_lead', 'id'], ...listed] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'web_form_attributes',
+    {
+      id: id(),
+      web_form_id: references('web_forms', 'cascade'),
+      attribute_id: references('attributes', 'cascade'),
+      name: nullable(text()),
+      placeholder: nullable(text()),
+      is_required: flag(false),
+      is_hidden: flag(false),
+      default_value: nullable(json()),
+      sort_order: integer(),
+    },
+    { unique: [['web_form_id', 'attribute_id']] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'core_config',
+    /** Only what differs from its default; a secret's value is sealed. */
+    { id: id(), code: text(), value: json(), ...timestamps() },
+    { unique: [['code']] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'imports',
+    {
+      id: id(),
+      type: oneOf(['persons', 'organizations', 'products', 'leads']),
+      action: oneOf(['append', 'delete']),
+      validation_strategy: oneOf(['stop-on-errors', 'skip-errors']),
+      allowed_errors: integer(0),
+      field_separator: oneOf([',', ';', '\t', '|'], ','),
+      process_in_queue: flag(true),
+      file_id: references('files', 'set null'),
+      error_file_id: references('files', 'set null'),
+      state: oneOf(
+        ['pending', 'validating', 'validated', 'invalid', 'processing', 'completed', 'failed', 'cancelled'],
+        'pending',
+      ),
+      processed_rows_count: integer(0),
+      invalid_rows_count: integer(0),
+      errors_count: integer(0),
+      errors: json('[]'),
+      summary: json('{"created":0,"updated":0,"deleted":0,"skipped":0}'),
+      progress: integer(0),
+      user_id: references('users', 'set null'),
+      started_at: nullable(timestamp()),
+      completed_at: nullable(timestamp()),
+      ...timestamps(),
+      ...version(),
+    },
+    {
+      indexes: [
+        ['type', 'id'],
+        ['action', 'id'],
+        ['state', 'id'],
+        ['started_at', 'id'],
+        ['completed_at', 'id'],
+        ...listed,
+      ],
+    },
+  )
+}

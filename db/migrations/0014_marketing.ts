@@ -1,0 +1,52 @@
+// Marketing: events with a date, and the campaigns that go out on it.
+
+import type { Kysely } from 'kysely'
+import {
+  createTable,
+  date,
+  flag,
+  id,
+  key,
+  listed,
+  nullable,
+  references,
+  text,
+  timestamps,
+  version,
+} from '../columns.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+
+export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  await createTable(
+    db,
+    dialect,
+    'marketing_events',
+    {
+      id: id(),
+      name: text(),
+      name_key: key(),
+      description: text(),
+      date: nullable(date()),
+      ...timestamps(),
+      ...version(),
+    },
+    { unique: [['name_key']], indexes: [['date', 'id'], ...listed] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'marketing_campaigns',
+    {
+      id: id(),
+      name: text(),
+      name_key: key(),
+      subject: text(),
+      status: flag(false),
+      marketing_template_id: references('email_templates', 'set null'),
+      marketing_event_id: references('marketing_events', 'set null'),
+      ...timestamps(),
+      ...version(),
+    },
+    { unique: [['name_key']], indexes: [['status', 'id'], ...listed] },
+  )
+}
