@@ -18,7 +18,9 @@ import { up as mail } from './migrations/0012_mail.ts'
 import { up as settings } from './migrations/0013_settings.ts'
 import { up as marketing } from './migrations/0014_marketing.ts'
 import { up as archives } from './migrations/0015_archives.ts'
+import { up as search } from './migrations/0016_search.ts'
 import type { Store } from './open.ts'
+import { rebuild } from './search.ts'
 
 export interface Migration {
   readonly name: string
@@ -42,6 +44,7 @@ export const migrations: readonly Migration[] = [
   { name: '0013_settings', up: settings },
   { name: '0014_marketing', up: marketing },
   { name: '0015_archives', up: archives },
+  { name: '0016_search', up: search },
 ]
 
 /** The names of the migrations applied now, none when the database was up to date. */
@@ -62,6 +65,8 @@ export async function migrate(store: Store): Promise<string[]> {
     await store.db.transaction().execute(async (db) => {
       await migration.up(db as unknown as Kysely<unknown>, store.dialect)
       await db.insertInto('migrations').values({ name: migration.name, applied_at: new Date().toISOString() }).execute()
+      // What records are found by is read from the newest shape of the tables, so once they all have it.
+      if (migration.name === due.at(-1)) await rebuild(db, store.dialect)
     })
   }
   return due

@@ -40,6 +40,8 @@ export interface ArchivesTable {
   entity_type: string
   entity_id: number
   rows: string
+  pointers: Generated<string>
+  companions: Generated<string>
   created_at: string
 }
 
@@ -508,6 +510,15 @@ export interface RolesTable {
   version: Generated<number>
 }
 
+export interface SearchIndexTable {
+  id: Generated<number>
+  entity_type: string
+  entity_id: number
+  title: string
+  subtitle: string
+  body: string
+}
+
 export interface TagsTable {
   id: Generated<number>
   name: string
@@ -723,6 +734,7 @@ export interface DB {
   quote_tags: QuoteTagsTable
   quotes: QuotesTable
   roles: RolesTable
+  search_index: SearchIndexTable
   tags: TagsTable
   tokens: TokensTable
   unique_values: UniqueValuesTable

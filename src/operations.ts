@@ -4,6 +4,7 @@ import { type OperationFact, operations } from './contract/operations.gen.ts'
 import type { OperationId } from './contract/types.ts'
 import type { Context } from './kernel/context.ts'
 import type { Handlers } from './kernel/handler.ts'
+import { pending } from './pending.ts'
 import type { Locators } from './pipeline.ts'
 import { handlers as account } from './resources/account/handlers.ts'
 import { activities, handlers as activityHandlers, inheritedActivities } from './resources/activities/resource.ts'
@@ -45,6 +46,7 @@ export const handlers: Handlers = {
   ...roleHandlers,
   ...groupHandlers,
   ...system,
+  ...pending,
 }
 
 interface Locatable {

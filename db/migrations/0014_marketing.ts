@@ -30,7 +30,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       ...timestamps(),
       ...version(),
     },
-    { unique: [['name_key']], indexes: [['date', 'id'], ...listed] },
+    { indexes: [['name_key', 'id'], ['date', 'id'], ...listed] },
   )
   await createTable(
     db,
@@ -47,6 +47,6 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       ...timestamps(),
       ...version(),
     },
-    { unique: [['name_key']], indexes: [['status', 'id'], ...listed] },
+    { indexes: [['name_key', 'id'], ['status', 'id'], ...listed] },
   )
 }

@@ -16,6 +16,10 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       entity_id: integer(),
       /** `[{table, row}]` in the order they go back. */
       rows: json(),
+      /** `[{table, column, to, ids}]`: rows of others that named one of these and name nothing now. */
+      pointers: json('[]'),
+      /** `[{entity, id, event}]`: records that were deleted because this one was, with archives of their own. */
+      companions: json('[]'),
       created_at: timestamp(),
     },
     {

@@ -139,6 +139,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/leads/kanban": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show leads as a board
+         * @description The stages of a pipeline in order, each with its first leads and the sums of all its leads the caller may see that match. Takes
+         *     every filter of the list, and its sort. `pipeline_stage_id` with `page` loads more of one column; the reply then has that
+         *     column alone.
+         */
+        get: operations["kanbanLeads"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/leads/{id}": {
         parameters: {
             query?: never;
@@ -341,6 +363,179 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/leads/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of a lead
+         * @description What happened to the lead, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listLeadHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/leads/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore a deleted lead
+         * @description Brings back the lead with its id, child rows and links within 30 days of its deletion. What it was linked to and is gone by now is left out and listed in `meta.dropped`.
+         */
+        post: operations["restoreLead"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/leads/{id}/activities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the timeline of a lead
+         * @description Activities about the lead, e-mails and changes as one list, newest first. Activities need the permission `activities`, e-mails `mail.view`; without it they are left out.
+         */
+        get: operations["listLeadActivities"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/leads/{id}/quotes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the quotes of a lead
+         * @description The quotes linked to the lead, with the filters of quotes.
+         */
+        get: operations["listLeadQuotes"];
+        put?: never;
+        /**
+         * Link a lead to a quote
+         * @description Links the lead to a quote. Already linked, nothing changes and no event fires.
+         */
+        post: operations["attachLeadQuote"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/leads/{id}/quotes/{quote_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the quote. */
+                quote_id: components["parameters"]["PathQuoteId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Unlink a lead from a quote
+         * @description Removes the link; lead and quote stay. 404 when they are not linked.
+         */
+        delete: operations["detachLeadQuote"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/leads/{id}/emails": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the e-mails of a lead
+         * @description The e-mails linked to the lead, with the filters of e-mails.
+         */
+        get: operations["listLeadEmails"];
+        put?: never;
+        /**
+         * Link an e-mail to a lead
+         * @description Links the e-mail to the lead. Already linked, nothing changes and no event fires.
+         */
+        post: operations["attachLeadEmail"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/leads/{id}/emails/{email_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the e-mail. */
+                email_id: components["parameters"]["PathEmailId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Unlink an e-mail from a lead
+         * @description Removes the link; the e-mail stays. 404 when it is not linked.
+         */
+        delete: operations["detachLeadEmail"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/contacts/persons": {
         parameters: {
             query?: never;
@@ -506,6 +701,121 @@ export interface paths {
          * @description Detaches the tag; the tag itself stays. 404 when it is not attached.
          */
         delete: operations["detachPersonTag"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/contacts/persons/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of a person
+         * @description What happened to the person, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listPersonHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/contacts/persons/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore a deleted person
+         * @description Brings back the person with its id, child rows and links within 30 days of its deletion. What it was linked to and is gone by now is left out and listed in `meta.dropped`.
+         */
+        post: operations["restorePerson"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/contacts/persons/{id}/activities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the timeline of a person
+         * @description Activities about the person, e-mails and changes as one list, newest first. Activities need the permission `activities`, e-mails `mail.view`; without it they are left out.
+         */
+        get: operations["listPersonActivities"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/contacts/persons/{id}/quotes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the quotes of a person
+         * @description The quotes for the person, with the filters of quotes.
+         */
+        get: operations["listPersonQuotes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/contacts/persons/{id}/emails": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the e-mails of a person
+         * @description The e-mails linked to the person, with the filters of e-mails.
+         */
+        get: operations["listPersonEmails"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -684,6 +994,366 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/contacts/organizations/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of an organization
+         * @description What happened to the organization, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listOrganizationHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/contacts/organizations/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore a deleted organization
+         * @description Brings back the organization with its id, child rows and links within 30 days of its deletion. What it was linked to and is gone by now is left out and listed in `meta.dropped`.
+         */
+        post: operations["restoreOrganization"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/contacts/organizations/{id}/activities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the timeline of an organization
+         * @description Activities about the organization, e-mails and changes as one list, newest first. Activities need the permission `activities`, e-mails `mail.view`; without it they are left out.
+         */
+        get: operations["listOrganizationActivities"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/quotes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List quotes
+         * @description The quotes the caller may see, filtered, sorted and paged.
+         */
+        get: operations["listQuotes"];
+        put?: never;
+        /**
+         * Create a quote
+         * @description Creates a quote with its items and computes all totals. With `lead_id` it is linked to that lead.
+         */
+        post: operations["createQuote"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/quotes/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show a quote
+         * @description One quote, with the references asked for.
+         */
+        get: operations["getQuote"];
+        /**
+         * Change a quote
+         * @description Keys left out stay as they are; `items` is the complete list. Totals are computed anew. `lead_id` adds a link and never removes one.
+         */
+        put: operations["updateQuote"];
+        post?: never;
+        /**
+         * Delete a quote
+         * @description Deletes the quote with its items and links; leads and products stay.
+         */
+        delete: operations["deleteQuote"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/quotes/mass-destroy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete several quotes
+         * @description Deletes the quotes. Every record is handled on its own and reported; the reply is 422 `mass_failed` when none succeeded.
+         */
+        post: operations["massDestroyQuotes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/quotes/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export quotes
+         * @description All quotes the caller may see that match the filters, streamed from one consistent view of the database.
+         */
+        get: operations["exportQuotes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/quotes/{id}/print": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Print a quote
+         * @description The quote as a PDF document.
+         */
+        get: operations["printQuote"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/quotes/{id}/leads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the leads of a quote
+         * @description The leads the quote is for, with the filters of leads.
+         */
+        get: operations["listQuoteLeads"];
+        put?: never;
+        /**
+         * Link a quote to a lead
+         * @description Links the quote to a lead. Already linked, nothing changes and no event fires.
+         */
+        post: operations["attachQuoteLead"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/quotes/{id}/leads/{lead_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the lead. */
+                lead_id: components["parameters"]["PathLeadId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Unlink a quote from a lead
+         * @description Removes the link; lead and quote stay. 404 when they are not linked.
+         */
+        delete: operations["detachQuoteLead"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/quotes/{id}/tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the tags of a quote
+         * @description The tags of the quote, by name.
+         */
+        get: operations["listQuoteTags"];
+        put?: never;
+        /**
+         * Attach a tag to a quote
+         * @description Attaches a tag by id or name. Already attached, nothing changes and no event fires.
+         */
+        post: operations["attachQuoteTag"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/quotes/{id}/tags/{tag_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the tag. */
+                tag_id: components["parameters"]["PathTagId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Detach a tag from a quote
+         * @description Detaches the tag; the tag itself stays. 404 when it is not attached.
+         */
+        delete: operations["detachQuoteTag"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/quotes/{id}/activities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the timeline of a quote
+         * @description Activities about the quote, e-mails and changes as one list, newest first. Activities need the permission `activities`, e-mails `mail.view`; without it they are left out.
+         */
+        get: operations["listQuoteActivities"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/quotes/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of a quote
+         * @description What happened to the quote, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listQuoteHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/quotes/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore a deleted quote
+         * @description Brings back the quote with its id, child rows and links within 30 days of its deletion. What it was linked to and is gone by now is left out and listed in `meta.dropped`.
+         */
+        post: operations["restoreQuote"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/products": {
         parameters: {
             query?: never;
@@ -811,6 +1481,125 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/products/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of a product
+         * @description What happened to the product, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listProductHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/products/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore a deleted product
+         * @description Brings back the product with its id, child rows and links within 30 days of its deletion. What it was linked to and is gone by now is left out and listed in `meta.dropped`.
+         */
+        post: operations["restoreProduct"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/products/{id}/activities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the timeline of a product
+         * @description Activities about the product, e-mails and changes as one list, newest first. Activities need the permission `activities`, e-mails `mail.view`; without it they are left out.
+         */
+        get: operations["listProductActivities"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/products/{id}/inventories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the inventories of a product
+         * @description How many of the product lie at each location.
+         */
+        get: operations["listProductInventories"];
+        /**
+         * Set the inventories of a product
+         * @description The complete list of the product, or with `warehouse_id` that of one warehouse. A row with an id or of a known location is changed, a row left out is removed. `expected_in_stock` guards against a change in between (409).
+         */
+        put: operations["updateProductInventories"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/products/{id}/warehouses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the stock of a product by warehouse
+         * @description How many of the product each warehouse has, in all and by location.
+         */
+        get: operations["listProductWarehouses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/activities": {
         parameters: {
             query?: never;
@@ -906,6 +1695,436 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/activities/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of an activity
+         * @description What happened to the activity, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listActivityHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/activities/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore a deleted activity
+         * @description Brings back the activity with its id, child rows and links within 30 days of its deletion. What it was linked to and is gone by now is left out and listed in `meta.dropped`.
+         */
+        post: operations["restoreActivity"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/activities/{id}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the files of an activity
+         * @description The files attached to the activity.
+         */
+        get: operations["listActivityFiles"];
+        put?: never;
+        /**
+         * Attach a file to an activity
+         * @description Attaches an uploaded file. A file that belongs to another record is copied.
+         */
+        post: operations["attachActivityFile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/activities/{id}/files/{file_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the file. */
+                file_id: components["parameters"]["PathFileId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove a file from an activity
+         * @description Removes the file from the activity and deletes it.
+         */
+        delete: operations["detachActivityFile"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/activities/{id}/files/{file_id}/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the file. */
+                file_id: components["parameters"]["PathFileId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Download a file of an activity
+         * @description The bytes of the file.
+         */
+        get: operations["downloadActivityFile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/activities/calendar.ics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the own activities as a calendar
+         * @description Own and participated activities from 30 days ago to 365 days ahead, in the iCalendar format.
+         */
+        get: operations["getActivityCalendar"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/emails": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List e-mails
+         * @description The e-mails the caller may see in the folders the role may open, filtered, sorted and paged.
+         */
+        get: operations["listEmails"];
+        put?: never;
+        /**
+         * Write an e-mail
+         * @description Writes an e-mail and queues it, or keeps it as a draft with `is_draft`. With `parent_id` it answers that e-mail and joins its thread.
+         */
+        post: operations["createEmail"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/emails/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show an e-mail
+         * @description One e-mail, with the references asked for.
+         */
+        get: operations["getEmail"];
+        /**
+         * Change an e-mail
+         * @description Content can change only in a draft or after a failure (else 409); folders, read flag, links and tags always. It never sends.
+         */
+        put: operations["updateEmail"];
+        post?: never;
+        /**
+         * Delete an e-mail
+         * @description Moves the e-mail to the trash; one in the trash, or with `type=delete`, is deleted for good. Answers to it stay in their thread.
+         */
+        delete: operations["deleteEmail"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/emails/mass-update": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Change several e-mails
+         * @description Moves the e-mails to folders, or marks them as read or unread. Every record is handled on its own and reported; the reply is 422 `mass_failed` when none succeeded.
+         */
+        post: operations["massUpdateEmails"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/emails/mass-destroy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete several e-mails
+         * @description Moves the e-mails to the trash or deletes them, as for a single one. Every record is handled on its own and reported; the reply is 422 `mass_failed` when none succeeded.
+         */
+        post: operations["massDestroyEmails"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/emails/{id}/send": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send an e-mail
+         * @description Queues a draft, or one that failed, for sending. Any other answers 409 `state_conflict`.
+         */
+        post: operations["sendEmail"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/emails/{id}/untrash": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take an e-mail out of the trash
+         * @description Puts the e-mail back into the folders it was in; 409 when it is not in the trash.
+         */
+        post: operations["untrashEmail"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/emails/{id}/thread": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the thread of an e-mail
+         * @description All e-mails of the thread that the caller may see, oldest first.
+         */
+        get: operations["listEmailThread"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/emails/{id}/attachments/{attachment_id}/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the attachment. */
+                attachment_id: components["parameters"]["PathAttachmentId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Download an attachment
+         * @description The bytes of the attachment.
+         */
+        get: operations["downloadEmailAttachment"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/emails/{id}/tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the tags of an e-mail
+         * @description The tags of the e-mail, by name.
+         */
+        get: operations["listEmailTags"];
+        put?: never;
+        /**
+         * Attach a tag to an e-mail
+         * @description Attaches a tag by id or name. Already attached, nothing changes and no event fires.
+         */
+        post: operations["attachEmailTag"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/emails/{id}/tags/{tag_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the tag. */
+                tag_id: components["parameters"]["PathTagId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Detach a tag from an e-mail
+         * @description Detaches the tag; the tag itself stays. 404 when it is not attached.
+         */
+        delete: operations["detachEmailTag"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/emails/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of an e-mail
+         * @description What happened to the e-mail, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listEmailHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/emails/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore a deleted e-mail
+         * @description Brings back the e-mail with its id, child rows and links within 30 days of its deletion. What it was linked to and is gone by now is left out and listed in `meta.dropped`.
+         */
+        post: operations["restoreEmail"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/tags": {
         parameters: {
             query?: never;
@@ -981,6 +2200,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/tags/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of a tag
+         * @description What happened to the tag, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listTagHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/sources": {
         parameters: {
             query?: never;
@@ -1036,6 +2278,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/sources/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of a source
+         * @description What happened to the source, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listSourceHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/types": {
         parameters: {
             query?: never;
@@ -1086,6 +2351,29 @@ export interface paths {
          * @description Deletes the type. Refused while leads refer to it and for the last one.
          */
         delete: operations["deleteType"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/types/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of a type
+         * @description What happened to the type, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listTypeHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1161,6 +2449,29 @@ export interface paths {
          * @description The stages in order, as the pipeline shows them.
          */
         get: operations["listPipelineStages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/pipelines/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of a pipeline
+         * @description What happened to the pipeline, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listPipelineHistory"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1264,6 +2575,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/settings/users/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of an user
+         * @description What happened to the user, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listUserHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/settings/roles": {
         parameters: {
             query?: never;
@@ -1339,6 +2673,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/settings/roles/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of a role
+         * @description What happened to the role, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listRoleHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/settings/groups": {
         parameters: {
             query?: never;
@@ -1389,6 +2746,982 @@ export interface paths {
          * @description Deletes the group. Refused while it has members.
          */
         delete: operations["deleteGroup"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/groups/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of a group
+         * @description What happened to the group, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listGroupHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/email-templates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List email templates
+         * @description The email templates the caller may see, filtered, sorted and paged.
+         */
+        get: operations["listEmailTemplates"];
+        put?: never;
+        /**
+         * Create an e-mail template
+         * @description Creates an e-mail template.
+         */
+        post: operations["createEmailTemplate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/email-templates/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show an e-mail template
+         * @description One e-mail template.
+         */
+        get: operations["getEmailTemplate"];
+        /**
+         * Change an e-mail template
+         * @description Keys left out stay as they are.
+         */
+        put: operations["updateEmailTemplate"];
+        post?: never;
+        /**
+         * Delete an e-mail template
+         * @description Deletes the template. One that an active campaign or a workflow uses answers 409 `in_use`; inactive campaigns lose it.
+         */
+        delete: operations["deleteEmailTemplate"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/email-templates/{id}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview an e-mail template
+         * @description Fills in the placeholders from a record the caller may see, and names those that mean nothing.
+         */
+        post: operations["previewEmailTemplate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/email-templates/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of an e-mail template
+         * @description What happened to the e-mail template, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listEmailTemplateHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/workflows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List workflows
+         * @description The workflows the caller may see, filtered, sorted and paged.
+         */
+        get: operations["listWorkflows"];
+        put?: never;
+        /**
+         * Create a workflow
+         * @description Creates a workflow: when an event happens to a record that meets the conditions, the actions run in order.
+         */
+        post: operations["createWorkflow"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/workflows/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show a workflow
+         * @description One workflow.
+         */
+        get: operations["getWorkflow"];
+        /**
+         * Change a workflow
+         * @description Keys left out stay as they are.
+         */
+        put: operations["updateWorkflow"];
+        post?: never;
+        /**
+         * Delete a workflow
+         * @description Deletes the workflow.
+         */
+        delete: operations["deleteWorkflow"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/workflows/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of a workflow
+         * @description What happened to the workflow, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listWorkflowHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List webhooks
+         * @description The webhooks the caller may see, filtered, sorted and paged.
+         */
+        get: operations["listWebhooks"];
+        put?: never;
+        /**
+         * Create a webhook
+         * @description Creates a webhook. Its signing secret is shown in this reply only.
+         */
+        post: operations["createWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/webhooks/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show a webhook
+         * @description One webhook.
+         */
+        get: operations["getWebhook"];
+        /**
+         * Change a webhook
+         * @description Keys left out stay as they are.
+         */
+        put: operations["updateWebhook"];
+        post?: never;
+        /**
+         * Delete a webhook
+         * @description Deletes the webhook. One that a workflow uses answers 409 `in_use`.
+         */
+        delete: operations["deleteWebhook"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/webhooks/{id}/rotate-secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a webhook a new secret
+         * @description Makes a new signing secret, shown in this reply only. The old one stays valid for 24 hours.
+         */
+        post: operations["rotateWebhookSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/webhooks/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of a webhook
+         * @description What happened to the webhook, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listWebhookHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/web-forms": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List web forms
+         * @description The web forms the caller may see, filtered, sorted and paged.
+         */
+        get: operations["listWebForms"];
+        put?: never;
+        /**
+         * Create a web form
+         * @description Creates a web form. Name and e-mail address of the person are always on it and required.
+         */
+        post: operations["createWebForm"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/web-forms/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show a web form
+         * @description One web form.
+         */
+        get: operations["getWebForm"];
+        /**
+         * Change a web form
+         * @description Keys left out stay as they are.
+         */
+        put: operations["updateWebForm"];
+        post?: never;
+        /**
+         * Delete a web form
+         * @description Deletes the web form.
+         */
+        delete: operations["deleteWebForm"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/web-forms/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of a web form
+         * @description What happened to the web form, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listWebFormHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/warehouses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List warehouses
+         * @description The warehouses the caller may see, filtered, sorted and paged.
+         */
+        get: operations["listWarehouses"];
+        put?: never;
+        /**
+         * Create a warehouse
+         * @description Creates a warehouse.
+         */
+        post: operations["createWarehouse"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/warehouses/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show a warehouse
+         * @description One warehouse, with the references asked for.
+         */
+        get: operations["getWarehouse"];
+        /**
+         * Change a warehouse
+         * @description Keys left out stay as they are.
+         */
+        put: operations["updateWarehouse"];
+        post?: never;
+        /**
+         * Delete a warehouse
+         * @description Deletes the warehouse with its locations and empty inventories. One with stock answers 409 `in_use`.
+         */
+        delete: operations["deleteWarehouse"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/warehouses/{id}/products": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the products of a warehouse
+         * @description The products with inventories in the warehouse, with the filters of products; in_stock, allocated and on_hand are those of this warehouse.
+         */
+        get: operations["listWarehouseProducts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/warehouses/{id}/tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the tags of a warehouse
+         * @description The tags of the warehouse, by name.
+         */
+        get: operations["listWarehouseTags"];
+        put?: never;
+        /**
+         * Attach a tag to a warehouse
+         * @description Attaches a tag by id or name. Already attached, nothing changes and no event fires.
+         */
+        post: operations["attachWarehouseTag"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/warehouses/{id}/tags/{tag_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the tag. */
+                tag_id: components["parameters"]["PathTagId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Detach a tag from a warehouse
+         * @description Detaches the tag; the tag itself stays. 404 when it is not attached.
+         */
+        delete: operations["detachWarehouseTag"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/warehouses/{id}/activities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the timeline of a warehouse
+         * @description Activities about the warehouse, e-mails and changes as one list, newest first. Activities need the permission `activities`, e-mails `mail.view`; without it they are left out.
+         */
+        get: operations["listWarehouseActivities"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/warehouses/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of a warehouse
+         * @description What happened to the warehouse, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listWarehouseHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/locations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List locations
+         * @description The locations the caller may see, filtered, sorted and paged.
+         */
+        get: operations["listLocations"];
+        put?: never;
+        /**
+         * Create a location
+         * @description Creates a location.
+         */
+        post: operations["createLocation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/locations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show a location
+         * @description One location, with the references asked for.
+         */
+        get: operations["getLocation"];
+        /**
+         * Change a location
+         * @description Keys left out stay as they are.
+         */
+        put: operations["updateLocation"];
+        post?: never;
+        /**
+         * Delete a location
+         * @description Deletes the location with its empty inventories. One with stock answers 409 `in_use`.
+         */
+        delete: operations["deleteLocation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/locations/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of a location
+         * @description What happened to the location, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listLocationHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/configuration": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the configuration
+         * @description Every known key with its value, its default and whether it is set. Secrets are read as null.
+         */
+        get: operations["getConfiguration"];
+        /**
+         * Save the configuration
+         * @description Sets the keys sent, the others stay; null resets one to its default.
+         */
+        put: operations["saveConfiguration"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/configuration/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the history of the configuration
+         * @description Who changed which key from what to what, newest first. Secrets are masked.
+         */
+        get: operations["listConfigurationHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/marketing/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List marketing events
+         * @description The marketing events the caller may see, filtered, sorted and paged.
+         */
+        get: operations["listMarketingEvents"];
+        put?: never;
+        /**
+         * Create a marketing event
+         * @description Creates a marketing event.
+         */
+        post: operations["createMarketingEvent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/marketing/events/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show a marketing event
+         * @description One marketing event.
+         */
+        get: operations["getMarketingEvent"];
+        /**
+         * Change a marketing event
+         * @description Keys left out stay as they are.
+         */
+        put: operations["updateMarketingEvent"];
+        post?: never;
+        /**
+         * Delete a marketing event
+         * @description Deletes the event. One that campaigns use answers 409 `in_use`.
+         */
+        delete: operations["deleteMarketingEvent"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/marketing/events/mass-destroy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete several marketing events
+         * @description Deletes the marketing events. Every record is handled on its own and reported; the reply is 422 `mass_failed` when none succeeded.
+         */
+        post: operations["massDestroyMarketingEvents"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/marketing/events/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of a marketing event
+         * @description What happened to the marketing event, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listMarketingEventHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/marketing/campaigns": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List campaigns
+         * @description The campaigns the caller may see, filtered, sorted and paged.
+         */
+        get: operations["listCampaigns"];
+        put?: never;
+        /**
+         * Create a campaign
+         * @description Creates a campaign.
+         */
+        post: operations["createCampaign"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/marketing/campaigns/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show a campaign
+         * @description One campaign, with the references asked for.
+         */
+        get: operations["getCampaign"];
+        /**
+         * Change a campaign
+         * @description Keys left out stay as they are.
+         */
+        put: operations["updateCampaign"];
+        post?: never;
+        /**
+         * Delete a campaign
+         * @description Deletes the campaign.
+         */
+        delete: operations["deleteCampaign"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/marketing/campaigns/mass-destroy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete several campaigns
+         * @description Deletes the campaigns. Every record is handled on its own and reported; the reply is 422 `mass_failed` when none succeeded.
+         */
+        post: operations["massDestroyCampaigns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/marketing/campaigns/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of a campaign
+         * @description What happened to the campaign, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listCampaignHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/data-transfer/imports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List imports
+         * @description The imports the caller may see, filtered, sorted and paged.
+         */
+        get: operations["listImports"];
+        put?: never;
+        /**
+         * Create an import
+         * @description Records an import with its file: csv, txt or xlsx in UTF-8.
+         */
+        post: operations["createImport"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/data-transfer/imports/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show an import
+         * @description One import.
+         */
+        get: operations["getImport"];
+        /**
+         * Change an import
+         * @description Possible while pending, validated or invalid (else 409); counters start anew.
+         */
+        put: operations["updateImport"];
+        post?: never;
+        /**
+         * Delete an import
+         * @description Deletes the import with its files; 409 while it is processing.
+         */
+        delete: operations["deleteImport"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/data-transfer/imports/{id}/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Download the file of an import
+         * @description The file as it was uploaded.
+         */
+        get: operations["downloadImportFile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/data-transfer/imports/sample/{type}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description What is to be imported. */
+                type: components["parameters"]["PathImportType"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Download a sample file
+         * @description A CSV file with the columns of the type, also those of the own attributes, and one example row.
+         */
+        get: operations["downloadImportSample"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1667,6 +4000,78 @@ export interface components {
          *     ]
          */
         TagIds: components["schemas"]["Id"][];
+        /**
+         * Format: date
+         * @description A calendar date. On input a timestamp is accepted; its date in the installation's time zone is used.
+         * @example 2026-03-31
+         */
+        Date: string;
+        /**
+         * Format: money
+         * @description An amount of at most 4 decimals, also below zero, in the installation's currency.
+         * @example -25.5
+         */
+        SignedMoney: number;
+        /**
+         * Format: decimal
+         * @description A percentage from 0 to 100 with at most 4 decimals.
+         * @example 12.5
+         */
+        Percent: number;
+        /**
+         * @description A colour as `#RRGGBB`, or null.
+         * @example #0E90D9
+         */
+        HexColor: string | null;
+        /**
+         * @description Values of the installation's own quote attributes by code; null when unset.
+         * @example {}
+         */
+        QuoteAttributes: {
+            [key: string]: unknown;
+        };
+        /**
+         * @description Values for the installation's own quote attributes by code, merged into the stored ones; null clears one.
+         * @example {}
+         */
+        QuoteAttributesInput: {
+            [key: string]: unknown;
+        };
+        /**
+         * @description Values of the installation's own warehouse attributes by code; null when unset.
+         * @example {}
+         */
+        WarehouseAttributes: {
+            [key: string]: unknown;
+        };
+        /**
+         * @description Values for the installation's own warehouse attributes by code, merged into the stored ones; null clears one.
+         * @example {}
+         */
+        WarehouseAttributesInput: {
+            [key: string]: unknown;
+        };
+        /**
+         * @description A file by id, name, size, type and link.
+         * @example {
+         *       "id": 6,
+         *       "name": "plan.pdf",
+         *       "size": 52100,
+         *       "content_type": "application/pdf",
+         *       "url": "http://localhost:8000/api/admin/files/6/download"
+         *     }
+         */
+        FileRef: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the file. */
+            name: string;
+            /** @description Size in bytes. */
+            size: number;
+            /** @description Media type found in its content. */
+            content_type: string;
+            /** @description Link to its download. */
+            url: string;
+        };
         /**
          * @description Values of the installation's own lead attributes by code; null when unset.
          * @example {}
@@ -2502,6 +4907,114 @@ export interface components {
             data: components["schemas"]["Lead"][];
             links: components["schemas"]["PageLinks"];
             meta: components["schemas"]["PageMeta"];
+        };
+        /** @description A pipeline as a board: one column a stage. Sums and counts are of all leads that match and the caller may see, whatever the page. */
+        Kanban: {
+            /** @description The stages in order. */
+            data: components["schemas"]["KanbanStage"][];
+            pipeline: components["schemas"]["KanbanPipeline"];
+            meta: components["schemas"]["KanbanMeta"];
+        };
+        /**
+         * @description A column of the board.
+         * @example {
+         *       "id": 2,
+         *       "code": "follow-up",
+         *       "name": "Follow Up",
+         *       "probability": 25,
+         *       "sort_order": 2,
+         *       "lead_value": 4821.5,
+         *       "formatted_lead_value": "$4,821.50",
+         *       "weighted_value": 1205.375,
+         *       "count": 1,
+         *       "leads": {
+         *         "data": [],
+         *         "meta": {
+         *           "current_page": 2,
+         *           "from": null,
+         *           "last_page": 1,
+         *           "per_page": 10,
+         *           "to": null,
+         *           "total": 1
+         *         }
+         *       }
+         *     }
+         */
+        KanbanStage: {
+            id: components["schemas"]["Id"];
+            /** @description Name for programs. */
+            code: string;
+            /** @description Name of the stage. */
+            name: string;
+            /** @description Chance of winning in percent. */
+            probability: number;
+            /** @description Place in the pipeline. */
+            sort_order: number;
+            lead_value: components["schemas"]["MoneySum"];
+            /** @description The sum of the lead values in the installation's currency and locale. */
+            formatted_lead_value: string;
+            weighted_value: components["schemas"]["MoneySum"];
+            /** @description Leads in this column. */
+            count: number;
+            leads: components["schemas"]["KanbanLeads"];
+        };
+        /** @description One page of a column. */
+        KanbanLeads: {
+            /** @description The leads of this page. */
+            data: components["schemas"]["Lead"][];
+            meta: components["schemas"]["KanbanPageMeta"];
+        };
+        /**
+         * @description Where this page of a column stands.
+         * @example {
+         *       "current_page": 1,
+         *       "from": 1,
+         *       "last_page": 3,
+         *       "per_page": 10,
+         *       "to": 10,
+         *       "total": 25
+         *     }
+         */
+        KanbanPageMeta: {
+            /** @description Number of this page. */
+            current_page: number;
+            /** @description Position of the first lead of this page; null when it is empty. */
+            from: number | null;
+            /** @description Number of the last page. */
+            last_page: number;
+            /** @description Leads a page. */
+            per_page: number;
+            /** @description Position of the last lead of this page; null when it is empty. */
+            to: number | null;
+            /** @description Leads in this column. */
+            total: number;
+        };
+        /**
+         * @description The pipeline that is shown.
+         * @example {
+         *       "id": 1,
+         *       "name": "Default Pipeline",
+         *       "rotten_days": 30
+         *     }
+         */
+        KanbanPipeline: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the pipeline. */
+            name: string;
+            /** @description Days after which an open lead counts as rotten. */
+            rotten_days: number;
+        };
+        /**
+         * @description What all columns of the reply hold together.
+         * @example {
+         *       "total": 25,
+         *       "lead_value": 182400
+         *     }
+         */
+        KanbanMeta: {
+            /** @description Leads in these columns. */
+            total: number;
+            lead_value: components["schemas"]["MoneySum"];
         };
         /** @description The lead after the change. */
         LeadResult: {
@@ -4017,6 +6530,2582 @@ export interface components {
             /** @description A sentence for people. */
             message: string;
         };
+        /** @description One page of a record's history, newest first. */
+        HistoryPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["HistoryEntry"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /**
+         * @description One event of a record - who did what, when, and which fields changed from what to what.
+         * @example {
+         *       "id": 812,
+         *       "name": "lead.update.after",
+         *       "actor": {
+         *         "type": "user",
+         *         "id": 1,
+         *         "name": "Example Admin"
+         *       },
+         *       "token": {
+         *         "id": 3,
+         *         "name": "laptop"
+         *       },
+         *       "origin": "api",
+         *       "restored": false,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "changes": [
+         *         {
+         *           "key": "title",
+         *           "label": "Title",
+         *           "old": "40 seats",
+         *           "new": "50 seats"
+         *         }
+         *       ]
+         *     }
+         */
+        HistoryEntry: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the event. */
+            name: string;
+            /** @description Who did it; type `system` for jobs and commands. */
+            actor: {
+                /**
+                 * @description Whether a person or the system.
+                 * @enum {string}
+                 */
+                type: "user" | "system";
+                id: components["schemas"]["NullableId"];
+                /** @description Name at that time. */
+                name: string | null;
+            };
+            /** @description The token it was done with. */
+            token: components["schemas"]["TokenRef"] | null;
+            /** @description Where it came from, such as api, import or workflow. */
+            origin: string;
+            /** @description Whether this brought the record back. */
+            restored: boolean;
+            created_at: components["schemas"]["Timestamp"];
+            /** @description The changed fields. */
+            changes: components["schemas"]["HistoryChange"][];
+        };
+        /**
+         * @description One changed field. Old and new values have the form they have in the record.
+         * @example {
+         *       "key": "title",
+         *       "label": "Title",
+         *       "old": "40 seats",
+         *       "new": "50 seats"
+         *     }
+         */
+        HistoryChange: {
+            /** @description Key of the field, `custom_attributes.<code>` for one of the own fields. */
+            key: string;
+            /** @description Name of the field for people. */
+            label: string;
+            /** @description Value before; null when there was none. */
+            old: unknown;
+            /** @description Value after; null when there is none. */
+            new: unknown;
+        };
+        /**
+         * @description A token by id and name; the name is null when the token is gone.
+         * @example {
+         *       "id": 3,
+         *       "name": "laptop"
+         *     }
+         */
+        TokenRef: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the token. */
+            name: string | null;
+        };
+        /**
+         * @description What could not be brought back with a restored record.
+         * @example {
+         *       "dropped": [
+         *         {
+         *           "entity_type": "tags",
+         *           "id": 3,
+         *           "field": "tags"
+         *         }
+         *       ]
+         *     }
+         */
+        RestoreMeta: {
+            /** @description Links to records that are gone by now. */
+            dropped: components["schemas"]["DroppedLink"][];
+        };
+        /**
+         * @description A link that was not brought back because the other record is gone.
+         * @example {
+         *       "entity_type": "tags",
+         *       "id": 3,
+         *       "field": "tags"
+         *     }
+         */
+        DroppedLink: {
+            /** @description Resource of the missing record. */
+            entity_type: string;
+            id: components["schemas"]["Id"];
+            /** @description What the link was. */
+            field: string;
+        };
+        /**
+         * @description An activity, an e-mail or one changed field in the form of an activity. Ids are unique per source.
+         * @example {
+         *       "source": "activity",
+         *       "id": 9,
+         *       "type": "note",
+         *       "title": null,
+         *       "comment": "Prefers mornings.",
+         *       "location": null,
+         *       "schedule_from": null,
+         *       "schedule_to": null,
+         *       "is_done": true,
+         *       "user_id": null,
+         *       "user": null,
+         *       "participants": [],
+         *       "files": [],
+         *       "additional": null,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z"
+         *     }
+         */
+        TimelineEntry: {
+            /**
+             * @description Where the entry comes from.
+             * @enum {string}
+             */
+            source: "activity" | "email" | "event";
+            id: components["schemas"]["Id"];
+            /**
+             * @description What kind of entry.
+             * @enum {string}
+             */
+            type: "call" | "meeting" | "lunch" | "note" | "file" | "email" | "system";
+            /** @description What it is about; the subject of an e-mail, "Created" or "Updated <field>" of a change. */
+            title: string | null;
+            /** @description Text of the activity; body of the e-mail. */
+            comment: string | null;
+            /** @description Where it takes place. */
+            location: string | null;
+            schedule_from: components["schemas"]["NullableTimestamp"];
+            schedule_to: components["schemas"]["NullableTimestamp"];
+            /** @description Whether it is finished. */
+            is_done: boolean;
+            user_id: components["schemas"]["NullableId"];
+            /** @description The owner; of a change the one who made it. */
+            user: components["schemas"]["UserRef"] | null;
+            /** @description Who takes part. */
+            participants: components["schemas"]["Participant"][];
+            /** @description Attached files. */
+            files: components["schemas"]["ActivityFile"][];
+            /** @description Of an e-mail its folders and addresses, of a change the field with its old and new value. */
+            additional: components["schemas"]["TimelineMail"] | components["schemas"]["TimelineChange"] | null;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+        };
+        /**
+         * @description Folders and addresses of an e-mail in a timeline.
+         * @example {
+         *       "folders": [
+         *         "inbox"
+         *       ],
+         *       "from": [
+         *         "ada@example.com"
+         *       ],
+         *       "to": [
+         *         "sales@example.com"
+         *       ],
+         *       "cc": [],
+         *       "bcc": []
+         *     }
+         */
+        TimelineMail: {
+            /** @description Folders it lies in. */
+            folders: string[];
+            /** @description Senders. */
+            from: string[];
+            /** @description Recipients. */
+            to: string[];
+            /** @description Recipients of a copy. */
+            cc: string[];
+            /** @description Hidden recipients. */
+            bcc: string[];
+        };
+        /**
+         * @description One changed field in a timeline.
+         * @example {
+         *       "attribute": "title",
+         *       "new": {
+         *         "value": "50 seats",
+         *         "label": "50 seats"
+         *       },
+         *       "old": {
+         *         "value": "40 seats",
+         *         "label": "40 seats"
+         *       }
+         *     }
+         */
+        TimelineChange: {
+            /** @description Key of the field. */
+            attribute: string;
+            new: components["schemas"]["TimelineValue"];
+            old: components["schemas"]["TimelineValue"];
+        };
+        /**
+         * @description A value and how people read it.
+         * @example {
+         *       "value": 5,
+         *       "label": "Won"
+         *     }
+         */
+        TimelineValue: {
+            /** @description The value as the record has it. */
+            value: unknown;
+            /** @description The value as text. */
+            label: string | null;
+        };
+        /** @description One page of a timeline, newest first. */
+        TimelinePage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["TimelineEntry"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /**
+         * @description An offer to a person. All totals are computed by the server in exact decimals.
+         * @example {
+         *       "id": 3,
+         *       "subject": "40 seats",
+         *       "description": null,
+         *       "person_id": 12,
+         *       "person": {
+         *         "id": 12,
+         *         "name": "Ada Lovelace",
+         *         "email": "ada@example.com"
+         *       },
+         *       "user_id": 1,
+         *       "user": {
+         *         "id": 1,
+         *         "name": "Example Admin",
+         *         "email": "admin@example.com",
+         *         "image_url": null
+         *       },
+         *       "billing_address": {
+         *         "address": "12 Analytical Way",
+         *         "country": "GB",
+         *         "state": null,
+         *         "city": "London",
+         *         "postcode": "W1 2AB"
+         *       },
+         *       "shipping_address": null,
+         *       "expired_at": "2026-12-31",
+         *       "is_expired": false,
+         *       "discount_percent": 0,
+         *       "adjustment_amount": 0,
+         *       "discount_amount": 0,
+         *       "tax_amount": 0,
+         *       "sub_total": 0,
+         *       "grand_total": 0,
+         *       "items": [],
+         *       "leads": [
+         *         {
+         *           "id": 7,
+         *           "title": "40 seats for Analytical Ltd"
+         *         }
+         *       ],
+         *       "tags": [],
+         *       "custom_attributes": {},
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        Quote: {
+            id: components["schemas"]["Id"];
+            /** @description What is offered. */
+            subject: string;
+            description: components["schemas"]["LongText"];
+            person_id: components["schemas"]["Id"];
+            /** @description Who it is for; in full with `include=person`. */
+            person: components["schemas"]["PersonRef"] | components["schemas"]["Person"];
+            user_id: components["schemas"]["NullableId"];
+            /** @description The owner; in full with `include=user`. */
+            user: components["schemas"]["UserRef"] | components["schemas"]["User"] | null;
+            billing_address: components["schemas"]["Address"];
+            /** @description Where it is sent; null for the billing address. */
+            shipping_address: components["schemas"]["Address"] | null;
+            expired_at: components["schemas"]["Date"];
+            /** @description Whether the last day of validity is over. */
+            is_expired: boolean;
+            discount_percent: components["schemas"]["Percent"];
+            adjustment_amount: components["schemas"]["SignedMoney"];
+            discount_amount: components["schemas"]["Money"];
+            tax_amount: components["schemas"]["Money"];
+            sub_total: components["schemas"]["Money"];
+            grand_total: components["schemas"]["Money"];
+            /** @description What is offered in detail. */
+            items: components["schemas"]["QuoteItem"][];
+            /** @description Leads it is for; in full with `include=leads`. */
+            leads: (components["schemas"]["LeadRef"] | components["schemas"]["Lead"])[];
+            /** @description Tags by name. */
+            tags: components["schemas"]["TagRef"][];
+            custom_attributes: components["schemas"]["QuoteAttributes"];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description One line of a quote. Name and SKU are kept as they were, also when the product is deleted.
+         * @example {
+         *       "id": 8,
+         *       "product_id": 2,
+         *       "product": {
+         *         "id": 2,
+         *         "sku": "gtx-pro",
+         *         "name": "GTX Pro"
+         *       },
+         *       "sku": "gtx-pro",
+         *       "name": "GTX Pro",
+         *       "quantity": 2,
+         *       "price": 4821,
+         *       "coupon_code": null,
+         *       "discount_percent": 0,
+         *       "discount_amount": 0,
+         *       "tax_percent": 20,
+         *       "tax_amount": 1928.4,
+         *       "total": 9642,
+         *       "sort_order": 1,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z"
+         *     }
+         */
+        QuoteItem: {
+            id: components["schemas"]["Id"];
+            product_id: components["schemas"]["NullableId"];
+            /** @description The product; null after its deletion. */
+            product: components["schemas"]["ProductRef"] | null;
+            /** @description SKU of the product when the item was written. */
+            sku: string;
+            /** @description Name on the quote. */
+            name: string;
+            quantity: components["schemas"]["Quantity"];
+            price: components["schemas"]["Money"];
+            /** @description A code, for information. */
+            coupon_code: string | null;
+            discount_percent: components["schemas"]["Percent"];
+            discount_amount: components["schemas"]["Money"];
+            tax_percent: components["schemas"]["Percent"];
+            tax_amount: components["schemas"]["Money"];
+            total: components["schemas"]["Money"];
+            /** @description Place on the quote. */
+            sort_order: number;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+        };
+        /**
+         * @description One line of a quote. With `id` that item is changed; otherwise one is added, for which a product is needed. A percentage above zero takes precedence over its amount. Totals in a request are ignored.
+         * @example {
+         *       "product_id": 2,
+         *       "quantity": 2,
+         *       "tax_percent": 20
+         *     }
+         */
+        QuoteItemInput: {
+            id?: components["schemas"]["Id"];
+            product_id?: components["schemas"]["NullableId"];
+            /** @description Name on the quote; the product's when left out. */
+            name?: string;
+            /**
+             * Format: decimal
+             * @description How many, 1 when a new item leaves it out.
+             */
+            quantity?: number;
+            price?: components["schemas"]["Money"];
+            /** @description A code, for information. */
+            coupon_code?: string | null;
+            discount_percent?: components["schemas"]["Percent"];
+            discount_amount?: components["schemas"]["Money"];
+            tax_percent?: components["schemas"]["Percent"];
+            tax_amount?: components["schemas"]["Money"];
+            /** @description Place on the quote; by position when left out. */
+            sort_order?: number;
+        };
+        /**
+         * @description A new quote.
+         * @example {
+         *       "subject": "40 seats",
+         *       "person_id": 12,
+         *       "billing_address": {
+         *         "address": "12 Analytical Way",
+         *         "country": "GB",
+         *         "city": "London",
+         *         "postcode": "W1 2AB"
+         *       },
+         *       "expired_at": "2026-12-31",
+         *       "items": [
+         *         {
+         *           "product_id": 2,
+         *           "quantity": 2
+         *         }
+         *       ]
+         *     }
+         */
+        QuoteCreate: {
+            /** @description What is offered. */
+            subject: string;
+            description?: components["schemas"]["LongText"];
+            person_id: components["schemas"]["Id"];
+            user_id?: components["schemas"]["NullableId"];
+            billing_address: components["schemas"]["AddressInput"];
+            shipping_address?: components["schemas"]["AddressInput"];
+            expired_at: components["schemas"]["Date"];
+            discount_percent?: components["schemas"]["Percent"];
+            adjustment_amount?: components["schemas"]["SignedMoney"];
+            /** @description The complete list of items; one with an id changes that item, one left out is removed. */
+            items?: components["schemas"]["QuoteItemInput"][];
+            /** @description A lead to link the quote to. */
+            lead_id?: number;
+            tag_ids?: components["schemas"]["TagIds"];
+            custom_attributes?: components["schemas"]["QuoteAttributesInput"];
+        };
+        /**
+         * @description Changes to a quote.
+         * @example {
+         *       "discount_percent": 5
+         *     }
+         */
+        QuoteUpdate: {
+            /** @description What is offered. */
+            subject?: string;
+            description?: components["schemas"]["LongText"];
+            person_id?: components["schemas"]["Id"];
+            user_id?: components["schemas"]["NullableId"];
+            billing_address?: components["schemas"]["AddressInput"];
+            shipping_address?: components["schemas"]["AddressInput"];
+            expired_at?: components["schemas"]["Date"];
+            discount_percent?: components["schemas"]["Percent"];
+            adjustment_amount?: components["schemas"]["SignedMoney"];
+            /** @description The complete list of items; one with an id changes that item, one left out is removed. */
+            items?: components["schemas"]["QuoteItemInput"][];
+            /** @description A lead to link the quote to. */
+            lead_id?: number;
+            tag_ids?: components["schemas"]["TagIds"];
+            custom_attributes?: components["schemas"]["QuoteAttributesInput"];
+        };
+        /**
+         * @description The lead to link to.
+         * @example {
+         *       "lead_id": 7
+         *     }
+         */
+        QuoteLeadAttach: {
+            lead_id: components["schemas"]["Id"];
+        };
+        /**
+         * @description The quote to link to.
+         * @example {
+         *       "quote_id": 3
+         *     }
+         */
+        LeadQuoteAttach: {
+            quote_id: components["schemas"]["Id"];
+        };
+        /** @description One page of quotes. */
+        QuotePage: {
+            /** @description The quotes of this page. */
+            data: components["schemas"]["Quote"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The quote after the change. */
+        QuoteResult: {
+            data: components["schemas"]["Quote"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description How many of a product lie at one location.
+         * @example {
+         *       "id": 5,
+         *       "product_id": 2,
+         *       "warehouse_id": 1,
+         *       "warehouse": {
+         *         "id": 1,
+         *         "name": "London"
+         *       },
+         *       "warehouse_location_id": 4,
+         *       "location": {
+         *         "id": 4,
+         *         "name": "A-12"
+         *       },
+         *       "in_stock": 40,
+         *       "allocated": 3,
+         *       "on_hand": 37,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z"
+         *     }
+         */
+        Inventory: {
+            id: components["schemas"]["Id"];
+            product_id: components["schemas"]["Id"];
+            warehouse_id: components["schemas"]["Id"];
+            warehouse: components["schemas"]["WarehouseRef"];
+            warehouse_location_id: components["schemas"]["Id"];
+            location: components["schemas"]["LocationRef"];
+            /** @description How many lie there. */
+            in_stock: number;
+            /** @description How many of them are promised. */
+            allocated: number;
+            /** @description How many are free to promise. */
+            on_hand: number;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+        };
+        /**
+         * @description How many of the product lie at a location. With `id` that row is changed, otherwise the row of that location.
+         * @example {
+         *       "warehouse_location_id": 4,
+         *       "in_stock": 40,
+         *       "allocated": 3
+         *     }
+         */
+        InventoryInput: {
+            id?: components["schemas"]["Id"];
+            warehouse_location_id?: components["schemas"]["Id"];
+            warehouse_id?: components["schemas"]["Id"];
+            /** @description How many lie there, 0 when a new row leaves it out. */
+            in_stock?: number;
+            /** @description How many of them are promised, 0 when a new row leaves it out. */
+            allocated?: number;
+            /** @description What in_stock must be now, else 409. */
+            expected_in_stock?: number;
+        };
+        /**
+         * @description The complete list of inventories of a product, or of a product in one warehouse.
+         * @example {
+         *       "inventories": [
+         *         {
+         *           "warehouse_location_id": 4,
+         *           "in_stock": 40,
+         *           "allocated": 3
+         *         }
+         *       ]
+         *     }
+         */
+        InventoriesUpdate: {
+            /** @description The complete list. */
+            inventories: components["schemas"]["InventoryInput"][];
+            warehouse_id?: components["schemas"]["Id"];
+        };
+        /** @description The inventories of a product. */
+        InventoryList: {
+            /** @description By warehouse and location. */
+            data: components["schemas"]["Inventory"][];
+        };
+        /** @description The inventories after the change. */
+        InventoryListResult: {
+            /** @description By warehouse and location. */
+            data: components["schemas"]["Inventory"][];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description How many of a product one warehouse has, in all and by location.
+         * @example {
+         *       "id": 1,
+         *       "name": "London",
+         *       "in_stock": 40,
+         *       "allocated": 3,
+         *       "on_hand": 37,
+         *       "locations": [
+         *         {
+         *           "id": 4,
+         *           "name": "A-12",
+         *           "in_stock": 40,
+         *           "allocated": 3,
+         *           "on_hand": 37
+         *         }
+         *       ]
+         *     }
+         */
+        ProductStock: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the warehouse. */
+            name: string;
+            /** @description How many lie there. */
+            in_stock: number;
+            /** @description How many of them are promised. */
+            allocated: number;
+            /** @description How many are free to promise. */
+            on_hand: number;
+            /** @description By location. */
+            locations: components["schemas"]["LocationStock"][];
+        };
+        /**
+         * @description How many of a product lie at one location.
+         * @example {
+         *       "id": 4,
+         *       "name": "A-12",
+         *       "in_stock": 40,
+         *       "allocated": 3,
+         *       "on_hand": 37
+         *     }
+         */
+        LocationStock: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the location. */
+            name: string;
+            /** @description How many lie there. */
+            in_stock: number;
+            /** @description How many of them are promised. */
+            allocated: number;
+            /** @description How many are free to promise. */
+            on_hand: number;
+        };
+        /** @description The stock of a product by warehouse. */
+        ProductStockList: {
+            /** @description By warehouse. */
+            data: components["schemas"]["ProductStock"][];
+        };
+        /**
+         * @description A file of an activity.
+         * @example {
+         *       "id": 6,
+         *       "name": "plan.pdf",
+         *       "path": "/api/admin/activities/9/files/6/download",
+         *       "url": "http://localhost:8000/api/admin/activities/9/files/6/download",
+         *       "size": 52100,
+         *       "content_type": "application/pdf",
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z"
+         *     }
+         */
+        ActivityFile: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the file. */
+            name: string;
+            /** @description Path of its download. */
+            path: string;
+            /** @description Link to its download. */
+            url: string;
+            /** @description Size in bytes. */
+            size: number;
+            /** @description Media type found in its content. */
+            content_type: string;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+        };
+        /**
+         * @description An uploaded file and, when it is to be another, its name.
+         * @example {
+         *       "file_id": 6
+         *     }
+         */
+        ActivityFileAttach: {
+            file_id: components["schemas"]["Id"];
+            /** @description Name to show. */
+            name?: string | null;
+        };
+        /** @description The files of an activity. */
+        ActivityFileList: {
+            /** @description In the order they were attached. */
+            data: components["schemas"]["ActivityFile"][];
+        };
+        /** @description The attached file. */
+        ActivityFileResult: {
+            data: components["schemas"]["ActivityFile"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description An e-mail written here or received.
+         * @example {
+         *       "id": 21,
+         *       "subject": "Your quote",
+         *       "reply": "<p>Please find it attached.</p>",
+         *       "text": "Please find it attached.",
+         *       "reply_to": [
+         *         "ada@example.com"
+         *       ],
+         *       "cc": [],
+         *       "bcc": [],
+         *       "from": [
+         *         "no-reply@localhost"
+         *       ],
+         *       "sender": [],
+         *       "name": "Accord CRM",
+         *       "source": "web",
+         *       "user_type": "admin",
+         *       "status": "draft",
+         *       "error": null,
+         *       "attempts": 0,
+         *       "sent_at": null,
+         *       "folders": [
+         *         "draft"
+         *       ],
+         *       "is_read": true,
+         *       "message_id": "0195c0de@localhost",
+         *       "unique_id": "0195c0de@localhost",
+         *       "reference_ids": [
+         *         "0195c0de@localhost"
+         *       ],
+         *       "parent_id": null,
+         *       "parent": null,
+         *       "thread_id": 21,
+         *       "person_id": null,
+         *       "person": null,
+         *       "lead_id": null,
+         *       "lead": null,
+         *       "user_id": 1,
+         *       "user": {
+         *         "id": 1,
+         *         "name": "Example Admin",
+         *         "email": "admin@example.com",
+         *         "image_url": null
+         *       },
+         *       "attachments": [],
+         *       "tags": [],
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        Email: {
+            id: components["schemas"]["Id"];
+            /** @description Subject. */
+            subject: string | null;
+            /** @description Body as sanitised HTML. */
+            reply: string | null;
+            /** @description Body as plain text. */
+            text: string | null;
+            /** @description The recipients (To). */
+            reply_to: string[];
+            /** @description Recipients of a copy. */
+            cc: string[];
+            /** @description Hidden recipients, shown to users only. */
+            bcc: string[];
+            /** @description Senders. */
+            from: string[];
+            /** @description Who sent it on their behalf. */
+            sender: string[];
+            /** @description Name of the sender. */
+            name: string | null;
+            /**
+             * @description Whether it was written here or received.
+             * @enum {string}
+             */
+            source: "web" | "email";
+            /**
+             * @description Whether a user or a person wrote it.
+             * @enum {string}
+             */
+            user_type: "admin" | "person";
+            /**
+             * @description How far it got.
+             * @enum {string}
+             */
+            status: "draft" | "queued" | "sending" | "sent" | "failed" | "received";
+            /** @description Why the last attempt failed. */
+            error: string | null;
+            /** @description How often sending was tried. */
+            attempts: number;
+            sent_at: components["schemas"]["NullableTimestamp"];
+            /** @description Folders it lies in. */
+            folders: ("inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash")[];
+            /** @description Whether it was read. */
+            is_read: boolean;
+            /** @description Message-ID without brackets. */
+            message_id: string;
+            /** @description The same as message_id. */
+            unique_id: string;
+            /** @description Message-IDs of the thread up to this e-mail. */
+            reference_ids: string[];
+            parent_id: components["schemas"]["NullableId"];
+            /** @description The e-mail it answers; in full with `include=parent`. */
+            parent: components["schemas"]["EmailRef"] | components["schemas"]["Email"] | null;
+            thread_id: components["schemas"]["Id"];
+            person_id: components["schemas"]["NullableId"];
+            /** @description The person; in full with `include=person`. */
+            person: components["schemas"]["PersonRef"] | components["schemas"]["Person"] | null;
+            lead_id: components["schemas"]["NullableId"];
+            /** @description The lead; in full with `include=lead`. */
+            lead: components["schemas"]["LeadRef"] | components["schemas"]["Lead"] | null;
+            user_id: components["schemas"]["NullableId"];
+            /** @description Who wrote it here; null when it was received. */
+            user: components["schemas"]["UserRef"] | null;
+            /** @description Attached files. */
+            attachments: components["schemas"]["EmailAttachment"][];
+            /** @description Answers to it; only with `include=children`. */
+            children?: components["schemas"]["Email"][];
+            /** @description Tags by name. */
+            tags: components["schemas"]["TagRef"][];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description An e-mail by id, subject and sender.
+         * @example {
+         *       "id": 21,
+         *       "subject": "Your quote",
+         *       "from": [
+         *         "no-reply@localhost"
+         *       ]
+         *     }
+         */
+        EmailRef: {
+            id: components["schemas"]["Id"];
+            /** @description Subject. */
+            subject: string | null;
+            /** @description Senders. */
+            from: string[];
+        };
+        /**
+         * @description A file of an e-mail.
+         * @example {
+         *       "id": 4,
+         *       "name": "quote.pdf",
+         *       "path": "/api/admin/emails/21/attachments/4/download",
+         *       "url": "http://localhost:8000/api/admin/emails/21/attachments/4/download",
+         *       "size": 52100,
+         *       "content_type": "application/pdf",
+         *       "content_id": null,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z"
+         *     }
+         */
+        EmailAttachment: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the file. */
+            name: string;
+            /** @description Path of its download. */
+            path: string;
+            /** @description Link to its download. */
+            url: string;
+            /** @description Size in bytes. */
+            size: number;
+            /** @description Media type found in its content. */
+            content_type: string;
+            /** @description Name by which the body shows it. */
+            content_id: string | null;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+        };
+        /**
+         * @description A new e-mail. Unless it is a draft it needs a body and a recipient.
+         * @example {
+         *       "subject": "Your quote",
+         *       "reply": "<p>Please find it attached.</p>",
+         *       "reply_to": [
+         *         "ada@example.com"
+         *       ]
+         *     }
+         */
+        EmailCreate: {
+            /** @description Subject; an answer without one takes "Re: " and that of the e-mail it answers. */
+            subject?: string | null;
+            /** @description Body as HTML, sanitised; needed unless it is a draft. */
+            reply?: string | null;
+            /** @description The recipients (To). */
+            reply_to?: string[];
+            /** @description Recipients of a copy. */
+            cc?: string[];
+            /** @description Hidden recipients. */
+            bcc?: string[];
+            /** @description Folders; draft, outbox and sent are set by the server alone. */
+            folders?: ("inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash")[];
+            /** @description Whether it was read. */
+            is_read?: boolean;
+            person_id?: components["schemas"]["NullableId"];
+            lead_id?: components["schemas"]["NullableId"];
+            /** @description Uploaded files: the complete list of attachments. */
+            attachment_ids?: components["schemas"]["Id"][];
+            tag_ids?: components["schemas"]["TagIds"];
+            parent_id?: components["schemas"]["NullableId"];
+            /**
+             * @description Keep it as a draft instead of queueing it.
+             * @default false
+             */
+            is_draft?: boolean;
+        };
+        /**
+         * @description Changes to an e-mail.
+         * @example {
+         *       "folders": [
+         *         "inbox",
+         *         "starred"
+         *       ]
+         *     }
+         */
+        EmailUpdate: {
+            /** @description Subject; an answer without one takes "Re: " and that of the e-mail it answers. */
+            subject?: string | null;
+            /** @description Body as HTML, sanitised; needed unless it is a draft. */
+            reply?: string | null;
+            /** @description The recipients (To). */
+            reply_to?: string[];
+            /** @description Recipients of a copy. */
+            cc?: string[];
+            /** @description Hidden recipients. */
+            bcc?: string[];
+            /** @description Folders; draft, outbox and sent are set by the server alone. */
+            folders?: ("inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash")[];
+            /** @description Whether it was read. */
+            is_read?: boolean;
+            person_id?: components["schemas"]["NullableId"];
+            lead_id?: components["schemas"]["NullableId"];
+            /** @description Uploaded files: the complete list of attachments. */
+            attachment_ids?: components["schemas"]["Id"][];
+            tag_ids?: components["schemas"]["TagIds"];
+        };
+        /**
+         * @description Folders for the e-mails, or whether they are read; `value` is another word for `is_read`.
+         * @example {
+         *       "indices": [
+         *         21
+         *       ],
+         *       "folders": [
+         *         "trash"
+         *       ]
+         *     }
+         */
+        EmailMassUpdate: {
+            /** @description Ids of the e-mails. */
+            indices: components["schemas"]["Id"][];
+            /** @description The folders. */
+            folders?: ("inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash")[];
+            /** @description Whether they were read. */
+            is_read?: boolean;
+            /** @description Whether they were read. */
+            value?: boolean;
+            /**
+             * @description Change all of them or none.
+             * @default false
+             */
+            atomic?: boolean;
+        };
+        /**
+         * @description The e-mails to delete, and whether to the trash or for good.
+         * @example {
+         *       "indices": [
+         *         21
+         *       ],
+         *       "type": "trash"
+         *     }
+         */
+        EmailMassDestroy: {
+            /** @description Ids of the e-mails. */
+            indices: components["schemas"]["Id"][];
+            /**
+             * @description Where to; as for a single one when left out.
+             * @enum {string}
+             */
+            type?: "trash" | "delete";
+        };
+        /**
+         * @description The e-mail to link to.
+         * @example {
+         *       "email_id": 21
+         *     }
+         */
+        LeadEmailAttach: {
+            email_id: components["schemas"]["Id"];
+        };
+        /** @description One page of e-mails. */
+        EmailPage: {
+            /** @description The e-mails of this page. */
+            data: components["schemas"]["Email"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The e-mail after the change. */
+        EmailResult: {
+            data: components["schemas"]["Email"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description Subject and content of an e-mail with placeholders.
+         * @example {
+         *       "id": 3,
+         *       "name": "Welcome",
+         *       "subject": "Welcome {%persons.name%}",
+         *       "content": "<p>Dear {%persons.name%},</p>",
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        EmailTemplate: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the template. */
+            name: string;
+            /** @description Subject, with placeholders. */
+            subject: string;
+            /** @description HTML, with placeholders such as {%persons.name%}. */
+            content: string;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description A new e-mail template.
+         * @example {
+         *       "name": "Welcome",
+         *       "subject": "Welcome {%persons.name%}",
+         *       "content": "<p>Dear {%persons.name%},</p>"
+         *     }
+         */
+        EmailTemplateCreate: {
+            /** @description Name, unique without regard to case. */
+            name: string;
+            /** @description Subject, with placeholders. */
+            subject: string;
+            /** @description HTML, with placeholders such as {%persons.name%}. */
+            content: string;
+        };
+        /**
+         * @description Changes to an e-mail template.
+         * @example {
+         *       "subject": "Hello {%persons.name%}"
+         *     }
+         */
+        EmailTemplateUpdate: {
+            /** @description Name, unique without regard to case. */
+            name?: string;
+            /** @description Subject, with placeholders. */
+            subject?: string;
+            /** @description HTML, with placeholders such as {%persons.name%}. */
+            content?: string;
+        };
+        /**
+         * @description The record to fill the placeholders from.
+         * @example {
+         *       "entity_type": "persons",
+         *       "entity_id": 12
+         *     }
+         */
+        EmailTemplatePreviewRequest: {
+            /**
+             * @description What kind of record.
+             * @enum {string}
+             */
+            entity_type: "leads" | "persons" | "quotes" | "activities";
+            entity_id: components["schemas"]["Id"];
+        };
+        /**
+         * @description A template filled in for one record.
+         * @example {
+         *       "data": {
+         *         "subject": "Welcome Ada Lovelace",
+         *         "content": "<p>Dear Ada Lovelace,</p>",
+         *         "unknown_placeholders": []
+         *       }
+         *     }
+         */
+        EmailTemplatePreview: {
+            data: {
+                /** @description The subject filled in. */
+                subject: string;
+                /** @description The HTML filled in. */
+                content: string;
+                /** @description Placeholders that mean nothing for this record; they stay as they are. */
+                unknown_placeholders: string[];
+            };
+        };
+        /** @description One page of e-mail templates. */
+        EmailTemplatePage: {
+            /** @description The e-mail templates of this page. */
+            data: components["schemas"]["EmailTemplate"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The e-mail template after the change. */
+        EmailTemplateResult: {
+            data: components["schemas"]["EmailTemplate"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description What happens by itself when something happens to a record.
+         * @example {
+         *       "id": 3,
+         *       "name": "Big win",
+         *       "description": null,
+         *       "entity_type": "leads",
+         *       "event": "lead.update.after",
+         *       "condition_type": "and",
+         *       "conditions": [
+         *         {
+         *           "attribute": "status",
+         *           "operator": "==",
+         *           "value": 2
+         *         }
+         *       ],
+         *       "actions": [
+         *         {
+         *           "id": "add_tag",
+         *           "attribute": null,
+         *           "value": "VIP"
+         *         }
+         *       ],
+         *       "is_active": true,
+         *       "sort_order": 3,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        Workflow: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the workflow. */
+            name: string;
+            /** @description What it is for. */
+            description: string | null;
+            /**
+             * @description What it watches.
+             * @enum {string}
+             */
+            entity_type: "leads" | "activities" | "persons" | "quotes";
+            /**
+             * @description When it runs.
+             * @enum {string}
+             */
+            event: "lead.create.after" | "lead.update.after" | "lead.delete.before" | "activity.create.after" | "activity.update.after" | "activity.delete.before" | "contacts.person.create.after" | "contacts.person.update.after" | "contacts.person.delete.before" | "quote.create.after" | "quote.update.after" | "quote.delete.before";
+            /**
+             * @description Whether all conditions must hold or one of them.
+             * @enum {string}
+             */
+            condition_type: "and" | "or";
+            /** @description Conditions; none means always. */
+            conditions: components["schemas"]["WorkflowCondition"][];
+            /** @description Actions, in order. */
+            actions: components["schemas"]["WorkflowAction"][];
+            /** @description Whether it runs. */
+            is_active: boolean;
+            /** @description Order among the workflows of one event. */
+            sort_order: number;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description A comparison of one attribute of the record.
+         * @example {
+         *       "attribute": "status",
+         *       "operator": "==",
+         *       "value": 2
+         *     }
+         */
+        WorkflowCondition: {
+            /** @description Code of the attribute. */
+            attribute: string;
+            /**
+             * @description Comparison; `{}` contains, `!{}` does not.
+             * @enum {string}
+             */
+            operator: "==" | "!=" | ">=" | "<=" | ">" | "<" | "{}" | "!{}";
+            /** @description What it is compared with; of the type of the attribute. */
+            value: unknown;
+        };
+        /**
+         * @description What is done.
+         * @example {
+         *       "id": "add_tag",
+         *       "attribute": null,
+         *       "value": "VIP"
+         *     }
+         */
+        WorkflowAction: {
+            /**
+             * @description What is done.
+             * @enum {string}
+             */
+            id: "update_lead" | "update_person" | "update_quote" | "update_related_leads" | "send_email_to_person" | "send_email_to_sales_owner" | "send_email_to_participants" | "add_tag" | "add_note_as_activity" | "trigger_webhook";
+            /** @description Code of the attribute that an update sets. */
+            attribute: string | null;
+            /** @description The new value, the id of a template or webhook, the name of a tag, or the text of a note. */
+            value: unknown;
+        };
+        /**
+         * @description A comparison of one attribute of the record. `attribute_type` follows from the attribute and is ignored.
+         * @example {
+         *       "attribute": "status",
+         *       "operator": "==",
+         *       "value": 2
+         *     }
+         */
+        WorkflowConditionInput: {
+            /** @description Code of the attribute. */
+            attribute: string;
+            /** @description Ignored. */
+            attribute_type?: string | null;
+            /**
+             * @description Comparison; `{}` contains, `!{}` does not.
+             * @enum {string}
+             */
+            operator: "==" | "!=" | ">=" | "<=" | ">" | "<" | "{}" | "!{}";
+            /** @description What it is compared with; of the type of the attribute. */
+            value?: unknown;
+        };
+        /**
+         * @description What is to be done.
+         * @example {
+         *       "id": "add_tag",
+         *       "value": "VIP"
+         *     }
+         */
+        WorkflowActionInput: {
+            /**
+             * @description What is done.
+             * @enum {string}
+             */
+            id: "update_lead" | "update_person" | "update_quote" | "update_related_leads" | "send_email_to_person" | "send_email_to_sales_owner" | "send_email_to_participants" | "add_tag" | "add_note_as_activity" | "trigger_webhook";
+            /** @description Code of the attribute that an update sets. */
+            attribute?: string | null;
+            /** @description The new value, the id of a template or webhook, the name of a tag, or the text of a note. */
+            value?: unknown;
+        };
+        /**
+         * @description A new workflow.
+         * @example {
+         *       "name": "Big win",
+         *       "entity_type": "leads",
+         *       "event": "lead.update.after",
+         *       "conditions": [
+         *         {
+         *           "attribute": "status",
+         *           "operator": "==",
+         *           "value": 2
+         *         }
+         *       ],
+         *       "actions": [
+         *         {
+         *           "id": "add_tag",
+         *           "value": "VIP"
+         *         }
+         *       ]
+         *     }
+         */
+        WorkflowCreate: {
+            /** @description Name, unique without regard to case. */
+            name: string;
+            /** @description What it is for. */
+            description?: string | null;
+            /**
+             * @description What it watches.
+             * @enum {string}
+             */
+            entity_type: "leads" | "activities" | "persons" | "quotes";
+            /**
+             * @description When it runs.
+             * @enum {string}
+             */
+            event: "lead.create.after" | "lead.update.after" | "lead.delete.before" | "activity.create.after" | "activity.update.after" | "activity.delete.before" | "contacts.person.create.after" | "contacts.person.update.after" | "contacts.person.delete.before" | "quote.create.after" | "quote.update.after" | "quote.delete.before";
+            /**
+             * @description Whether all conditions must hold or one of them, `and` when left out.
+             * @enum {string}
+             */
+            condition_type?: "and" | "or";
+            /** @description The complete list of conditions; none means always. */
+            conditions?: components["schemas"]["WorkflowConditionInput"][];
+            /** @description The complete list of actions, in order. */
+            actions: components["schemas"]["WorkflowActionInput"][];
+            /** @description Whether it runs. */
+            is_active?: boolean;
+            /** @description Order among the workflows of one event, last when left out. */
+            sort_order?: number;
+        };
+        /**
+         * @description Changes to a workflow.
+         * @example {
+         *       "is_active": false
+         *     }
+         */
+        WorkflowUpdate: {
+            /** @description Name, unique without regard to case. */
+            name?: string;
+            /** @description What it is for. */
+            description?: string | null;
+            /**
+             * @description What it watches.
+             * @enum {string}
+             */
+            entity_type?: "leads" | "activities" | "persons" | "quotes";
+            /**
+             * @description When it runs.
+             * @enum {string}
+             */
+            event?: "lead.create.after" | "lead.update.after" | "lead.delete.before" | "activity.create.after" | "activity.update.after" | "activity.delete.before" | "contacts.person.create.after" | "contacts.person.update.after" | "contacts.person.delete.before" | "quote.create.after" | "quote.update.after" | "quote.delete.before";
+            /**
+             * @description Whether all conditions must hold or one of them, `and` when left out.
+             * @enum {string}
+             */
+            condition_type?: "and" | "or";
+            /** @description The complete list of conditions; none means always. */
+            conditions?: components["schemas"]["WorkflowConditionInput"][];
+            /** @description The complete list of actions, in order. */
+            actions?: components["schemas"]["WorkflowActionInput"][];
+            /** @description Whether it runs. */
+            is_active?: boolean;
+            /** @description Order among the workflows of one event, last when left out. */
+            sort_order?: number;
+        };
+        /** @description One page of workflows. */
+        WorkflowPage: {
+            /** @description The workflows of this page. */
+            data: components["schemas"]["Workflow"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The workflow after the change. */
+        WorkflowResult: {
+            data: components["schemas"]["Workflow"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description An address that is told when something happens.
+         * @example {
+         *       "id": 2,
+         *       "name": "Warehouse",
+         *       "entity_type": "leads",
+         *       "description": null,
+         *       "method": "post",
+         *       "end_point": "https://example.com/hooks",
+         *       "query_params": [],
+         *       "headers": [],
+         *       "payload_type": "default",
+         *       "raw_payload_type": null,
+         *       "payload": null,
+         *       "events": [
+         *         "lead.*.after"
+         *       ],
+         *       "changed": [],
+         *       "is_active": true,
+         *       "disabled_reason": null,
+         *       "last_status": null,
+         *       "failing_since": null,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        Webhook: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the webhook. */
+            name: string;
+            /** @description What it tells of; null for anything. */
+            entity_type: ("leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails") | null;
+            /** @description What it is for. */
+            description: string | null;
+            /**
+             * @description Method of the request.
+             * @enum {string}
+             */
+            method: "post" | "put" | "patch" | "get" | "delete";
+            /** @description Where it is sent. */
+            end_point: string;
+            /** @description Added to the URL. */
+            query_params: components["schemas"]["KeyValue"][];
+            /** @description Added headers. */
+            headers: components["schemas"]["KeyValue"][];
+            /**
+             * @description What is sent.
+             * @enum {string}
+             */
+            payload_type: "default" | "x-www-form-urlencoded" | "raw";
+            /** @description Kind of the own text. */
+            raw_payload_type: ("json" | "text") | null;
+            /** @description Form fields or the own text. */
+            payload: components["schemas"]["KeyValue"][] | string | null;
+            /** @description Events it is sent for. */
+            events: string[];
+            /** @description Keys one of which must have changed. */
+            changed: string[];
+            /** @description Whether it is sent. */
+            is_active: boolean;
+            /** @description Why the server switched it off. */
+            disabled_reason: string | null;
+            /** @description Status of the last answer. */
+            last_status: number | null;
+            failing_since: components["schemas"]["NullableTimestamp"];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description A webhook with its signing secret, which is shown this once.
+         * @example {
+         *       "id": 2,
+         *       "name": "Warehouse",
+         *       "entity_type": "leads",
+         *       "description": null,
+         *       "method": "post",
+         *       "end_point": "https://example.com/hooks",
+         *       "query_params": [],
+         *       "headers": [],
+         *       "payload_type": "default",
+         *       "raw_payload_type": null,
+         *       "payload": null,
+         *       "events": [
+         *         "lead.*.after"
+         *       ],
+         *       "changed": [],
+         *       "is_active": true,
+         *       "disabled_reason": null,
+         *       "last_status": null,
+         *       "failing_since": null,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1,
+         *       "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+         *     }
+         */
+        WebhookWithSecret: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the webhook. */
+            name: string;
+            /** @description What it tells of; null for anything. */
+            entity_type: ("leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails") | null;
+            /** @description What it is for. */
+            description: string | null;
+            /**
+             * @description Method of the request.
+             * @enum {string}
+             */
+            method: "post" | "put" | "patch" | "get" | "delete";
+            /** @description Where it is sent. */
+            end_point: string;
+            /** @description Added to the URL. */
+            query_params: components["schemas"]["KeyValue"][];
+            /** @description Added headers. */
+            headers: components["schemas"]["KeyValue"][];
+            /**
+             * @description What is sent.
+             * @enum {string}
+             */
+            payload_type: "default" | "x-www-form-urlencoded" | "raw";
+            /** @description Kind of the own text. */
+            raw_payload_type: ("json" | "text") | null;
+            /** @description Form fields or the own text. */
+            payload: components["schemas"]["KeyValue"][] | string | null;
+            /** @description Events it is sent for. */
+            events: string[];
+            /** @description Keys one of which must have changed. */
+            changed: string[];
+            /** @description Whether it is sent. */
+            is_active: boolean;
+            /** @description Why the server switched it off. */
+            disabled_reason: string | null;
+            /** @description Status of the last answer. */
+            last_status: number | null;
+            failing_since: components["schemas"]["NullableTimestamp"];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+            /** @description Signing secret (Standard Webhooks). */
+            secret: string;
+        };
+        /**
+         * @description A name with a value.
+         * @example {
+         *       "key": "team",
+         *       "value": "sales"
+         *     }
+         */
+        KeyValue: {
+            /** @description The name. */
+            key: string;
+            /** @description The value. */
+            value: string;
+        };
+        /**
+         * @description A name with a value; placeholders are allowed in the value.
+         * @example {
+         *       "key": "team",
+         *       "value": "sales"
+         *     }
+         */
+        KeyValueInput: {
+            /** @description The name. */
+            key: string;
+            /** @description The value. */
+            value: string | null;
+        };
+        /**
+         * @description A new webhook.
+         * @example {
+         *       "name": "Warehouse",
+         *       "end_point": "https://example.com/hooks",
+         *       "events": [
+         *         "lead.*.after"
+         *       ]
+         *     }
+         */
+        WebhookCreate: {
+            /** @description Name, unique without regard to case. */
+            name: string;
+            /** @description What it tells of; null for anything. */
+            entity_type?: ("leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails") | null;
+            /** @description What it is for. */
+            description?: string | null;
+            /**
+             * @description Method of the request, `post` when left out.
+             * @enum {string}
+             */
+            method?: "post" | "put" | "patch" | "get" | "delete";
+            /** @description Absolute https URL; placeholders may follow the host. */
+            end_point: string;
+            /** @description Added to the URL. */
+            query_params?: components["schemas"]["KeyValueInput"][];
+            /** @description Added headers; Host, Content-Length and Webhook-* are set by the server. */
+            headers?: components["schemas"]["KeyValueInput"][];
+            /**
+             * @description What is sent: the event as JSON, form fields, or an own text.
+             * @enum {string}
+             */
+            payload_type?: "default" | "x-www-form-urlencoded" | "raw";
+            /** @description Kind of the own text; needed for raw. */
+            raw_payload_type?: ("json" | "text") | null;
+            /** @description Form fields or the own text. */
+            payload?: components["schemas"]["KeyValueInput"][] | string | null;
+            /** @description Events it is sent for, `*` for any segment; none for use in workflows alone. */
+            events?: string[];
+            /** @description Send only when one of these keys changed. */
+            changed?: string[];
+            /** @description Whether it is sent. */
+            is_active?: boolean;
+        };
+        /**
+         * @description Changes to a webhook.
+         * @example {
+         *       "is_active": false
+         *     }
+         */
+        WebhookUpdate: {
+            /** @description Name, unique without regard to case. */
+            name?: string;
+            /** @description What it tells of; null for anything. */
+            entity_type?: ("leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails") | null;
+            /** @description What it is for. */
+            description?: string | null;
+            /**
+             * @description Method of the request, `post` when left out.
+             * @enum {string}
+             */
+            method?: "post" | "put" | "patch" | "get" | "delete";
+            /** @description Absolute https URL; placeholders may follow the host. */
+            end_point?: string;
+            /** @description Added to the URL. */
+            query_params?: components["schemas"]["KeyValueInput"][];
+            /** @description Added headers; Host, Content-Length and Webhook-* are set by the server. */
+            headers?: components["schemas"]["KeyValueInput"][];
+            /**
+             * @description What is sent: the event as JSON, form fields, or an own text.
+             * @enum {string}
+             */
+            payload_type?: "default" | "x-www-form-urlencoded" | "raw";
+            /** @description Kind of the own text; needed for raw. */
+            raw_payload_type?: ("json" | "text") | null;
+            /** @description Form fields or the own text. */
+            payload?: components["schemas"]["KeyValueInput"][] | string | null;
+            /** @description Events it is sent for, `*` for any segment; none for use in workflows alone. */
+            events?: string[];
+            /** @description Send only when one of these keys changed. */
+            changed?: string[];
+            /** @description Whether it is sent. */
+            is_active?: boolean;
+        };
+        /** @description One page of webhooks. */
+        WebhookPage: {
+            /** @description The webhooks of this page. */
+            data: components["schemas"]["Webhook"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The webhook after the change. */
+        WebhookResult: {
+            data: components["schemas"]["Webhook"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /** @description The webhook with its secret. */
+        WebhookSecretResult: {
+            data: components["schemas"]["WebhookWithSecret"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description A public form that makes persons and leads.
+         * @example {
+         *       "id": 1,
+         *       "form_id": "4f9c2d1e8b7a6053c4d2e1f0a9b8c7d6",
+         *       "title": "Contact us",
+         *       "description": null,
+         *       "submit_button_label": "Send",
+         *       "submit_success_action": "message",
+         *       "submit_success_content": "Thank you.",
+         *       "create_lead": false,
+         *       "background_color": null,
+         *       "form_background_color": null,
+         *       "form_title_color": null,
+         *       "form_submit_button_color": null,
+         *       "attribute_label_color": null,
+         *       "attributes": [],
+         *       "is_active": true,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        WebForm: {
+            id: components["schemas"]["Id"];
+            /** @description Public key of the form. */
+            form_id: string;
+            /** @description Heading of the form. */
+            title: string;
+            description: components["schemas"]["LongText"];
+            /** @description Label of the button. */
+            submit_button_label: string;
+            /**
+             * @description What follows after it is sent.
+             * @enum {string}
+             */
+            submit_success_action: "message" | "redirect";
+            /** @description The message or the URL to go to. */
+            submit_success_content: string;
+            /** @description Whether a lead is created. */
+            create_lead: boolean;
+            background_color: components["schemas"]["HexColor"];
+            form_background_color: components["schemas"]["HexColor"];
+            form_title_color: components["schemas"]["HexColor"];
+            form_submit_button_color: components["schemas"]["HexColor"];
+            attribute_label_color: components["schemas"]["HexColor"];
+            /** @description Fields in order. */
+            attributes: components["schemas"]["WebFormAttribute"][];
+            /** @description Whether the public form answers. */
+            is_active: boolean;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description One field of a web form.
+         * @example {
+         *       "id": 1,
+         *       "attribute_id": 10,
+         *       "attribute": {
+         *         "id": 10,
+         *         "code": "name",
+         *         "name": "Name",
+         *         "type": "text",
+         *         "entity_type": "persons"
+         *       },
+         *       "name": "Your name",
+         *       "placeholder": null,
+         *       "is_required": true,
+         *       "is_hidden": false,
+         *       "default_value": null,
+         *       "sort_order": 1
+         *     }
+         */
+        WebFormAttribute: {
+            id: components["schemas"]["Id"];
+            attribute_id: components["schemas"]["Id"];
+            attribute: components["schemas"]["AttributeRef"];
+            /** @description Label; the attribute's name when null. */
+            name: string | null;
+            /** @description Hint inside the field. */
+            placeholder: string | null;
+            /** @description Whether it must be filled in. */
+            is_required: boolean;
+            /** @description Whether it is sent without being shown. */
+            is_hidden: boolean;
+            /** @description Value it starts with, of the type of the attribute. */
+            default_value: unknown;
+            /** @description Place on the form. */
+            sort_order: number;
+        };
+        /**
+         * @description An attribute by id, code, name, type and entity.
+         * @example {
+         *       "id": 10,
+         *       "code": "name",
+         *       "name": "Name",
+         *       "type": "text",
+         *       "entity_type": "persons"
+         *     }
+         */
+        AttributeRef: {
+            id: components["schemas"]["Id"];
+            /** @description Name for programs. */
+            code: string;
+            /** @description Name for people. */
+            name: string;
+            /** @description Kind of value. */
+            type: string;
+            /** @description What it is an attribute of. */
+            entity_type: string;
+        };
+        /**
+         * @description One field of a web form, matched by its attribute.
+         * @example {
+         *       "attribute_id": 10,
+         *       "is_required": true
+         *     }
+         */
+        WebFormAttributeInput: {
+            id?: components["schemas"]["Id"];
+            attribute_id?: components["schemas"]["Id"];
+            /** @description Label; the attribute's name when null. */
+            name?: string | null;
+            /** @description Hint inside the field. */
+            placeholder?: string | null;
+            /** @description Whether it must be filled in. */
+            is_required?: boolean;
+            /** @description Whether it is sent without being shown. */
+            is_hidden?: boolean;
+            /** @description Value it starts with, of the type of the attribute. */
+            default_value?: unknown;
+            /** @description Place on the form; by position when left out. */
+            sort_order?: number;
+        };
+        /**
+         * @description A new web form.
+         * @example {
+         *       "title": "Contact us",
+         *       "submit_button_label": "Send",
+         *       "submit_success_action": "message",
+         *       "submit_success_content": "Thank you."
+         *     }
+         */
+        WebFormCreate: {
+            /** @description Heading of the form. */
+            title: string;
+            description?: components["schemas"]["LongText"];
+            /** @description Label of the button. */
+            submit_button_label: string;
+            /**
+             * @description What follows after it is sent.
+             * @enum {string}
+             */
+            submit_success_action: "message" | "redirect";
+            /** @description The message, or the http(s) URL to go to. */
+            submit_success_content: string;
+            /** @description Whether a lead is created. */
+            create_lead?: boolean;
+            background_color?: components["schemas"]["HexColor"];
+            form_background_color?: components["schemas"]["HexColor"];
+            form_title_color?: components["schemas"]["HexColor"];
+            form_submit_button_color?: components["schemas"]["HexColor"];
+            attribute_label_color?: components["schemas"]["HexColor"];
+            /** @description The complete list of fields. */
+            attributes?: components["schemas"]["WebFormAttributeInput"][];
+            /** @description Whether the public form answers. */
+            is_active?: boolean;
+        };
+        /**
+         * @description Changes to a web form.
+         * @example {
+         *       "is_active": false
+         *     }
+         */
+        WebFormUpdate: {
+            /** @description Heading of the form. */
+            title?: string;
+            description?: components["schemas"]["LongText"];
+            /** @description Label of the button. */
+            submit_button_label?: string;
+            /**
+             * @description What follows after it is sent.
+             * @enum {string}
+             */
+            submit_success_action?: "message" | "redirect";
+            /** @description The message, or the http(s) URL to go to. */
+            submit_success_content?: string;
+            /** @description Whether a lead is created. */
+            create_lead?: boolean;
+            background_color?: components["schemas"]["HexColor"];
+            form_background_color?: components["schemas"]["HexColor"];
+            form_title_color?: components["schemas"]["HexColor"];
+            form_submit_button_color?: components["schemas"]["HexColor"];
+            attribute_label_color?: components["schemas"]["HexColor"];
+            /** @description The complete list of fields. */
+            attributes?: components["schemas"]["WebFormAttributeInput"][];
+            /** @description Whether the public form answers. */
+            is_active?: boolean;
+        };
+        /** @description One page of web forms. */
+        WebFormPage: {
+            /** @description The web forms of this page. */
+            data: components["schemas"]["WebForm"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The web form after the change. */
+        WebFormResult: {
+            data: components["schemas"]["WebForm"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description A place where products are kept.
+         * @example {
+         *       "id": 1,
+         *       "name": "London",
+         *       "description": null,
+         *       "contact_name": "Ada Lovelace",
+         *       "contact_emails": [
+         *         {
+         *           "value": "london@example.com",
+         *           "label": "work"
+         *         }
+         *       ],
+         *       "contact_numbers": [],
+         *       "contact_address": {
+         *         "address": "12 Analytical Way",
+         *         "country": "GB",
+         *         "state": null,
+         *         "city": "London",
+         *         "postcode": "W1 2AB"
+         *       },
+         *       "locations": [
+         *         {
+         *           "id": 4,
+         *           "name": "A-12",
+         *           "warehouse_id": 1
+         *         }
+         *       ],
+         *       "products_count": 1,
+         *       "tags": [],
+         *       "custom_attributes": {},
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        Warehouse: {
+            id: components["schemas"]["Id"];
+            /** @description Name, unique without regard to case. */
+            name: string;
+            description: components["schemas"]["LongText"];
+            /** @description Who answers for it. */
+            contact_name: string;
+            /** @description E-mail addresses in order. */
+            contact_emails: components["schemas"]["ContactPoint"][];
+            /** @description Telephone numbers in order. */
+            contact_numbers: components["schemas"]["ContactPoint"][];
+            contact_address: components["schemas"]["Address"];
+            /** @description Locations by name; in full with `include=locations`. */
+            locations: (components["schemas"]["WarehouseLocation"] | components["schemas"]["Location"])[];
+            /** @description Activities about it; only with `include=activities`. */
+            activities?: components["schemas"]["Activity"][];
+            /** @description Products with inventories in it. */
+            products_count: number;
+            /** @description Tags by name. */
+            tags: components["schemas"]["TagRef"][];
+            custom_attributes: components["schemas"]["WarehouseAttributes"];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description A warehouse by id and name.
+         * @example {
+         *       "id": 1,
+         *       "name": "London"
+         *     }
+         */
+        WarehouseRef: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the warehouse. */
+            name: string;
+        };
+        /**
+         * @description A location by id and name.
+         * @example {
+         *       "id": 4,
+         *       "name": "A-12"
+         *     }
+         */
+        LocationRef: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the location. */
+            name: string;
+        };
+        /**
+         * @description A location by id and name, with its warehouse.
+         * @example {
+         *       "id": 4,
+         *       "name": "A-12",
+         *       "warehouse_id": 1
+         *     }
+         */
+        WarehouseLocation: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the location. */
+            name: string;
+            warehouse_id: components["schemas"]["Id"];
+        };
+        /**
+         * @description A new warehouse.
+         * @example {
+         *       "name": "London",
+         *       "contact_name": "Ada Lovelace",
+         *       "contact_emails": [
+         *         {
+         *           "value": "london@example.com"
+         *         }
+         *       ],
+         *       "contact_address": {
+         *         "address": "12 Analytical Way",
+         *         "country": "GB",
+         *         "city": "London",
+         *         "postcode": "W1 2AB"
+         *       }
+         *     }
+         */
+        WarehouseCreate: {
+            /** @description Name, unique without regard to case. */
+            name: string;
+            description?: components["schemas"]["LongText"];
+            /** @description Who answers for it. */
+            contact_name: string;
+            /** @description E-mail addresses in order; each unique over all warehouses. */
+            contact_emails: components["schemas"]["EmailPointInput"][];
+            /** @description Telephone numbers in order; each unique over all warehouses. */
+            contact_numbers?: components["schemas"]["PhonePointInput"][];
+            contact_address: components["schemas"]["AddressInput"];
+            tag_ids?: components["schemas"]["TagIds"];
+            custom_attributes?: components["schemas"]["WarehouseAttributesInput"];
+        };
+        /**
+         * @description Changes to a warehouse.
+         * @example {
+         *       "contact_name": "Charles Babbage"
+         *     }
+         */
+        WarehouseUpdate: {
+            /** @description Name, unique without regard to case. */
+            name?: string;
+            description?: components["schemas"]["LongText"];
+            /** @description Who answers for it. */
+            contact_name?: string;
+            /** @description E-mail addresses in order; each unique over all warehouses. */
+            contact_emails?: components["schemas"]["EmailPointInput"][];
+            /** @description Telephone numbers in order; each unique over all warehouses. */
+            contact_numbers?: components["schemas"]["PhonePointInput"][];
+            contact_address?: components["schemas"]["AddressInput"];
+            tag_ids?: components["schemas"]["TagIds"];
+            custom_attributes?: components["schemas"]["WarehouseAttributesInput"];
+        };
+        /** @description One page of warehouses. */
+        WarehousePage: {
+            /** @description The warehouses of this page. */
+            data: components["schemas"]["Warehouse"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The warehouse after the change. */
+        WarehouseResult: {
+            data: components["schemas"]["Warehouse"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description A place inside a warehouse.
+         * @example {
+         *       "id": 4,
+         *       "name": "A-12",
+         *       "warehouse_id": 1,
+         *       "warehouse": {
+         *         "id": 1,
+         *         "name": "London"
+         *       },
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        Location: {
+            id: components["schemas"]["Id"];
+            /** @description Name, unique in the warehouse. */
+            name: string;
+            warehouse_id: components["schemas"]["Id"];
+            /** @description The warehouse; in full with `include=warehouse`. */
+            warehouse: components["schemas"]["WarehouseRef"] | components["schemas"]["Warehouse"];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description A new location.
+         * @example {
+         *       "name": "A-12",
+         *       "warehouse_id": 1
+         *     }
+         */
+        LocationCreate: {
+            /** @description Name, unique in the warehouse. */
+            name: string;
+            warehouse_id: components["schemas"]["Id"];
+        };
+        /**
+         * @description Changes to a location. It stays in its warehouse.
+         * @example {
+         *       "name": "A-13"
+         *     }
+         */
+        LocationUpdate: {
+            /** @description Name, unique in the warehouse. */
+            name?: string;
+            warehouse_id?: components["schemas"]["Id"];
+        };
+        /** @description One page of locations. */
+        LocationPage: {
+            /** @description The locations of this page. */
+            data: components["schemas"]["Location"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The location after the change. */
+        LocationResult: {
+            data: components["schemas"]["Location"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description One key of the configuration.
+         * @example {
+         *       "code": "general.settings.menu.leads",
+         *       "value": "Leads",
+         *       "type": "text",
+         *       "default": "Leads",
+         *       "is_set": false,
+         *       "is_secret": false
+         *     }
+         */
+        ConfigurationEntry: {
+            /** @description The key. */
+            code: string;
+            /** @description Its value, the default when it is not set; null for a secret. */
+            value: unknown;
+            /**
+             * @description Kind of value.
+             * @enum {string}
+             */
+            type: "locale" | "file" | "html" | "text" | "color" | "integer" | "boolean" | "enum" | "secret";
+            /** @description Value when it is not set. */
+            default: unknown;
+            /** @description Whether it was set here. */
+            is_set: boolean;
+            /** @description Whether its value is never shown. */
+            is_secret: boolean;
+        };
+        /** @description The whole configuration. */
+        Configuration: {
+            /** @description Every known key. */
+            data: components["schemas"]["ConfigurationEntry"][];
+        };
+        /** @description The whole configuration after a change. */
+        ConfigurationResult: {
+            /** @description Every known key. */
+            data: components["schemas"]["ConfigurationEntry"][];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description Values by key; null resets a key to its default.
+         * @example {
+         *       "values": {
+         *         "general.settings.menu.leads": "Deals"
+         *       }
+         *     }
+         */
+        ConfigurationSave: {
+            values: components["schemas"]["ConfigurationValues"];
+        };
+        /**
+         * @description A file as a reply gives it; its id counts.
+         * @example {
+         *       "id": 6
+         *     }
+         */
+        FileRefInput: {
+            id: components["schemas"]["Id"];
+            /** @description Ignored. */
+            name?: string;
+            /** @description Ignored. */
+            size?: number;
+            /** @description Ignored. */
+            content_type?: string;
+            /** @description Ignored. */
+            url?: string;
+        };
+        /**
+         * @description Values by key.
+         * @example {
+         *       "general.settings.menu.leads": "Deals"
+         *     }
+         */
+        ConfigurationValues: {
+            /** @description Language of texts, a BCP 47 tag. */
+            "general.general.locale_settings.locale"?: string | null;
+            /** @description Logo: an uploaded bmp, jpeg, png or webp. */
+            "general.general.admin_logo.logo_image"?: components["schemas"]["NullableId"] | components["schemas"]["FileRefInput"];
+            /** @description Footer as HTML, sanitised. */
+            "general.settings.footer.label"?: string | null;
+            /** @description Label in the menu. */
+            "general.settings.menu.dashboard"?: string | null;
+            /** @description Label in the menu. */
+            "general.settings.menu.leads"?: string | null;
+            /** @description Label in the menu. */
+            "general.settings.menu.quotes"?: string | null;
+            /** @description Label in the menu. */
+            "general.settings.menu.mail.mail"?: string | null;
+            /** @description Label in the menu. */
+            "general.settings.menu.mail.inbox"?: string | null;
+            /** @description Label in the menu. */
+            "general.settings.menu.mail.draft"?: string | null;
+            /** @description Label in the menu. */
+            "general.settings.menu.mail.outbox"?: string | null;
+            /** @description Label in the menu. */
+            "general.settings.menu.mail.sent"?: string | null;
+            /** @description Label in the menu. */
+            "general.settings.menu.mail.trash"?: string | null;
+            /** @description Label in the menu. */
+            "general.settings.menu.activities"?: string | null;
+            /** @description Label in the menu. */
+            "general.settings.menu.contacts.contacts"?: string | null;
+            /** @description Label in the menu. */
+            "general.settings.menu.contacts.persons"?: string | null;
+            /** @description Label in the menu. */
+            "general.settings.menu.contacts.organizations"?: string | null;
+            /** @description Label in the menu. */
+            "general.settings.menu.products"?: string | null;
+            /** @description Label in the menu. */
+            "general.settings.menu.settings"?: string | null;
+            /** @description Label in the menu. */
+            "general.settings.menu.configuration"?: string | null;
+            "general.settings.menu_color.brand_color"?: components["schemas"]["HexColor"];
+            /** @description IMAP server. */
+            "email.imap.account.host"?: string | null;
+            /** @description Its port. */
+            "email.imap.account.port"?: number | null;
+            /** @description How the connection is secured. */
+            "email.imap.account.encryption"?: ("none" | "ssl" | "tls") | null;
+            /** @description Whether its certificate must be valid. */
+            "email.imap.account.validate_cert"?: boolean | null;
+            /** @description Account. */
+            "email.imap.account.username"?: string | null;
+            /**
+             * Format: password
+             * @description Password; kept encrypted, never shown.
+             */
+            "email.imap.account.password"?: string | null;
+        };
+        /**
+         * @description An occasion for campaigns.
+         * @example {
+         *       "id": 1,
+         *       "name": "Trade fair",
+         *       "description": "Stand 12 in hall 4.",
+         *       "date": "2026-12-01",
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        MarketingEvent: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the event. */
+            name: string;
+            /** @description What happens. */
+            description: string;
+            date: components["schemas"]["NullableDate"];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description A marketing event by id, name and date.
+         * @example {
+         *       "id": 1,
+         *       "name": "Trade fair",
+         *       "date": "2026-12-01"
+         *     }
+         */
+        CampaignEventRef: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the event. */
+            name: string;
+            date: components["schemas"]["NullableDate"];
+        };
+        /**
+         * @description An e-mail template by id and name.
+         * @example {
+         *       "id": 3,
+         *       "name": "Welcome"
+         *     }
+         */
+        TemplateRef: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the template. */
+            name: string;
+        };
+        /**
+         * @description A new marketing event.
+         * @example {
+         *       "name": "Trade fair",
+         *       "description": "Stand 12 in hall 4.",
+         *       "date": "2026-12-01"
+         *     }
+         */
+        MarketingEventCreate: {
+            /** @description Name of the event. */
+            name: string;
+            /** @description What happens. */
+            description: string;
+            date?: components["schemas"]["NullableDate"];
+        };
+        /**
+         * @description Changes to a marketing event.
+         * @example {
+         *       "name": "Trade fair"
+         *     }
+         */
+        MarketingEventUpdate: {
+            /** @description Name of the event. */
+            name?: string;
+            /** @description What happens. */
+            description?: string;
+            date?: components["schemas"]["NullableDate"];
+        };
+        /** @description One page of marketing events. */
+        MarketingEventPage: {
+            /** @description The marketing events of this page. */
+            data: components["schemas"]["MarketingEvent"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The marketing event after the change. */
+        MarketingEventResult: {
+            data: components["schemas"]["MarketingEvent"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description An e-mail to all persons, sent on the date of its event.
+         * @example {
+         *       "id": 1,
+         *       "name": "Invitation",
+         *       "subject": "Meet us, {%persons.name%}",
+         *       "status": false,
+         *       "marketing_template_id": 3,
+         *       "marketing_template": {
+         *         "id": 3,
+         *         "name": "Welcome"
+         *       },
+         *       "marketing_event_id": 1,
+         *       "marketing_event": {
+         *         "id": 1,
+         *         "name": "Trade fair",
+         *         "date": "2026-12-01"
+         *       },
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        Campaign: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the campaign. */
+            name: string;
+            /** @description Subject, with placeholders of persons. */
+            subject: string;
+            /** @description Whether it is active. */
+            status: boolean;
+            marketing_template_id: components["schemas"]["NullableId"];
+            /** @description The template; in full with `include=template`; null after its deletion. */
+            marketing_template: components["schemas"]["TemplateRef"] | components["schemas"]["EmailTemplate"] | null;
+            marketing_event_id: components["schemas"]["NullableId"];
+            /** @description The event; in full with `include=event`. */
+            marketing_event: components["schemas"]["CampaignEventRef"] | components["schemas"]["MarketingEvent"] | null;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description A new campaign.
+         * @example {
+         *       "name": "Invitation",
+         *       "subject": "Meet us, {%persons.name%}",
+         *       "marketing_template_id": 3
+         *     }
+         */
+        CampaignCreate: {
+            /** @description Name of the campaign. */
+            name: string;
+            /** @description Subject, with placeholders of persons. */
+            subject: string;
+            /** @description Whether it is active. */
+            status?: boolean;
+            marketing_template_id: components["schemas"]["Id"];
+            marketing_event_id?: components["schemas"]["NullableId"];
+        };
+        /**
+         * @description Changes to a campaign.
+         * @example {
+         *       "status": true
+         *     }
+         */
+        CampaignUpdate: {
+            /** @description Name of the campaign. */
+            name?: string;
+            /** @description Subject, with placeholders of persons. */
+            subject?: string;
+            /** @description Whether it is active. */
+            status?: boolean;
+            marketing_template_id?: components["schemas"]["Id"];
+            marketing_event_id?: components["schemas"]["NullableId"];
+        };
+        /** @description One page of campaigns. */
+        CampaignPage: {
+            /** @description The campaigns of this page. */
+            data: components["schemas"]["Campaign"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The campaign after the change. */
+        CampaignResult: {
+            data: components["schemas"]["Campaign"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description A file of records to create, update or delete, and how far that got.
+         * @example {
+         *       "id": 1,
+         *       "type": "persons",
+         *       "action": "append",
+         *       "validation_strategy": "skip-errors",
+         *       "allowed_errors": 0,
+         *       "field_separator": ",",
+         *       "process_in_queue": true,
+         *       "state": "pending",
+         *       "processed_rows_count": 0,
+         *       "invalid_rows_count": 0,
+         *       "errors_count": 0,
+         *       "errors": [],
+         *       "summary": {
+         *         "created": 0,
+         *         "updated": 0,
+         *         "deleted": 0,
+         *         "skipped": 0
+         *       },
+         *       "progress": 0,
+         *       "file": null,
+         *       "file_path": null,
+         *       "error_file_path": null,
+         *       "started_at": null,
+         *       "completed_at": null,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        Import: {
+            id: components["schemas"]["Id"];
+            /**
+             * @description What is imported.
+             * @enum {string}
+             */
+            type: "persons" | "organizations" | "products" | "leads";
+            /**
+             * @description Create and update records, or delete them.
+             * @enum {string}
+             */
+            action: "append" | "delete";
+            /**
+             * @description What becomes of rows that cannot be imported.
+             * @enum {string}
+             */
+            validation_strategy: "stop-on-errors" | "skip-errors";
+            /** @description Errors from which on stop-on-errors stops. */
+            allowed_errors: number;
+            /**
+             * @description Character between the columns.
+             * @enum {string}
+             */
+            field_separator: "," | ";" | "\t" | "|";
+            /** @description Whether rows are imported in the background. */
+            process_in_queue: boolean;
+            /**
+             * @description How far it got.
+             * @enum {string}
+             */
+            state: "pending" | "validating" | "validated" | "invalid" | "processing" | "completed" | "failed" | "cancelled";
+            /** @description Rows looked at. */
+            processed_rows_count: number;
+            /** @description Rows that cannot be imported. */
+            invalid_rows_count: number;
+            /** @description Errors found. */
+            errors_count: number;
+            /** @description The first 100 errors. */
+            errors: components["schemas"]["ImportError"][];
+            summary: components["schemas"]["ImportSummary"];
+            /** @description Percent done. */
+            progress: number;
+            /** @description The uploaded file. */
+            file: components["schemas"]["FileRef"] | null;
+            /** @description Path of the file's download. */
+            file_path: string | null;
+            /** @description Path of the report of failing rows. */
+            error_file_path: string | null;
+            started_at: components["schemas"]["NullableTimestamp"];
+            completed_at: components["schemas"]["NullableTimestamp"];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description One error of an import.
+         * @example {
+         *       "row": 7,
+         *       "column": "emails",
+         *       "code": "validation_failed",
+         *       "message": "Must be an e-mail address."
+         *     }
+         */
+        ImportError: {
+            /** @description Number of the row in the file. */
+            row: number;
+            /** @description Column it is about. */
+            column: string | null;
+            /** @description Kind of error. */
+            code: string;
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description What an import did.
+         * @example {
+         *       "created": 120,
+         *       "updated": 4,
+         *       "deleted": 0,
+         *       "skipped": 2
+         *     }
+         */
+        ImportSummary: {
+            /** @description Records created. */
+            created: number;
+            /** @description Records changed. */
+            updated: number;
+            /** @description Records deleted. */
+            deleted: number;
+            /** @description Rows left out. */
+            skipped: number;
+        };
+        /**
+         * @description A new import.
+         * @example {
+         *       "type": "persons",
+         *       "action": "append",
+         *       "validation_strategy": "skip-errors",
+         *       "file_id": 6
+         *     }
+         */
+        ImportCreate: {
+            /**
+             * @description What is imported; cannot be changed later.
+             * @enum {string}
+             */
+            type: "persons" | "organizations" | "products" | "leads";
+            /**
+             * @description Create and update records, or delete them.
+             * @enum {string}
+             */
+            action: "append" | "delete";
+            /**
+             * @description What becomes of rows that cannot be imported.
+             * @enum {string}
+             */
+            validation_strategy: "stop-on-errors" | "skip-errors";
+            /** @description Errors from which on stop-on-errors stops, 0 when left out. */
+            allowed_errors?: number;
+            /**
+             * @description Character between the columns, a comma when left out.
+             * @enum {string}
+             */
+            field_separator?: "," | ";" | "\t" | "|";
+            /** @description Whether rows are imported in the background; true when left out. */
+            process_in_queue?: boolean;
+            /** @description The uploaded file. */
+            file_id: components["schemas"]["Id"] | components["schemas"]["FileRefInput"];
+        };
+        /**
+         * @description Changes to an import.
+         * @example {
+         *       "allowed_errors": 5
+         *     }
+         */
+        ImportUpdate: {
+            /**
+             * @description What is imported; cannot be changed later.
+             * @enum {string}
+             */
+            type?: "persons" | "organizations" | "products" | "leads";
+            /**
+             * @description Create and update records, or delete them.
+             * @enum {string}
+             */
+            action?: "append" | "delete";
+            /**
+             * @description What becomes of rows that cannot be imported.
+             * @enum {string}
+             */
+            validation_strategy?: "stop-on-errors" | "skip-errors";
+            /** @description Errors from which on stop-on-errors stops, 0 when left out. */
+            allowed_errors?: number;
+            /**
+             * @description Character between the columns, a comma when left out.
+             * @enum {string}
+             */
+            field_separator?: "," | ";" | "\t" | "|";
+            /** @description Whether rows are imported in the background; true when left out. */
+            process_in_queue?: boolean;
+            /** @description The uploaded file. */
+            file_id?: components["schemas"]["Id"] | components["schemas"]["FileRefInput"];
+        };
+        /** @description One page of imports. */
+        ImportPage: {
+            /** @description The imports of this page. */
+            data: components["schemas"]["Import"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The import after the change. */
+        ImportResult: {
+            data: components["schemas"]["Import"];
+            /** @description A sentence for people. */
+            message: string;
+        };
         /**
          * @description The process is alive.
          * @example {
@@ -4345,6 +9434,10 @@ export interface components {
         LeadSort: ("id" | "title" | "lead_value" | "status" | "expected_close_date" | "closed_at" | "stage_changed_at" | "created_at" | "updated_at" | "person_name" | "user_name" | "stage_sort_order" | "-id" | "-title" | "-lead_value" | "-status" | "-expected_close_date" | "-closed_at" | "-stage_changed_at" | "-created_at" | "-updated_at" | "-person_name" | "-user_name" | "-stage_sort_order")[];
         /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
         LeadInclude: ("user" | "person" | "organization" | "source" | "type" | "pipeline" | "stage")[];
+        /** @description The pipeline to show; the default one when left out. */
+        KanbanPipelineId: components["schemas"]["Id"];
+        /** @description Show this stage of the pipeline alone. */
+        KanbanStageId: components["schemas"]["Id"];
         /** @description One of the e-mail addresses. Any of the listed values, in either case; a comma inside a value is written \,. */
         Email: string[];
         /** @description One of the e-mail addresses. None of the listed values. */
@@ -4499,6 +9592,246 @@ export interface components {
         GroupSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
         /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
         GroupInclude: "users"[];
+        /** @description The kind of entry. Any of the listed values. */
+        TimelineType: ("call" | "meeting" | "lunch" | "note" | "file" | "email" | "system")[];
+        /** @description Where the entry comes from. Any of the listed values. */
+        TimelineSource: ("activity" | "email" | "event")[];
+        /** @description Id of the quote. */
+        PathQuoteId: components["schemas"]["Id"];
+        /** @description Id of the lead. */
+        PathLeadId: components["schemas"]["Id"];
+        /** @description Id of the e-mail. */
+        PathEmailId: components["schemas"]["Id"];
+        /** @description Id of the file. */
+        PathFileId: components["schemas"]["Id"];
+        /** @description Id of the attachment. */
+        PathAttachmentId: components["schemas"]["Id"];
+        /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+        QuoteSort: ("id" | "subject" | "sub_total" | "discount_amount" | "tax_amount" | "grand_total" | "expired_at" | "created_at" | "updated_at" | "-id" | "-subject" | "-sub_total" | "-discount_amount" | "-tax_amount" | "-grand_total" | "-expired_at" | "-created_at" | "-updated_at")[];
+        /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+        QuoteInclude: ("user" | "person" | "leads")[];
+        /** @description The subject. Any of the listed values, in either case; a comma inside a value is written \,. */
+        Subject: string[];
+        /** @description The subject. None of the listed values. */
+        SubjectNot: string[];
+        /** @description Only expired quotes, or only valid ones. */
+        IsExpired: boolean;
+        /** @description All but expired quotes, or all but valid ones. */
+        IsExpiredNot: boolean;
+        /** @description sub_total above this value. */
+        SubTotalGt: number;
+        /** @description sub_total at or above this value. */
+        SubTotalGte: number;
+        /** @description sub_total below this value. */
+        SubTotalLt: number;
+        /** @description sub_total at or below this value. */
+        SubTotalLte: number;
+        /** @description discount_amount above this value. */
+        DiscountAmountGt: number;
+        /** @description discount_amount at or above this value. */
+        DiscountAmountGte: number;
+        /** @description discount_amount below this value. */
+        DiscountAmountLt: number;
+        /** @description discount_amount at or below this value. */
+        DiscountAmountLte: number;
+        /** @description tax_amount above this value. */
+        TaxAmountGt: number;
+        /** @description tax_amount at or above this value. */
+        TaxAmountGte: number;
+        /** @description tax_amount below this value. */
+        TaxAmountLt: number;
+        /** @description tax_amount at or below this value. */
+        TaxAmountLte: number;
+        /** @description grand_total above this value. */
+        GrandTotalGt: number;
+        /** @description grand_total at or above this value. */
+        GrandTotalGte: number;
+        /** @description grand_total below this value. */
+        GrandTotalLt: number;
+        /** @description grand_total at or below this value. */
+        GrandTotalLte: number;
+        /** @description expired_at after this date. */
+        ExpiredAtGt: string;
+        /** @description expired_at on or after this date. */
+        ExpiredAtGte: string;
+        /** @description expired_at before this date. */
+        ExpiredAtLt: string;
+        /** @description expired_at on or before this date. */
+        ExpiredAtLte: string;
+        /** @description One JSON object a line, or comma-separated values. */
+        ExportFormat: "ndjson" | "csv";
+        /** @description The warehouse. Any of the listed ids. */
+        WarehouseId: components["schemas"]["Id"][];
+        /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+        EmailSort: ("id" | "subject" | "created_at" | "updated_at" | "sent_at" | "-id" | "-subject" | "-created_at" | "-updated_at" | "-sent_at")[];
+        /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+        EmailInclude: ("person" | "lead" | "parent" | "children")[];
+        /** @description A folder it lies in. Any of the listed values. */
+        Folder: ("inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash")[];
+        /** @description A folder it lies in. None of the listed values. */
+        FolderNot: ("inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash")[];
+        /** @description How far it got. Any of the listed values. */
+        EmailStatus: ("draft" | "queued" | "sending" | "sent" | "failed" | "received")[];
+        /** @description How far it got. None of the listed values. */
+        EmailStatusNot: ("draft" | "queued" | "sending" | "sent" | "failed" | "received")[];
+        /** @description Only read e-mails, or only unread ones. */
+        IsRead: boolean;
+        /** @description All but read e-mails, or all but unread ones. */
+        IsReadNot: boolean;
+        /** @description Whether it was written here or received. Any of the listed values. */
+        EmailSource: ("web" | "email")[];
+        /** @description Whether it was written here or received. None of the listed values. */
+        EmailSourceNot: ("web" | "email")[];
+        /** @description Whether a user or a person wrote it. Any of the listed values. */
+        EmailUserType: ("admin" | "person")[];
+        /** @description Whether a user or a person wrote it. None of the listed values. */
+        EmailUserTypeNot: ("admin" | "person")[];
+        /** @description True for records without lead_id, false for those with it. */
+        LeadIdNull: boolean;
+        /** @description The e-mail it answers. Any of the listed ids. */
+        ParentId: components["schemas"]["Id"][];
+        /** @description The e-mail it answers. None of the listed ids. */
+        ParentIdNot: components["schemas"]["Id"][];
+        /** @description True for records without parent_id, false for those with it. */
+        ParentIdNull: boolean;
+        /** @description The first e-mail of its thread. Any of the listed ids. */
+        ThreadId: components["schemas"]["Id"][];
+        /** @description The first e-mail of its thread. None of the listed ids. */
+        ThreadIdNot: components["schemas"]["Id"][];
+        /** @description The Message-ID. Any of the listed values, in either case; a comma inside a value is written \,. */
+        MessageId: string[];
+        /** @description The Message-ID. None of the listed values. */
+        MessageIdNot: string[];
+        /** @description Only e-mails with attachments, or only those without. */
+        HasAttachments: boolean;
+        /** @description All but e-mails with attachments, or all but those without. */
+        HasAttachmentsNot: boolean;
+        /** @description Only first e-mails of threads, or only answers. */
+        IsRoot: boolean;
+        /** @description All but first e-mails of threads, or all but answers. */
+        IsRootNot: boolean;
+        /** @description sent_at after this timestamp or date. */
+        SentAtGt: string;
+        /** @description sent_at at or after this timestamp or date. */
+        SentAtGte: string;
+        /** @description sent_at before this timestamp or date. */
+        SentAtLt: string;
+        /** @description sent_at at or before this timestamp or date. */
+        SentAtLte: string;
+        /** @description Move it to the trash, or delete it for good. Left out, what is in the trash is deleted and the rest moved there. */
+        EmailDeletion: "trash" | "delete";
+        /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+        EmailTemplateSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
+        /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+        WorkflowSort: ("id" | "name" | "sort_order" | "created_at" | "-id" | "-name" | "-sort_order" | "-created_at")[];
+        /** @description What it watches. Any of the listed values. */
+        WorkflowEntityType: ("leads" | "activities" | "persons" | "quotes")[];
+        /** @description What it watches. None of the listed values. */
+        WorkflowEntityTypeNot: ("leads" | "activities" | "persons" | "quotes")[];
+        /** @description When it runs. Any of the listed values. */
+        WorkflowEvent: ("lead.create.after" | "lead.update.after" | "lead.delete.before" | "activity.create.after" | "activity.update.after" | "activity.delete.before" | "contacts.person.create.after" | "contacts.person.update.after" | "contacts.person.delete.before" | "quote.create.after" | "quote.update.after" | "quote.delete.before")[];
+        /** @description When it runs. None of the listed values. */
+        WorkflowEventNot: ("lead.create.after" | "lead.update.after" | "lead.delete.before" | "activity.create.after" | "activity.update.after" | "activity.delete.before" | "contacts.person.create.after" | "contacts.person.update.after" | "contacts.person.delete.before" | "quote.create.after" | "quote.update.after" | "quote.delete.before")[];
+        /** @description Only active ones, or only inactive ones. */
+        IsActive: boolean;
+        /** @description All but active ones, or all but inactive ones. */
+        IsActiveNot: boolean;
+        /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+        WebhookSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
+        /** @description What it tells of. Any of the listed values. */
+        WebhookEntityType: ("leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails")[];
+        /** @description What it tells of. None of the listed values. */
+        WebhookEntityTypeNot: ("leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails")[];
+        /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+        WebFormSort: ("id" | "title" | "created_at" | "-id" | "-title" | "-created_at")[];
+        /** @description The public key. Any of the listed values, in either case; a comma inside a value is written \,. */
+        FormId: string[];
+        /** @description The public key. None of the listed values. */
+        FormIdNot: string[];
+        /** @description Only forms that create leads, or only those that do not. */
+        CreateLead: boolean;
+        /** @description All but forms that create leads, or all but those that do not. */
+        CreateLeadNot: boolean;
+        /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+        WarehouseSort: ("id" | "name" | "contact_name" | "created_at" | "-id" | "-name" | "-contact_name" | "-created_at")[];
+        /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+        WarehouseInclude: ("locations" | "activities")[];
+        /** @description The contact. Any of the listed values, in either case; a comma inside a value is written \,. */
+        ContactName: string[];
+        /** @description The contact. None of the listed values. */
+        ContactNameNot: string[];
+        /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+        LocationSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
+        /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+        LocationInclude: "warehouse"[];
+        /** @description The warehouse. None of the listed ids. */
+        WarehouseIdNot: components["schemas"]["Id"][];
+        /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+        MarketingEventSort: ("id" | "name" | "date" | "created_at" | "-id" | "-name" | "-date" | "-created_at")[];
+        /** @description True for records without date, false for those with it. */
+        DateNull: boolean;
+        /** @description date after this date. */
+        DateGt: string;
+        /** @description date on or after this date. */
+        DateGte: string;
+        /** @description date before this date. */
+        DateLt: string;
+        /** @description date on or before this date. */
+        DateLte: string;
+        /** @description The date. Any of the listed values. */
+        MarketingDate: string[];
+        /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+        CampaignSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
+        /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+        CampaignInclude: ("event" | "template")[];
+        /** @description Only active campaigns, or only inactive ones. */
+        CampaignStatus: boolean;
+        /** @description All but active campaigns, or all but inactive ones. */
+        CampaignStatusNot: boolean;
+        /** @description The event. Any of the listed ids. */
+        MarketingEventId: components["schemas"]["Id"][];
+        /** @description The event. None of the listed ids. */
+        MarketingEventIdNot: components["schemas"]["Id"][];
+        /** @description True for records without marketing_event_id, false for those with it. */
+        MarketingEventIdNull: boolean;
+        /** @description The template. Any of the listed ids. */
+        MarketingTemplateId: components["schemas"]["Id"][];
+        /** @description The template. None of the listed ids. */
+        MarketingTemplateIdNot: components["schemas"]["Id"][];
+        /** @description True for records without marketing_template_id, false for those with it. */
+        MarketingTemplateIdNull: boolean;
+        /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+        ImportSort: ("id" | "type" | "state" | "started_at" | "completed_at" | "created_at" | "-id" | "-type" | "-state" | "-started_at" | "-completed_at" | "-created_at")[];
+        /** @description What it imports. Any of the listed values. */
+        ImportType: ("persons" | "organizations" | "products" | "leads")[];
+        /** @description What it imports. None of the listed values. */
+        ImportTypeNot: ("persons" | "organizations" | "products" | "leads")[];
+        /** @description What it does. Any of the listed values. */
+        ImportAction: ("append" | "delete")[];
+        /** @description What it does. None of the listed values. */
+        ImportActionNot: ("append" | "delete")[];
+        /** @description How far it got. Any of the listed values. */
+        ImportState: ("pending" | "validating" | "validated" | "invalid" | "processing" | "completed" | "failed" | "cancelled")[];
+        /** @description How far it got. None of the listed values. */
+        ImportStateNot: ("pending" | "validating" | "validated" | "invalid" | "processing" | "completed" | "failed" | "cancelled")[];
+        /** @description started_at after this timestamp or date. */
+        StartedAtGt: string;
+        /** @description started_at at or after this timestamp or date. */
+        StartedAtGte: string;
+        /** @description started_at before this timestamp or date. */
+        StartedAtLt: string;
+        /** @description started_at at or before this timestamp or date. */
+        StartedAtLte: string;
+        /** @description completed_at after this timestamp or date. */
+        CompletedAtGt: string;
+        /** @description completed_at at or after this timestamp or date. */
+        CompletedAtGte: string;
+        /** @description completed_at before this timestamp or date. */
+        CompletedAtLt: string;
+        /** @description completed_at at or before this timestamp or date. */
+        CompletedAtLte: string;
+        /** @description What is to be imported. */
+        PathImportType: "persons" | "organizations" | "products" | "leads";
     };
     requestBodies: never;
     headers: never;
@@ -5048,6 +10381,161 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    kanbanLeads: {
+        parameters: {
+            query?: {
+                /** @description The pipeline to show; the default one when left out. */
+                pipeline_id?: components["parameters"]["KanbanPipelineId"];
+                /** @description Show this stage of the pipeline alone. */
+                pipeline_stage_id?: components["parameters"]["KanbanStageId"];
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["LeadSort"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The title. Any of the listed values, in either case; a comma inside a value is written \,. */
+                title?: components["parameters"]["Title"];
+                /** @description The title. None of the listed values. */
+                "title[not]"?: components["parameters"]["TitleNot"];
+                /** @description 1 open, 2 won, 3 lost. Any of the listed values. */
+                status?: components["parameters"]["LeadStatus"];
+                /** @description 1 open, 2 won, 3 lost. None of the listed values. */
+                "status[not]"?: components["parameters"]["LeadStatusNot"];
+                /** @description The owner. Any of the listed ids. */
+                user_id?: components["parameters"]["UserId"];
+                /** @description The owner. None of the listed ids. */
+                "user_id[not]"?: components["parameters"]["UserIdNot"];
+                /** @description True for records without user_id, false for those with it. */
+                "user_id[null]"?: components["parameters"]["UserIdNull"];
+                /** @description The person. Any of the listed ids. */
+                person_id?: components["parameters"]["PersonId"];
+                /** @description The person. None of the listed ids. */
+                "person_id[not]"?: components["parameters"]["PersonIdNot"];
+                /** @description True for records without person_id, false for those with it. */
+                "person_id[null]"?: components["parameters"]["PersonIdNull"];
+                /** @description The organization. Any of the listed ids. */
+                organization_id?: components["parameters"]["OrganizationId"];
+                /** @description The organization. None of the listed ids. */
+                "organization_id[not]"?: components["parameters"]["OrganizationIdNot"];
+                /** @description The source. Any of the listed ids. */
+                lead_source_id?: components["parameters"]["LeadSourceId"];
+                /** @description The source. None of the listed ids. */
+                "lead_source_id[not]"?: components["parameters"]["LeadSourceIdNot"];
+                /** @description The type. Any of the listed ids. */
+                lead_type_id?: components["parameters"]["LeadTypeId"];
+                /** @description The type. None of the listed ids. */
+                "lead_type_id[not]"?: components["parameters"]["LeadTypeIdNot"];
+                /** @description The pipeline. Any of the listed ids. */
+                lead_pipeline_id?: components["parameters"]["LeadPipelineId"];
+                /** @description The pipeline. None of the listed ids. */
+                "lead_pipeline_id[not]"?: components["parameters"]["LeadPipelineIdNot"];
+                /** @description The stage. Any of the listed ids. */
+                lead_pipeline_stage_id?: components["parameters"]["LeadPipelineStageId"];
+                /** @description The stage. None of the listed ids. */
+                "lead_pipeline_stage_id[not]"?: components["parameters"]["LeadPipelineStageIdNot"];
+                /** @description The code of the stage. Any of the listed values, in either case; a comma inside a value is written \,. */
+                stage_code?: components["parameters"]["StageCode"];
+                /** @description The code of the stage. None of the listed values. */
+                "stage_code[not]"?: components["parameters"]["StageCodeNot"];
+                /** @description Only rotten leads, or only fresh ones. */
+                is_rotten?: components["parameters"]["IsRotten"];
+                /** @description All but rotten leads, or all but fresh ones. */
+                "is_rotten[not]"?: components["parameters"]["IsRottenNot"];
+                /** @description The tags. Any of the listed ids. */
+                tag_id?: components["parameters"]["TagId"];
+                /** @description The tags. None of the listed ids. */
+                "tag_id[not]"?: components["parameters"]["TagIdNot"];
+                /** @description The products. Any of the listed ids. */
+                product_id?: components["parameters"]["ProductId"];
+                /** @description The products. None of the listed ids. */
+                "product_id[not]"?: components["parameters"]["ProductIdNot"];
+                /** @description True for records without closed_at, false for those with it. */
+                "closed_at[null]"?: components["parameters"]["ClosedAtNull"];
+                /** @description True for records without expected_close_date, false for those with it. */
+                "expected_close_date[null]"?: components["parameters"]["ExpectedCloseDateNull"];
+                /** @description lead_value above this value. */
+                "lead_value[gt]"?: components["parameters"]["LeadValueGt"];
+                /** @description lead_value at or above this value. */
+                "lead_value[gte]"?: components["parameters"]["LeadValueGte"];
+                /** @description lead_value below this value. */
+                "lead_value[lt]"?: components["parameters"]["LeadValueLt"];
+                /** @description lead_value at or below this value. */
+                "lead_value[lte]"?: components["parameters"]["LeadValueLte"];
+                /** @description expected_close_date after this value. */
+                "expected_close_date[gt]"?: components["parameters"]["ExpectedCloseDateGt"];
+                /** @description expected_close_date at or after this value. */
+                "expected_close_date[gte]"?: components["parameters"]["ExpectedCloseDateGte"];
+                /** @description expected_close_date before this value. */
+                "expected_close_date[lt]"?: components["parameters"]["ExpectedCloseDateLt"];
+                /** @description expected_close_date at or before this value. */
+                "expected_close_date[lte]"?: components["parameters"]["ExpectedCloseDateLte"];
+                /** @description closed_at after this timestamp or date. */
+                "closed_at[gt]"?: components["parameters"]["ClosedAtGt"];
+                /** @description closed_at at or after this timestamp or date. */
+                "closed_at[gte]"?: components["parameters"]["ClosedAtGte"];
+                /** @description closed_at before this timestamp or date. */
+                "closed_at[lt]"?: components["parameters"]["ClosedAtLt"];
+                /** @description closed_at at or before this timestamp or date. */
+                "closed_at[lte]"?: components["parameters"]["ClosedAtLte"];
+                /** @description stage_changed_at after this timestamp or date. */
+                "stage_changed_at[gt]"?: components["parameters"]["StageChangedAtGt"];
+                /** @description stage_changed_at at or after this timestamp or date. */
+                "stage_changed_at[gte]"?: components["parameters"]["StageChangedAtGte"];
+                /** @description stage_changed_at before this timestamp or date. */
+                "stage_changed_at[lt]"?: components["parameters"]["StageChangedAtLt"];
+                /** @description stage_changed_at at or before this timestamp or date. */
+                "stage_changed_at[lte]"?: components["parameters"]["StageChangedAtLte"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The board. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Kanban"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     getLead: {
         parameters: {
             query?: {
@@ -5563,6 +11051,598 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listLeadHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    restoreLead: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The restored record. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Lead"];
+                        /** @description A sentence for people. */
+                        message: string;
+                        meta: components["schemas"]["RestoreMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listLeadActivities: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description The kind of entry. Any of the listed values. */
+                type?: components["parameters"]["TimelineType"];
+                /** @description Only finished activities, or only open ones. */
+                is_done?: components["parameters"]["IsDone"];
+                /** @description Where the entry comes from. Any of the listed values. */
+                source?: components["parameters"]["TimelineSource"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the timeline. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimelinePage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listLeadQuotes: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["QuoteSort"];
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                include?: components["parameters"]["QuoteInclude"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The subject. Any of the listed values, in either case; a comma inside a value is written \,. */
+                subject?: components["parameters"]["Subject"];
+                /** @description The subject. None of the listed values. */
+                "subject[not]"?: components["parameters"]["SubjectNot"];
+                /** @description The owner. Any of the listed ids. */
+                user_id?: components["parameters"]["UserId"];
+                /** @description The owner. None of the listed ids. */
+                "user_id[not]"?: components["parameters"]["UserIdNot"];
+                /** @description True for records without user_id, false for those with it. */
+                "user_id[null]"?: components["parameters"]["UserIdNull"];
+                /** @description The person. Any of the listed ids. */
+                person_id?: components["parameters"]["PersonId"];
+                /** @description The person. None of the listed ids. */
+                "person_id[not]"?: components["parameters"]["PersonIdNot"];
+                /** @description A linked lead. Any of the listed ids. */
+                lead_id?: components["parameters"]["LeadId"];
+                /** @description A linked lead. None of the listed ids. */
+                "lead_id[not]"?: components["parameters"]["LeadIdNot"];
+                /** @description The products. Any of the listed ids. */
+                product_id?: components["parameters"]["ProductId"];
+                /** @description The products. None of the listed ids. */
+                "product_id[not]"?: components["parameters"]["ProductIdNot"];
+                /** @description Only expired quotes, or only valid ones. */
+                is_expired?: components["parameters"]["IsExpired"];
+                /** @description All but expired quotes, or all but valid ones. */
+                "is_expired[not]"?: components["parameters"]["IsExpiredNot"];
+                /** @description The tags. Any of the listed ids. */
+                tag_id?: components["parameters"]["TagId"];
+                /** @description The tags. None of the listed ids. */
+                "tag_id[not]"?: components["parameters"]["TagIdNot"];
+                /** @description sub_total above this value. */
+                "sub_total[gt]"?: components["parameters"]["SubTotalGt"];
+                /** @description sub_total at or above this value. */
+                "sub_total[gte]"?: components["parameters"]["SubTotalGte"];
+                /** @description sub_total below this value. */
+                "sub_total[lt]"?: components["parameters"]["SubTotalLt"];
+                /** @description sub_total at or below this value. */
+                "sub_total[lte]"?: components["parameters"]["SubTotalLte"];
+                /** @description discount_amount above this value. */
+                "discount_amount[gt]"?: components["parameters"]["DiscountAmountGt"];
+                /** @description discount_amount at or above this value. */
+                "discount_amount[gte]"?: components["parameters"]["DiscountAmountGte"];
+                /** @description discount_amount below this value. */
+                "discount_amount[lt]"?: components["parameters"]["DiscountAmountLt"];
+                /** @description discount_amount at or below this value. */
+                "discount_amount[lte]"?: components["parameters"]["DiscountAmountLte"];
+                /** @description tax_amount above this value. */
+                "tax_amount[gt]"?: components["parameters"]["TaxAmountGt"];
+                /** @description tax_amount at or above this value. */
+                "tax_amount[gte]"?: components["parameters"]["TaxAmountGte"];
+                /** @description tax_amount below this value. */
+                "tax_amount[lt]"?: components["parameters"]["TaxAmountLt"];
+                /** @description tax_amount at or below this value. */
+                "tax_amount[lte]"?: components["parameters"]["TaxAmountLte"];
+                /** @description grand_total above this value. */
+                "grand_total[gt]"?: components["parameters"]["GrandTotalGt"];
+                /** @description grand_total at or above this value. */
+                "grand_total[gte]"?: components["parameters"]["GrandTotalGte"];
+                /** @description grand_total below this value. */
+                "grand_total[lt]"?: components["parameters"]["GrandTotalLt"];
+                /** @description grand_total at or below this value. */
+                "grand_total[lte]"?: components["parameters"]["GrandTotalLte"];
+                /** @description expired_at after this date. */
+                "expired_at[gt]"?: components["parameters"]["ExpiredAtGt"];
+                /** @description expired_at on or after this date. */
+                "expired_at[gte]"?: components["parameters"]["ExpiredAtGte"];
+                /** @description expired_at before this date. */
+                "expired_at[lt]"?: components["parameters"]["ExpiredAtLt"];
+                /** @description expired_at on or before this date. */
+                "expired_at[lte]"?: components["parameters"]["ExpiredAtLte"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of quotes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotePage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    attachLeadQuote: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadQuoteAttach"];
+            };
+        };
+        responses: {
+            /** @description The lead after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeadResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    detachLeadQuote: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the quote. */
+                quote_id: components["parameters"]["PathQuoteId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is unlinked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listLeadEmails: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["EmailSort"];
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                include?: components["parameters"]["EmailInclude"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description A folder it lies in. Any of the listed values. */
+                folder?: components["parameters"]["Folder"];
+                /** @description A folder it lies in. None of the listed values. */
+                "folder[not]"?: components["parameters"]["FolderNot"];
+                /** @description How far it got. Any of the listed values. */
+                status?: components["parameters"]["EmailStatus"];
+                /** @description How far it got. None of the listed values. */
+                "status[not]"?: components["parameters"]["EmailStatusNot"];
+                /** @description Only read e-mails, or only unread ones. */
+                is_read?: components["parameters"]["IsRead"];
+                /** @description All but read e-mails, or all but unread ones. */
+                "is_read[not]"?: components["parameters"]["IsReadNot"];
+                /** @description Whether it was written here or received. Any of the listed values. */
+                source?: components["parameters"]["EmailSource"];
+                /** @description Whether it was written here or received. None of the listed values. */
+                "source[not]"?: components["parameters"]["EmailSourceNot"];
+                /** @description Whether a user or a person wrote it. Any of the listed values. */
+                user_type?: components["parameters"]["EmailUserType"];
+                /** @description Whether a user or a person wrote it. None of the listed values. */
+                "user_type[not]"?: components["parameters"]["EmailUserTypeNot"];
+                /** @description The person. Any of the listed ids. */
+                person_id?: components["parameters"]["PersonId"];
+                /** @description The person. None of the listed ids. */
+                "person_id[not]"?: components["parameters"]["PersonIdNot"];
+                /** @description True for records without person_id, false for those with it. */
+                "person_id[null]"?: components["parameters"]["PersonIdNull"];
+                /** @description A linked lead. Any of the listed ids. */
+                lead_id?: components["parameters"]["LeadId"];
+                /** @description A linked lead. None of the listed ids. */
+                "lead_id[not]"?: components["parameters"]["LeadIdNot"];
+                /** @description True for records without lead_id, false for those with it. */
+                "lead_id[null]"?: components["parameters"]["LeadIdNull"];
+                /** @description The e-mail it answers. Any of the listed ids. */
+                parent_id?: components["parameters"]["ParentId"];
+                /** @description The e-mail it answers. None of the listed ids. */
+                "parent_id[not]"?: components["parameters"]["ParentIdNot"];
+                /** @description True for records without parent_id, false for those with it. */
+                "parent_id[null]"?: components["parameters"]["ParentIdNull"];
+                /** @description The first e-mail of its thread. Any of the listed ids. */
+                thread_id?: components["parameters"]["ThreadId"];
+                /** @description The first e-mail of its thread. None of the listed ids. */
+                "thread_id[not]"?: components["parameters"]["ThreadIdNot"];
+                /** @description The Message-ID. Any of the listed values, in either case; a comma inside a value is written \,. */
+                message_id?: components["parameters"]["MessageId"];
+                /** @description The Message-ID. None of the listed values. */
+                "message_id[not]"?: components["parameters"]["MessageIdNot"];
+                /** @description The owner. Any of the listed ids. */
+                user_id?: components["parameters"]["UserId"];
+                /** @description The owner. None of the listed ids. */
+                "user_id[not]"?: components["parameters"]["UserIdNot"];
+                /** @description Only e-mails with attachments, or only those without. */
+                has_attachments?: components["parameters"]["HasAttachments"];
+                /** @description All but e-mails with attachments, or all but those without. */
+                "has_attachments[not]"?: components["parameters"]["HasAttachmentsNot"];
+                /** @description Only first e-mails of threads, or only answers. */
+                is_root?: components["parameters"]["IsRoot"];
+                /** @description All but first e-mails of threads, or all but answers. */
+                "is_root[not]"?: components["parameters"]["IsRootNot"];
+                /** @description The tags. Any of the listed ids. */
+                tag_id?: components["parameters"]["TagId"];
+                /** @description The tags. None of the listed ids. */
+                "tag_id[not]"?: components["parameters"]["TagIdNot"];
+                /** @description sent_at after this timestamp or date. */
+                "sent_at[gt]"?: components["parameters"]["SentAtGt"];
+                /** @description sent_at at or after this timestamp or date. */
+                "sent_at[gte]"?: components["parameters"]["SentAtGte"];
+                /** @description sent_at before this timestamp or date. */
+                "sent_at[lt]"?: components["parameters"]["SentAtLt"];
+                /** @description sent_at at or before this timestamp or date. */
+                "sent_at[lte]"?: components["parameters"]["SentAtLte"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of e-mails. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmailPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    attachLeadEmail: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadEmailAttach"];
+            };
+        };
+        responses: {
+            /** @description The e-mail after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmailResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    detachLeadEmail: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the e-mail. */
+                email_id: components["parameters"]["PathEmailId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is unlinked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -6186,6 +12266,426 @@ export interface operations {
             412: components["responses"]["VersionMismatch"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listPersonHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    restorePerson: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The restored record. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Person"];
+                        /** @description A sentence for people. */
+                        message: string;
+                        meta: components["schemas"]["RestoreMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listPersonActivities: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description The kind of entry. Any of the listed values. */
+                type?: components["parameters"]["TimelineType"];
+                /** @description Only finished activities, or only open ones. */
+                is_done?: components["parameters"]["IsDone"];
+                /** @description Where the entry comes from. Any of the listed values. */
+                source?: components["parameters"]["TimelineSource"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the timeline. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimelinePage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listPersonQuotes: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["QuoteSort"];
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                include?: components["parameters"]["QuoteInclude"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The subject. Any of the listed values, in either case; a comma inside a value is written \,. */
+                subject?: components["parameters"]["Subject"];
+                /** @description The subject. None of the listed values. */
+                "subject[not]"?: components["parameters"]["SubjectNot"];
+                /** @description The owner. Any of the listed ids. */
+                user_id?: components["parameters"]["UserId"];
+                /** @description The owner. None of the listed ids. */
+                "user_id[not]"?: components["parameters"]["UserIdNot"];
+                /** @description True for records without user_id, false for those with it. */
+                "user_id[null]"?: components["parameters"]["UserIdNull"];
+                /** @description The person. Any of the listed ids. */
+                person_id?: components["parameters"]["PersonId"];
+                /** @description The person. None of the listed ids. */
+                "person_id[not]"?: components["parameters"]["PersonIdNot"];
+                /** @description A linked lead. Any of the listed ids. */
+                lead_id?: components["parameters"]["LeadId"];
+                /** @description A linked lead. None of the listed ids. */
+                "lead_id[not]"?: components["parameters"]["LeadIdNot"];
+                /** @description The products. Any of the listed ids. */
+                product_id?: components["parameters"]["ProductId"];
+                /** @description The products. None of the listed ids. */
+                "product_id[not]"?: components["parameters"]["ProductIdNot"];
+                /** @description Only expired quotes, or only valid ones. */
+                is_expired?: components["parameters"]["IsExpired"];
+                /** @description All but expired quotes, or all but valid ones. */
+                "is_expired[not]"?: components["parameters"]["IsExpiredNot"];
+                /** @description The tags. Any of the listed ids. */
+                tag_id?: components["parameters"]["TagId"];
+                /** @description The tags. None of the listed ids. */
+                "tag_id[not]"?: components["parameters"]["TagIdNot"];
+                /** @description sub_total above this value. */
+                "sub_total[gt]"?: components["parameters"]["SubTotalGt"];
+                /** @description sub_total at or above this value. */
+                "sub_total[gte]"?: components["parameters"]["SubTotalGte"];
+                /** @description sub_total below this value. */
+                "sub_total[lt]"?: components["parameters"]["SubTotalLt"];
+                /** @description sub_total at or below this value. */
+                "sub_total[lte]"?: components["parameters"]["SubTotalLte"];
+                /** @description discount_amount above this value. */
+                "discount_amount[gt]"?: components["parameters"]["DiscountAmountGt"];
+                /** @description discount_amount at or above this value. */
+                "discount_amount[gte]"?: components["parameters"]["DiscountAmountGte"];
+                /** @description discount_amount below this value. */
+                "discount_amount[lt]"?: components["parameters"]["DiscountAmountLt"];
+                /** @description discount_amount at or below this value. */
+                "discount_amount[lte]"?: components["parameters"]["DiscountAmountLte"];
+                /** @description tax_amount above this value. */
+                "tax_amount[gt]"?: components["parameters"]["TaxAmountGt"];
+                /** @description tax_amount at or above this value. */
+                "tax_amount[gte]"?: components["parameters"]["TaxAmountGte"];
+                /** @description tax_amount below this value. */
+                "tax_amount[lt]"?: components["parameters"]["TaxAmountLt"];
+                /** @description tax_amount at or below this value. */
+                "tax_amount[lte]"?: components["parameters"]["TaxAmountLte"];
+                /** @description grand_total above this value. */
+                "grand_total[gt]"?: components["parameters"]["GrandTotalGt"];
+                /** @description grand_total at or above this value. */
+                "grand_total[gte]"?: components["parameters"]["GrandTotalGte"];
+                /** @description grand_total below this value. */
+                "grand_total[lt]"?: components["parameters"]["GrandTotalLt"];
+                /** @description grand_total at or below this value. */
+                "grand_total[lte]"?: components["parameters"]["GrandTotalLte"];
+                /** @description expired_at after this date. */
+                "expired_at[gt]"?: components["parameters"]["ExpiredAtGt"];
+                /** @description expired_at on or after this date. */
+                "expired_at[gte]"?: components["parameters"]["ExpiredAtGte"];
+                /** @description expired_at before this date. */
+                "expired_at[lt]"?: components["parameters"]["ExpiredAtLt"];
+                /** @description expired_at on or before this date. */
+                "expired_at[lte]"?: components["parameters"]["ExpiredAtLte"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of quotes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotePage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listPersonEmails: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["EmailSort"];
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                include?: components["parameters"]["EmailInclude"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description A folder it lies in. Any of the listed values. */
+                folder?: components["parameters"]["Folder"];
+                /** @description A folder it lies in. None of the listed values. */
+                "folder[not]"?: components["parameters"]["FolderNot"];
+                /** @description How far it got. Any of the listed values. */
+                status?: components["parameters"]["EmailStatus"];
+                /** @description How far it got. None of the listed values. */
+                "status[not]"?: components["parameters"]["EmailStatusNot"];
+                /** @description Only read e-mails, or only unread ones. */
+                is_read?: components["parameters"]["IsRead"];
+                /** @description All but read e-mails, or all but unread ones. */
+                "is_read[not]"?: components["parameters"]["IsReadNot"];
+                /** @description Whether it was written here or received. Any of the listed values. */
+                source?: components["parameters"]["EmailSource"];
+                /** @description Whether it was written here or received. None of the listed values. */
+                "source[not]"?: components["parameters"]["EmailSourceNot"];
+                /** @description Whether a user or a person wrote it. Any of the listed values. */
+                user_type?: components["parameters"]["EmailUserType"];
+                /** @description Whether a user or a person wrote it. None of the listed values. */
+                "user_type[not]"?: components["parameters"]["EmailUserTypeNot"];
+                /** @description The person. Any of the listed ids. */
+                person_id?: components["parameters"]["PersonId"];
+                /** @description The person. None of the listed ids. */
+                "person_id[not]"?: components["parameters"]["PersonIdNot"];
+                /** @description True for records without person_id, false for those with it. */
+                "person_id[null]"?: components["parameters"]["PersonIdNull"];
+                /** @description A linked lead. Any of the listed ids. */
+                lead_id?: components["parameters"]["LeadId"];
+                /** @description A linked lead. None of the listed ids. */
+                "lead_id[not]"?: components["parameters"]["LeadIdNot"];
+                /** @description True for records without lead_id, false for those with it. */
+                "lead_id[null]"?: components["parameters"]["LeadIdNull"];
+                /** @description The e-mail it answers. Any of the listed ids. */
+                parent_id?: components["parameters"]["ParentId"];
+                /** @description The e-mail it answers. None of the listed ids. */
+                "parent_id[not]"?: components["parameters"]["ParentIdNot"];
+                /** @description True for records without parent_id, false for those with it. */
+                "parent_id[null]"?: components["parameters"]["ParentIdNull"];
+                /** @description The first e-mail of its thread. Any of the listed ids. */
+                thread_id?: components["parameters"]["ThreadId"];
+                /** @description The first e-mail of its thread. None of the listed ids. */
+                "thread_id[not]"?: components["parameters"]["ThreadIdNot"];
+                /** @description The Message-ID. Any of the listed values, in either case; a comma inside a value is written \,. */
+                message_id?: components["parameters"]["MessageId"];
+                /** @description The Message-ID. None of the listed values. */
+                "message_id[not]"?: components["parameters"]["MessageIdNot"];
+                /** @description The owner. Any of the listed ids. */
+                user_id?: components["parameters"]["UserId"];
+                /** @description The owner. None of the listed ids. */
+                "user_id[not]"?: components["parameters"]["UserIdNot"];
+                /** @description Only e-mails with attachments, or only those without. */
+                has_attachments?: components["parameters"]["HasAttachments"];
+                /** @description All but e-mails with attachments, or all but those without. */
+                "has_attachments[not]"?: components["parameters"]["HasAttachmentsNot"];
+                /** @description Only first e-mails of threads, or only answers. */
+                is_root?: components["parameters"]["IsRoot"];
+                /** @description All but first e-mails of threads, or all but answers. */
+                "is_root[not]"?: components["parameters"]["IsRootNot"];
+                /** @description The tags. Any of the listed ids. */
+                tag_id?: components["parameters"]["TagId"];
+                /** @description The tags. None of the listed ids. */
+                "tag_id[not]"?: components["parameters"]["TagIdNot"];
+                /** @description sent_at after this timestamp or date. */
+                "sent_at[gt]"?: components["parameters"]["SentAtGt"];
+                /** @description sent_at at or after this timestamp or date. */
+                "sent_at[gte]"?: components["parameters"]["SentAtGte"];
+                /** @description sent_at before this timestamp or date. */
+                "sent_at[lt]"?: components["parameters"]["SentAtLt"];
+                /** @description sent_at at or before this timestamp or date. */
+                "sent_at[lte]"?: components["parameters"]["SentAtLte"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of e-mails. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmailPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -6862,6 +13362,1142 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listOrganizationHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    restoreOrganization: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The restored record. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Organization"];
+                        /** @description A sentence for people. */
+                        message: string;
+                        meta: components["schemas"]["RestoreMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listOrganizationActivities: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description The kind of entry. Any of the listed values. */
+                type?: components["parameters"]["TimelineType"];
+                /** @description Only finished activities, or only open ones. */
+                is_done?: components["parameters"]["IsDone"];
+                /** @description Where the entry comes from. Any of the listed values. */
+                source?: components["parameters"]["TimelineSource"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the timeline. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimelinePage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listQuotes: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["QuoteSort"];
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                include?: components["parameters"]["QuoteInclude"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The subject. Any of the listed values, in either case; a comma inside a value is written \,. */
+                subject?: components["parameters"]["Subject"];
+                /** @description The subject. None of the listed values. */
+                "subject[not]"?: components["parameters"]["SubjectNot"];
+                /** @description The owner. Any of the listed ids. */
+                user_id?: components["parameters"]["UserId"];
+                /** @description The owner. None of the listed ids. */
+                "user_id[not]"?: components["parameters"]["UserIdNot"];
+                /** @description True for records without user_id, false for those with it. */
+                "user_id[null]"?: components["parameters"]["UserIdNull"];
+                /** @description The person. Any of the listed ids. */
+                person_id?: components["parameters"]["PersonId"];
+                /** @description The person. None of the listed ids. */
+                "person_id[not]"?: components["parameters"]["PersonIdNot"];
+                /** @description A linked lead. Any of the listed ids. */
+                lead_id?: components["parameters"]["LeadId"];
+                /** @description A linked lead. None of the listed ids. */
+                "lead_id[not]"?: components["parameters"]["LeadIdNot"];
+                /** @description The products. Any of the listed ids. */
+                product_id?: components["parameters"]["ProductId"];
+                /** @description The products. None of the listed ids. */
+                "product_id[not]"?: components["parameters"]["ProductIdNot"];
+                /** @description Only expired quotes, or only valid ones. */
+                is_expired?: components["parameters"]["IsExpired"];
+                /** @description All but expired quotes, or all but valid ones. */
+                "is_expired[not]"?: components["parameters"]["IsExpiredNot"];
+                /** @description The tags. Any of the listed ids. */
+                tag_id?: components["parameters"]["TagId"];
+                /** @description The tags. None of the listed ids. */
+                "tag_id[not]"?: components["parameters"]["TagIdNot"];
+                /** @description sub_total above this value. */
+                "sub_total[gt]"?: components["parameters"]["SubTotalGt"];
+                /** @description sub_total at or above this value. */
+                "sub_total[gte]"?: components["parameters"]["SubTotalGte"];
+                /** @description sub_total below this value. */
+                "sub_total[lt]"?: components["parameters"]["SubTotalLt"];
+                /** @description sub_total at or below this value. */
+                "sub_total[lte]"?: components["parameters"]["SubTotalLte"];
+                /** @description discount_amount above this value. */
+                "discount_amount[gt]"?: components["parameters"]["DiscountAmountGt"];
+                /** @description discount_amount at or above this value. */
+                "discount_amount[gte]"?: components["parameters"]["DiscountAmountGte"];
+                /** @description discount_amount below this value. */
+                "discount_amount[lt]"?: components["parameters"]["DiscountAmountLt"];
+                /** @description discount_amount at or below this value. */
+                "discount_amount[lte]"?: components["parameters"]["DiscountAmountLte"];
+                /** @description tax_amount above this value. */
+                "tax_amount[gt]"?: components["parameters"]["TaxAmountGt"];
+                /** @description tax_amount at or above this value. */
+                "tax_amount[gte]"?: components["parameters"]["TaxAmountGte"];
+                /** @description tax_amount below this value. */
+                "tax_amount[lt]"?: components["parameters"]["TaxAmountLt"];
+                /** @description tax_amount at or below this value. */
+                "tax_amount[lte]"?: components["parameters"]["TaxAmountLte"];
+                /** @description grand_total above this value. */
+                "grand_total[gt]"?: components["parameters"]["GrandTotalGt"];
+                /** @description grand_total at or above this value. */
+                "grand_total[gte]"?: components["parameters"]["GrandTotalGte"];
+                /** @description grand_total below this value. */
+                "grand_total[lt]"?: components["parameters"]["GrandTotalLt"];
+                /** @description grand_total at or below this value. */
+                "grand_total[lte]"?: components["parameters"]["GrandTotalLte"];
+                /** @description expired_at after this date. */
+                "expired_at[gt]"?: components["parameters"]["ExpiredAtGt"];
+                /** @description expired_at on or after this date. */
+                "expired_at[gte]"?: components["parameters"]["ExpiredAtGte"];
+                /** @description expired_at before this date. */
+                "expired_at[lt]"?: components["parameters"]["ExpiredAtLt"];
+                /** @description expired_at on or before this date. */
+                "expired_at[lte]"?: components["parameters"]["ExpiredAtLte"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of quotes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotePage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createQuote: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuoteCreate"];
+            };
+        };
+        responses: {
+            /** @description The created quote. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuoteResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getQuote: {
+        parameters: {
+            query?: {
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                include?: components["parameters"]["QuoteInclude"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The quote. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Quote"];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateQuote: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuoteUpdate"];
+            };
+        };
+        responses: {
+            /** @description The quote after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuoteResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteQuote: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    massDestroyQuotes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MassDestroy"];
+            };
+        };
+        responses: {
+            /** @description What was done, record by record. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MassResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    exportQuotes: {
+        parameters: {
+            query?: {
+                /** @description One JSON object a line, or comma-separated values. */
+                format?: components["parameters"]["ExportFormat"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["QuoteSort"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The subject. Any of the listed values, in either case; a comma inside a value is written \,. */
+                subject?: components["parameters"]["Subject"];
+                /** @description The subject. None of the listed values. */
+                "subject[not]"?: components["parameters"]["SubjectNot"];
+                /** @description The owner. Any of the listed ids. */
+                user_id?: components["parameters"]["UserId"];
+                /** @description The owner. None of the listed ids. */
+                "user_id[not]"?: components["parameters"]["UserIdNot"];
+                /** @description True for records without user_id, false for those with it. */
+                "user_id[null]"?: components["parameters"]["UserIdNull"];
+                /** @description The person. Any of the listed ids. */
+                person_id?: components["parameters"]["PersonId"];
+                /** @description The person. None of the listed ids. */
+                "person_id[not]"?: components["parameters"]["PersonIdNot"];
+                /** @description A linked lead. Any of the listed ids. */
+                lead_id?: components["parameters"]["LeadId"];
+                /** @description A linked lead. None of the listed ids. */
+                "lead_id[not]"?: components["parameters"]["LeadIdNot"];
+                /** @description The products. Any of the listed ids. */
+                product_id?: components["parameters"]["ProductId"];
+                /** @description The products. None of the listed ids. */
+                "product_id[not]"?: components["parameters"]["ProductIdNot"];
+                /** @description Only expired quotes, or only valid ones. */
+                is_expired?: components["parameters"]["IsExpired"];
+                /** @description All but expired quotes, or all but valid ones. */
+                "is_expired[not]"?: components["parameters"]["IsExpiredNot"];
+                /** @description The tags. Any of the listed ids. */
+                tag_id?: components["parameters"]["TagId"];
+                /** @description The tags. None of the listed ids. */
+                "tag_id[not]"?: components["parameters"]["TagIdNot"];
+                /** @description sub_total above this value. */
+                "sub_total[gt]"?: components["parameters"]["SubTotalGt"];
+                /** @description sub_total at or above this value. */
+                "sub_total[gte]"?: components["parameters"]["SubTotalGte"];
+                /** @description sub_total below this value. */
+                "sub_total[lt]"?: components["parameters"]["SubTotalLt"];
+                /** @description sub_total at or below this value. */
+                "sub_total[lte]"?: components["parameters"]["SubTotalLte"];
+                /** @description discount_amount above this value. */
+                "discount_amount[gt]"?: components["parameters"]["DiscountAmountGt"];
+                /** @description discount_amount at or above this value. */
+                "discount_amount[gte]"?: components["parameters"]["DiscountAmountGte"];
+                /** @description discount_amount below this value. */
+                "discount_amount[lt]"?: components["parameters"]["DiscountAmountLt"];
+                /** @description discount_amount at or below this value. */
+                "discount_amount[lte]"?: components["parameters"]["DiscountAmountLte"];
+                /** @description tax_amount above this value. */
+                "tax_amount[gt]"?: components["parameters"]["TaxAmountGt"];
+                /** @description tax_amount at or above this value. */
+                "tax_amount[gte]"?: components["parameters"]["TaxAmountGte"];
+                /** @description tax_amount below this value. */
+                "tax_amount[lt]"?: components["parameters"]["TaxAmountLt"];
+                /** @description tax_amount at or below this value. */
+                "tax_amount[lte]"?: components["parameters"]["TaxAmountLte"];
+                /** @description grand_total above this value. */
+                "grand_total[gt]"?: components["parameters"]["GrandTotalGt"];
+                /** @description grand_total at or above this value. */
+                "grand_total[gte]"?: components["parameters"]["GrandTotalGte"];
+                /** @description grand_total below this value. */
+                "grand_total[lt]"?: components["parameters"]["GrandTotalLt"];
+                /** @description grand_total at or below this value. */
+                "grand_total[lte]"?: components["parameters"]["GrandTotalLte"];
+                /** @description expired_at after this date. */
+                "expired_at[gt]"?: components["parameters"]["ExpiredAtGt"];
+                /** @description expired_at on or after this date. */
+                "expired_at[gte]"?: components["parameters"]["ExpiredAtGte"];
+                /** @description expired_at before this date. */
+                "expired_at[lt]"?: components["parameters"]["ExpiredAtLt"];
+                /** @description expired_at on or before this date. */
+                "expired_at[lte]"?: components["parameters"]["ExpiredAtLte"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The quotes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    printQuote: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The document. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/pdf": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listQuoteLeads: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["LeadSort"];
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                include?: components["parameters"]["LeadInclude"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The title. Any of the listed values, in either case; a comma inside a value is written \,. */
+                title?: components["parameters"]["Title"];
+                /** @description The title. None of the listed values. */
+                "title[not]"?: components["parameters"]["TitleNot"];
+                /** @description 1 open, 2 won, 3 lost. Any of the listed values. */
+                status?: components["parameters"]["LeadStatus"];
+                /** @description 1 open, 2 won, 3 lost. None of the listed values. */
+                "status[not]"?: components["parameters"]["LeadStatusNot"];
+                /** @description The owner. Any of the listed ids. */
+                user_id?: components["parameters"]["UserId"];
+                /** @description The owner. None of the listed ids. */
+                "user_id[not]"?: components["parameters"]["UserIdNot"];
+                /** @description True for records without user_id, false for those with it. */
+                "user_id[null]"?: components["parameters"]["UserIdNull"];
+                /** @description The person. Any of the listed ids. */
+                person_id?: components["parameters"]["PersonId"];
+                /** @description The person. None of the listed ids. */
+                "person_id[not]"?: components["parameters"]["PersonIdNot"];
+                /** @description True for records without person_id, false for those with it. */
+                "person_id[null]"?: components["parameters"]["PersonIdNull"];
+                /** @description The organization. Any of the listed ids. */
+                organization_id?: components["parameters"]["OrganizationId"];
+                /** @description The organization. None of the listed ids. */
+                "organization_id[not]"?: components["parameters"]["OrganizationIdNot"];
+                /** @description The source. Any of the listed ids. */
+                lead_source_id?: components["parameters"]["LeadSourceId"];
+                /** @description The source. None of the listed ids. */
+                "lead_source_id[not]"?: components["parameters"]["LeadSourceIdNot"];
+                /** @description The type. Any of the listed ids. */
+                lead_type_id?: components["parameters"]["LeadTypeId"];
+                /** @description The type. None of the listed ids. */
+                "lead_type_id[not]"?: components["parameters"]["LeadTypeIdNot"];
+                /** @description The pipeline. Any of the listed ids. */
+                lead_pipeline_id?: components["parameters"]["LeadPipelineId"];
+                /** @description The pipeline. None of the listed ids. */
+                "lead_pipeline_id[not]"?: components["parameters"]["LeadPipelineIdNot"];
+                /** @description The stage. Any of the listed ids. */
+                lead_pipeline_stage_id?: components["parameters"]["LeadPipelineStageId"];
+                /** @description The stage. None of the listed ids. */
+                "lead_pipeline_stage_id[not]"?: components["parameters"]["LeadPipelineStageIdNot"];
+                /** @description The code of the stage. Any of the listed values, in either case; a comma inside a value is written \,. */
+                stage_code?: components["parameters"]["StageCode"];
+                /** @description The code of the stage. None of the listed values. */
+                "stage_code[not]"?: components["parameters"]["StageCodeNot"];
+                /** @description Only rotten leads, or only fresh ones. */
+                is_rotten?: components["parameters"]["IsRotten"];
+                /** @description All but rotten leads, or all but fresh ones. */
+                "is_rotten[not]"?: components["parameters"]["IsRottenNot"];
+                /** @description The tags. Any of the listed ids. */
+                tag_id?: components["parameters"]["TagId"];
+                /** @description The tags. None of the listed ids. */
+                "tag_id[not]"?: components["parameters"]["TagIdNot"];
+                /** @description The products. Any of the listed ids. */
+                product_id?: components["parameters"]["ProductId"];
+                /** @description The products. None of the listed ids. */
+                "product_id[not]"?: components["parameters"]["ProductIdNot"];
+                /** @description True for records without closed_at, false for those with it. */
+                "closed_at[null]"?: components["parameters"]["ClosedAtNull"];
+                /** @description True for records without expected_close_date, false for those with it. */
+                "expected_close_date[null]"?: components["parameters"]["ExpectedCloseDateNull"];
+                /** @description lead_value above this value. */
+                "lead_value[gt]"?: components["parameters"]["LeadValueGt"];
+                /** @description lead_value at or above this value. */
+                "lead_value[gte]"?: components["parameters"]["LeadValueGte"];
+                /** @description lead_value below this value. */
+                "lead_value[lt]"?: components["parameters"]["LeadValueLt"];
+                /** @description lead_value at or below this value. */
+                "lead_value[lte]"?: components["parameters"]["LeadValueLte"];
+                /** @description expected_close_date after this value. */
+                "expected_close_date[gt]"?: components["parameters"]["ExpectedCloseDateGt"];
+                /** @description expected_close_date at or after this value. */
+                "expected_close_date[gte]"?: components["parameters"]["ExpectedCloseDateGte"];
+                /** @description expected_close_date before this value. */
+                "expected_close_date[lt]"?: components["parameters"]["ExpectedCloseDateLt"];
+                /** @description expected_close_date at or before this value. */
+                "expected_close_date[lte]"?: components["parameters"]["ExpectedCloseDateLte"];
+                /** @description closed_at after this timestamp or date. */
+                "closed_at[gt]"?: components["parameters"]["ClosedAtGt"];
+                /** @description closed_at at or after this timestamp or date. */
+                "closed_at[gte]"?: components["parameters"]["ClosedAtGte"];
+                /** @description closed_at before this timestamp or date. */
+                "closed_at[lt]"?: components["parameters"]["ClosedAtLt"];
+                /** @description closed_at at or before this timestamp or date. */
+                "closed_at[lte]"?: components["parameters"]["ClosedAtLte"];
+                /** @description stage_changed_at after this timestamp or date. */
+                "stage_changed_at[gt]"?: components["parameters"]["StageChangedAtGt"];
+                /** @description stage_changed_at at or after this timestamp or date. */
+                "stage_changed_at[gte]"?: components["parameters"]["StageChangedAtGte"];
+                /** @description stage_changed_at before this timestamp or date. */
+                "stage_changed_at[lt]"?: components["parameters"]["StageChangedAtLt"];
+                /** @description stage_changed_at at or before this timestamp or date. */
+                "stage_changed_at[lte]"?: components["parameters"]["StageChangedAtLte"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of leads. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeadPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    attachQuoteLead: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuoteLeadAttach"];
+            };
+        };
+        responses: {
+            /** @description The quote after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuoteResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    detachQuoteLead: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the lead. */
+                lead_id: components["parameters"]["PathLeadId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is unlinked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listQuoteTags: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its tags. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TagRefList"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    attachQuoteTag: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TagAttach"];
+            };
+        };
+        responses: {
+            /** @description The tags after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TagRefListResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    detachQuoteTag: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the tag. */
+                tag_id: components["parameters"]["PathTagId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is detached. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listQuoteActivities: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description The kind of entry. Any of the listed values. */
+                type?: components["parameters"]["TimelineType"];
+                /** @description Only finished activities, or only open ones. */
+                is_done?: components["parameters"]["IsDone"];
+                /** @description Where the entry comes from. Any of the listed values. */
+                source?: components["parameters"]["TimelineSource"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the timeline. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimelinePage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listQuoteHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    restoreQuote: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The restored record. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Quote"];
+                        /** @description A sentence for people. */
+                        message: string;
+                        meta: components["schemas"]["RestoreMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listProducts: {
         parameters: {
             query?: {
@@ -7271,6 +14907,258 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listProductHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    restoreProduct: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The restored record. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Product"];
+                        /** @description A sentence for people. */
+                        message: string;
+                        meta: components["schemas"]["RestoreMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listProductActivities: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description The kind of entry. Any of the listed values. */
+                type?: components["parameters"]["TimelineType"];
+                /** @description Only finished activities, or only open ones. */
+                is_done?: components["parameters"]["IsDone"];
+                /** @description Where the entry comes from. Any of the listed values. */
+                source?: components["parameters"]["TimelineSource"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the timeline. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimelinePage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listProductInventories: {
+        parameters: {
+            query?: {
+                /** @description The warehouse. Any of the listed ids. */
+                warehouse_id?: components["parameters"]["WarehouseId"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its inventories. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InventoryList"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateProductInventories: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InventoriesUpdate"];
+            };
+        };
+        responses: {
+            /** @description The inventories after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InventoryListResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listProductWarehouses: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its stock. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProductStockList"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listActivities: {
         parameters: {
             query?: {
@@ -7631,6 +15519,1019 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listActivityHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    restoreActivity: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The restored record. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Activity"];
+                        /** @description A sentence for people. */
+                        message: string;
+                        meta: components["schemas"]["RestoreMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listActivityFiles: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its files. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActivityFileList"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    attachActivityFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ActivityFileAttach"];
+            };
+        };
+        responses: {
+            /** @description The attached file. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActivityFileResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    detachActivityFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the file. */
+                file_id: components["parameters"]["PathFileId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is removed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    downloadActivityFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the file. */
+                file_id: components["parameters"]["PathFileId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getActivityCalendar: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The calendar. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/calendar": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listEmails: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["EmailSort"];
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                include?: components["parameters"]["EmailInclude"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description A folder it lies in. Any of the listed values. */
+                folder?: components["parameters"]["Folder"];
+                /** @description A folder it lies in. None of the listed values. */
+                "folder[not]"?: components["parameters"]["FolderNot"];
+                /** @description How far it got. Any of the listed values. */
+                status?: components["parameters"]["EmailStatus"];
+                /** @description How far it got. None of the listed values. */
+                "status[not]"?: components["parameters"]["EmailStatusNot"];
+                /** @description Only read e-mails, or only unread ones. */
+                is_read?: components["parameters"]["IsRead"];
+                /** @description All but read e-mails, or all but unread ones. */
+                "is_read[not]"?: components["parameters"]["IsReadNot"];
+                /** @description Whether it was written here or received. Any of the listed values. */
+                source?: components["parameters"]["EmailSource"];
+                /** @description Whether it was written here or received. None of the listed values. */
+                "source[not]"?: components["parameters"]["EmailSourceNot"];
+                /** @description Whether a user or a person wrote it. Any of the listed values. */
+                user_type?: components["parameters"]["EmailUserType"];
+                /** @description Whether a user or a person wrote it. None of the listed values. */
+                "user_type[not]"?: components["parameters"]["EmailUserTypeNot"];
+                /** @description The person. Any of the listed ids. */
+                person_id?: components["parameters"]["PersonId"];
+                /** @description The person. None of the listed ids. */
+                "person_id[not]"?: components["parameters"]["PersonIdNot"];
+                /** @description True for records without person_id, false for those with it. */
+                "person_id[null]"?: components["parameters"]["PersonIdNull"];
+                /** @description A linked lead. Any of the listed ids. */
+                lead_id?: components["parameters"]["LeadId"];
+                /** @description A linked lead. None of the listed ids. */
+                "lead_id[not]"?: components["parameters"]["LeadIdNot"];
+                /** @description True for records without lead_id, false for those with it. */
+                "lead_id[null]"?: components["parameters"]["LeadIdNull"];
+                /** @description The e-mail it answers. Any of the listed ids. */
+                parent_id?: components["parameters"]["ParentId"];
+                /** @description The e-mail it answers. None of the listed ids. */
+                "parent_id[not]"?: components["parameters"]["ParentIdNot"];
+                /** @description True for records without parent_id, false for those with it. */
+                "parent_id[null]"?: components["parameters"]["ParentIdNull"];
+                /** @description The first e-mail of its thread. Any of the listed ids. */
+                thread_id?: components["parameters"]["ThreadId"];
+                /** @description The first e-mail of its thread. None of the listed ids. */
+                "thread_id[not]"?: components["parameters"]["ThreadIdNot"];
+                /** @description The Message-ID. Any of the listed values, in either case; a comma inside a value is written \,. */
+                message_id?: components["parameters"]["MessageId"];
+                /** @description The Message-ID. None of the listed values. */
+                "message_id[not]"?: components["parameters"]["MessageIdNot"];
+                /** @description The owner. Any of the listed ids. */
+                user_id?: components["parameters"]["UserId"];
+                /** @description The owner. None of the listed ids. */
+                "user_id[not]"?: components["parameters"]["UserIdNot"];
+                /** @description Only e-mails with attachments, or only those without. */
+                has_attachments?: components["parameters"]["HasAttachments"];
+                /** @description All but e-mails with attachments, or all but those without. */
+                "has_attachments[not]"?: components["parameters"]["HasAttachmentsNot"];
+                /** @description Only first e-mails of threads, or only answers. */
+                is_root?: components["parameters"]["IsRoot"];
+                /** @description All but first e-mails of threads, or all but answers. */
+                "is_root[not]"?: components["parameters"]["IsRootNot"];
+                /** @description The tags. Any of the listed ids. */
+                tag_id?: components["parameters"]["TagId"];
+                /** @description The tags. None of the listed ids. */
+                "tag_id[not]"?: components["parameters"]["TagIdNot"];
+                /** @description sent_at after this timestamp or date. */
+                "sent_at[gt]"?: components["parameters"]["SentAtGt"];
+                /** @description sent_at at or after this timestamp or date. */
+                "sent_at[gte]"?: components["parameters"]["SentAtGte"];
+                /** @description sent_at before this timestamp or date. */
+                "sent_at[lt]"?: components["parameters"]["SentAtLt"];
+                /** @description sent_at at or before this timestamp or date. */
+                "sent_at[lte]"?: components["parameters"]["SentAtLte"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of e-mails. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmailPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createEmail: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailCreate"];
+            };
+        };
+        responses: {
+            /** @description The e-mail. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmailResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getEmail: {
+        parameters: {
+            query?: {
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                include?: components["parameters"]["EmailInclude"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The e-mail. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Email"];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateEmail: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailUpdate"];
+            };
+        };
+        responses: {
+            /** @description The e-mail after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmailResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteEmail: {
+        parameters: {
+            query?: {
+                /** @description Move it to the trash, or delete it for good. Left out, what is in the trash is deleted and the rest moved there. */
+                type?: components["parameters"]["EmailDeletion"];
+            };
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is in the trash or deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    massUpdateEmails: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailMassUpdate"];
+            };
+        };
+        responses: {
+            /** @description What was done, record by record. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MassResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    massDestroyEmails: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailMassDestroy"];
+            };
+        };
+        responses: {
+            /** @description What was done, record by record. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MassResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    sendEmail: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The queued e-mail. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmailResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    untrashEmail: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The e-mail after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmailResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listEmailThread: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the thread. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmailPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    downloadEmailAttachment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the attachment. */
+                attachment_id: components["parameters"]["PathAttachmentId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The attachment. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listEmailTags: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its tags. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TagRefList"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    attachEmailTag: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TagAttach"];
+            };
+        };
+        responses: {
+            /** @description The tags after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TagRefListResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    detachEmailTag: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the tag. */
+                tag_id: components["parameters"]["PathTagId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is detached. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listEmailHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    restoreEmail: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The restored record. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Email"];
+                        /** @description A sentence for people. */
+                        message: string;
+                        meta: components["schemas"]["RestoreMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listTags: {
         parameters: {
             query?: {
@@ -7911,6 +16812,49 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listTagHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listSources: {
         parameters: {
             query?: {
@@ -8139,6 +17083,49 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listSourceHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listTypes: {
         parameters: {
             query?: {
@@ -8362,6 +17349,49 @@ export interface operations {
             412: components["responses"]["VersionMismatch"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listTypeHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -8629,6 +17659,49 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["StageList"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listPipelineHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -8972,6 +18045,49 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listUserHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listRoles: {
         parameters: {
             query?: {
@@ -9234,6 +18350,49 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listRoleHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listGroups: {
         parameters: {
             query?: {
@@ -9465,6 +18624,3144 @@ export interface operations {
             412: components["responses"]["VersionMismatch"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listGroupHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listEmailTemplates: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["EmailTemplateSort"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                name?: components["parameters"]["Name"];
+                /** @description The name. None of the listed values. */
+                "name[not]"?: components["parameters"]["NameNot"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of email templates. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmailTemplatePage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createEmailTemplate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailTemplateCreate"];
+            };
+        };
+        responses: {
+            /** @description The created e-mail template. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmailTemplateResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getEmailTemplate: {
+        parameters: {
+            query?: {
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The e-mail template. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["EmailTemplate"];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateEmailTemplate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailTemplateUpdate"];
+            };
+        };
+        responses: {
+            /** @description The e-mail template after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmailTemplateResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteEmailTemplate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    previewEmailTemplate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailTemplatePreviewRequest"];
+            };
+        };
+        responses: {
+            /** @description Subject and content as they would be sent. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmailTemplatePreview"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listEmailTemplateHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listWorkflows: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["WorkflowSort"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                name?: components["parameters"]["Name"];
+                /** @description The name. None of the listed values. */
+                "name[not]"?: components["parameters"]["NameNot"];
+                /** @description What it watches. Any of the listed values. */
+                entity_type?: components["parameters"]["WorkflowEntityType"];
+                /** @description What it watches. None of the listed values. */
+                "entity_type[not]"?: components["parameters"]["WorkflowEntityTypeNot"];
+                /** @description When it runs. Any of the listed values. */
+                event?: components["parameters"]["WorkflowEvent"];
+                /** @description When it runs. None of the listed values. */
+                "event[not]"?: components["parameters"]["WorkflowEventNot"];
+                /** @description Only active ones, or only inactive ones. */
+                is_active?: components["parameters"]["IsActive"];
+                /** @description All but active ones, or all but inactive ones. */
+                "is_active[not]"?: components["parameters"]["IsActiveNot"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of workflows. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createWorkflow: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WorkflowCreate"];
+            };
+        };
+        responses: {
+            /** @description The created workflow. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getWorkflow: {
+        parameters: {
+            query?: {
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The workflow. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Workflow"];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateWorkflow: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WorkflowUpdate"];
+            };
+        };
+        responses: {
+            /** @description The workflow after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteWorkflow: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listWorkflowHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listWebhooks: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["WebhookSort"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                name?: components["parameters"]["Name"];
+                /** @description The name. None of the listed values. */
+                "name[not]"?: components["parameters"]["NameNot"];
+                /** @description What it tells of. Any of the listed values. */
+                entity_type?: components["parameters"]["WebhookEntityType"];
+                /** @description What it tells of. None of the listed values. */
+                "entity_type[not]"?: components["parameters"]["WebhookEntityTypeNot"];
+                /** @description Only active ones, or only inactive ones. */
+                is_active?: components["parameters"]["IsActive"];
+                /** @description All but active ones, or all but inactive ones. */
+                "is_active[not]"?: components["parameters"]["IsActiveNot"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of webhooks. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookCreate"];
+            };
+        };
+        responses: {
+            /** @description The created webhook. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookSecretResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getWebhook: {
+        parameters: {
+            query?: {
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The webhook. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Webhook"];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookUpdate"];
+            };
+        };
+        responses: {
+            /** @description The webhook after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    rotateWebhookSecret: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The webhook with its new secret. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookSecretResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listWebhookHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listWebForms: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["WebFormSort"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The title. Any of the listed values, in either case; a comma inside a value is written \,. */
+                title?: components["parameters"]["Title"];
+                /** @description The title. None of the listed values. */
+                "title[not]"?: components["parameters"]["TitleNot"];
+                /** @description The public key. Any of the listed values, in either case; a comma inside a value is written \,. */
+                form_id?: components["parameters"]["FormId"];
+                /** @description The public key. None of the listed values. */
+                "form_id[not]"?: components["parameters"]["FormIdNot"];
+                /** @description Only forms that create leads, or only those that do not. */
+                create_lead?: components["parameters"]["CreateLead"];
+                /** @description All but forms that create leads, or all but those that do not. */
+                "create_lead[not]"?: components["parameters"]["CreateLeadNot"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of web forms. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebFormPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createWebForm: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebFormCreate"];
+            };
+        };
+        responses: {
+            /** @description The created web form. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebFormResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getWebForm: {
+        parameters: {
+            query?: {
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The web form. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["WebForm"];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateWebForm: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebFormUpdate"];
+            };
+        };
+        responses: {
+            /** @description The web form after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebFormResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteWebForm: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listWebFormHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listWarehouses: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["WarehouseSort"];
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                include?: components["parameters"]["WarehouseInclude"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                name?: components["parameters"]["Name"];
+                /** @description The name. None of the listed values. */
+                "name[not]"?: components["parameters"]["NameNot"];
+                /** @description The contact. Any of the listed values, in either case; a comma inside a value is written \,. */
+                contact_name?: components["parameters"]["ContactName"];
+                /** @description The contact. None of the listed values. */
+                "contact_name[not]"?: components["parameters"]["ContactNameNot"];
+                /** @description The tags. Any of the listed ids. */
+                tag_id?: components["parameters"]["TagId"];
+                /** @description The tags. None of the listed ids. */
+                "tag_id[not]"?: components["parameters"]["TagIdNot"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of warehouses. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WarehousePage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createWarehouse: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WarehouseCreate"];
+            };
+        };
+        responses: {
+            /** @description The created warehouse. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WarehouseResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getWarehouse: {
+        parameters: {
+            query?: {
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                include?: components["parameters"]["WarehouseInclude"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The warehouse. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Warehouse"];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateWarehouse: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WarehouseUpdate"];
+            };
+        };
+        responses: {
+            /** @description The warehouse after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WarehouseResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteWarehouse: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listWarehouseProducts: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["ProductSort"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The SKU. Any of the listed values, in either case; a comma inside a value is written \,. */
+                sku?: components["parameters"]["Sku"];
+                /** @description The SKU. None of the listed values. */
+                "sku[not]"?: components["parameters"]["SkuNot"];
+                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                name?: components["parameters"]["Name"];
+                /** @description The name. None of the listed values. */
+                "name[not]"?: components["parameters"]["NameNot"];
+                /** @description The tags. Any of the listed ids. */
+                tag_id?: components["parameters"]["TagId"];
+                /** @description The tags. None of the listed ids. */
+                "tag_id[not]"?: components["parameters"]["TagIdNot"];
+                /** @description price above this value. */
+                "price[gt]"?: components["parameters"]["PriceGt"];
+                /** @description price at or above this value. */
+                "price[gte]"?: components["parameters"]["PriceGte"];
+                /** @description price below this value. */
+                "price[lt]"?: components["parameters"]["PriceLt"];
+                /** @description price at or below this value. */
+                "price[lte]"?: components["parameters"]["PriceLte"];
+                /** @description quantity above this value. */
+                "quantity[gt]"?: components["parameters"]["QuantityGt"];
+                /** @description quantity at or above this value. */
+                "quantity[gte]"?: components["parameters"]["QuantityGte"];
+                /** @description quantity below this value. */
+                "quantity[lt]"?: components["parameters"]["QuantityLt"];
+                /** @description quantity at or below this value. */
+                "quantity[lte]"?: components["parameters"]["QuantityLte"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of products. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProductPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listWarehouseTags: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its tags. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TagRefList"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    attachWarehouseTag: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TagAttach"];
+            };
+        };
+        responses: {
+            /** @description The tags after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TagRefListResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    detachWarehouseTag: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the tag. */
+                tag_id: components["parameters"]["PathTagId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is detached. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listWarehouseActivities: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description The kind of entry. Any of the listed values. */
+                type?: components["parameters"]["TimelineType"];
+                /** @description Only finished activities, or only open ones. */
+                is_done?: components["parameters"]["IsDone"];
+                /** @description Where the entry comes from. Any of the listed values. */
+                source?: components["parameters"]["TimelineSource"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the timeline. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimelinePage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listWarehouseHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listLocations: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["LocationSort"];
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                include?: components["parameters"]["LocationInclude"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                name?: components["parameters"]["Name"];
+                /** @description The name. None of the listed values. */
+                "name[not]"?: components["parameters"]["NameNot"];
+                /** @description The warehouse. Any of the listed ids. */
+                warehouse_id?: components["parameters"]["WarehouseId"];
+                /** @description The warehouse. None of the listed ids. */
+                "warehouse_id[not]"?: components["parameters"]["WarehouseIdNot"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of locations. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LocationPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createLocation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LocationCreate"];
+            };
+        };
+        responses: {
+            /** @description The created location. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LocationResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getLocation: {
+        parameters: {
+            query?: {
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                include?: components["parameters"]["LocationInclude"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The location. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Location"];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateLocation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LocationUpdate"];
+            };
+        };
+        responses: {
+            /** @description The location after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LocationResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteLocation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listLocationHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getConfiguration: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The configuration. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Configuration"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    saveConfiguration: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConfigurationSave"];
+            };
+        };
+        responses: {
+            /** @description The configuration after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConfigurationResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listConfigurationHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listMarketingEvents: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["MarketingEventSort"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                name?: components["parameters"]["Name"];
+                /** @description The name. None of the listed values. */
+                "name[not]"?: components["parameters"]["NameNot"];
+                /** @description True for records without date, false for those with it. */
+                "date[null]"?: components["parameters"]["DateNull"];
+                /** @description date after this date. */
+                "date[gt]"?: components["parameters"]["DateGt"];
+                /** @description date on or after this date. */
+                "date[gte]"?: components["parameters"]["DateGte"];
+                /** @description date before this date. */
+                "date[lt]"?: components["parameters"]["DateLt"];
+                /** @description date on or before this date. */
+                "date[lte]"?: components["parameters"]["DateLte"];
+                /** @description The date. Any of the listed values. */
+                date?: components["parameters"]["MarketingDate"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of marketing events. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MarketingEventPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createMarketingEvent: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MarketingEventCreate"];
+            };
+        };
+        responses: {
+            /** @description The created marketing event. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MarketingEventResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getMarketingEvent: {
+        parameters: {
+            query?: {
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The marketing event. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["MarketingEvent"];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateMarketingEvent: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MarketingEventUpdate"];
+            };
+        };
+        responses: {
+            /** @description The marketing event after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MarketingEventResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteMarketingEvent: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    massDestroyMarketingEvents: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MassDestroy"];
+            };
+        };
+        responses: {
+            /** @description What was done, record by record. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MassResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listMarketingEventHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listCampaigns: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["CampaignSort"];
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                include?: components["parameters"]["CampaignInclude"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                name?: components["parameters"]["Name"];
+                /** @description The name. None of the listed values. */
+                "name[not]"?: components["parameters"]["NameNot"];
+                /** @description Only active campaigns, or only inactive ones. */
+                status?: components["parameters"]["CampaignStatus"];
+                /** @description All but active campaigns, or all but inactive ones. */
+                "status[not]"?: components["parameters"]["CampaignStatusNot"];
+                /** @description The event. Any of the listed ids. */
+                marketing_event_id?: components["parameters"]["MarketingEventId"];
+                /** @description The event. None of the listed ids. */
+                "marketing_event_id[not]"?: components["parameters"]["MarketingEventIdNot"];
+                /** @description True for records without marketing_event_id, false for those with it. */
+                "marketing_event_id[null]"?: components["parameters"]["MarketingEventIdNull"];
+                /** @description The template. Any of the listed ids. */
+                marketing_template_id?: components["parameters"]["MarketingTemplateId"];
+                /** @description The template. None of the listed ids. */
+                "marketing_template_id[not]"?: components["parameters"]["MarketingTemplateIdNot"];
+                /** @description True for records without marketing_template_id, false for those with it. */
+                "marketing_template_id[null]"?: components["parameters"]["MarketingTemplateIdNull"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of campaigns. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CampaignPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createCampaign: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CampaignCreate"];
+            };
+        };
+        responses: {
+            /** @description The created campaign. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CampaignResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getCampaign: {
+        parameters: {
+            query?: {
+                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                include?: components["parameters"]["CampaignInclude"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The campaign. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Campaign"];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateCampaign: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CampaignUpdate"];
+            };
+        };
+        responses: {
+            /** @description The campaign after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CampaignResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteCampaign: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    massDestroyCampaigns: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MassDestroy"];
+            };
+        };
+        responses: {
+            /** @description What was done, record by record. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MassResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listCampaignHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listImports: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["ImportSort"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description What it imports. Any of the listed values. */
+                type?: components["parameters"]["ImportType"];
+                /** @description What it imports. None of the listed values. */
+                "type[not]"?: components["parameters"]["ImportTypeNot"];
+                /** @description What it does. Any of the listed values. */
+                action?: components["parameters"]["ImportAction"];
+                /** @description What it does. None of the listed values. */
+                "action[not]"?: components["parameters"]["ImportActionNot"];
+                /** @description How far it got. Any of the listed values. */
+                state?: components["parameters"]["ImportState"];
+                /** @description How far it got. None of the listed values. */
+                "state[not]"?: components["parameters"]["ImportStateNot"];
+                /** @description started_at after this timestamp or date. */
+                "started_at[gt]"?: components["parameters"]["StartedAtGt"];
+                /** @description started_at at or after this timestamp or date. */
+                "started_at[gte]"?: components["parameters"]["StartedAtGte"];
+                /** @description started_at before this timestamp or date. */
+                "started_at[lt]"?: components["parameters"]["StartedAtLt"];
+                /** @description started_at at or before this timestamp or date. */
+                "started_at[lte]"?: components["parameters"]["StartedAtLte"];
+                /** @description completed_at after this timestamp or date. */
+                "completed_at[gt]"?: components["parameters"]["CompletedAtGt"];
+                /** @description completed_at at or after this timestamp or date. */
+                "completed_at[gte]"?: components["parameters"]["CompletedAtGte"];
+                /** @description completed_at before this timestamp or date. */
+                "completed_at[lt]"?: components["parameters"]["CompletedAtLt"];
+                /** @description completed_at at or before this timestamp or date. */
+                "completed_at[lte]"?: components["parameters"]["CompletedAtLte"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of imports. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createImport: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportCreate"];
+            };
+        };
+        responses: {
+            /** @description The created import. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getImport: {
+        parameters: {
+            query?: {
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The import. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Import"];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateImport: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportUpdate"];
+            };
+        };
+        responses: {
+            /** @description The import after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteImport: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    downloadImportFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    downloadImportSample: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description What is to be imported. */
+                type: components["parameters"]["PathImportType"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sample. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];

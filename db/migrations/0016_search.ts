@@ -1,0 +1,17 @@
+// What full-text search looks into: one row for every record that can be found, in step with it from transaction to
+// transaction. db/search.ts says what stands in it and fills it when the last migration has run.
+
+import type { Kysely } from 'kysely'
+import { createTable, id, integer, text } from '../columns.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+
+export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  await createTable(
+    db,
+    dialect,
+    'search_index',
+    { id: id(), entity_type: text(), entity_id: integer(), title: text(), subtitle: text(), body: text() },
+    { unique: [['entity_type', 'entity_id']] },
+  )
+  await dialect.fullText.create(db, 'search_index')
+}
