@@ -106,6 +106,22 @@ export async function createTable(
   for (const index of indexes) await createIndex(db, dialect, name, index)
 }
 
+/** Adds a column to a table that has rows: it is nullable, or says what they start with. */
+export async function addColumn(
+  db: Kysely<unknown>,
+  dialect: Dialect,
+  table: string,
+  name: string,
+  column: Column,
+): Promise<void> {
+  const type = sql.raw(dialect.columnType(column.kind))
+  await db.schema
+    .alterTable(table)
+    .addColumn(name, type, (builder) => defineColumn(builder, dialect, name, column))
+    .execute()
+  if (column.reference) await createIndex(db, dialect, table, { columns: [name] })
+}
+
 export async function createIndex(db: Kysely<unknown>, dialect: Dialect, table: string, index: Index): Promise<void> {
   const name = `${table}_${index.columns.join('_')}_${index.isUnique ? 'unique' : 'index'}`
   let builder = db.schema

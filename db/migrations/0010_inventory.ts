@@ -1,10 +1,27 @@
 // Where products are kept: locations of warehouses, and how many of a product lie at each.
 
 import type { Kysely } from 'kysely'
-import { createTable, id, integer, key, listed, references, text, timestamps, version } from '../columns.ts'
+import {
+  addColumn,
+  createIndex,
+  createTable,
+  id,
+  integer,
+  key,
+  listed,
+  references,
+  text,
+  timestamps,
+  version,
+} from '../columns.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  // Sums over the inventories of a product, kept with it so that lists can filter and sort by them.
+  for (const name of ['in_stock', 'allocated', 'on_hand']) {
+    await addColumn(db, dialect, 'products', name, integer(0))
+    await createIndex(db, dialect, 'products', { columns: [name, 'id'] })
+  }
   await createTable(
     db,
     dialect,

@@ -4,6 +4,7 @@ import type { DB as Tables } from '../../db/tables.gen.ts'
 import { didYouMean } from '../contract/findings.ts'
 import { type Context, may } from './context.ts'
 import { invalid } from './errors.ts'
+import { fold } from './format.ts'
 import type { Include, Resource, Writing } from './resource.ts'
 import { seesOwner } from './visibility.ts'
 
@@ -55,6 +56,18 @@ export async function unique<T extends keyof Tables>(
   if (!other || other.id === about.except) return
   const seen = about.owner === undefined || seesOwner(ctx, other.owner)
   found.taken(about.field, about.entity, seen ? other.id : null, `Another ${about.noun} has this ${about.field}.`)
+}
+
+/** The columns of a name that is unique without regard to case; nothing when none was sent. */
+export async function uniqueName(
+  writing: Pick<Writing<{ id: number }>, 'ctx' | 'found' | 'current'>,
+  about: { table: keyof Tables; entity: string; noun: string },
+  name: string | undefined,
+): Promise<{ name?: string; name_key?: string }> {
+  if (name === undefined) return {}
+  const key = fold(name)
+  await unique(writing, { ...about, field: 'name', column: 'name_key', key, except: writing.current?.id ?? null })
+  return { name, name_key: key }
 }
 
 /**

@@ -1,13 +1,12 @@
 // What is sold (DOMAIN 11.1). Everyone sees all products; lines of leads keep name, SKU and price of their own.
 import type { Schema } from '../../contract/types.ts'
-import { linked, money, text } from '../../kernel/filter.ts'
+import { linked, money, text, value } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
-import type { HandlersFor } from '../../kernel/handler.ts'
-import { massDestroy } from '../../kernel/mass.ts'
 import { fromScaled, toScaled } from '../../kernel/money.ts'
 import { unique } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
-import { checkTagIds, gatherTags, setTags, tagging } from '../tags/tagging.ts'
+import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
+import { inventoriesOf } from './inventories.ts'
 
 const scaled = (sent: number | undefined): number | undefined => (sent === undefined ? undefined : toScaled(sent))
 
@@ -28,6 +27,9 @@ export const products = defineResource({
     name: 'products.name_key',
     price: 'products.price',
     quantity: 'products.quantity',
+    in_stock: 'products.in_stock',
+    allocated: 'products.allocated',
+    on_hand: 'products.on_hand',
     created_at: 'products.created_at',
     updated_at: 'products.updated_at',
   },
@@ -36,6 +38,9 @@ export const products = defineResource({
     name: text('products.name_key'),
     price: money('products.price'),
     quantity: money('products.quantity'),
+    in_stock: value('products.in_stock'),
+    on_hand: value('products.on_hand'),
+    warehouse_id: linked('product_inventories', 'products.id', 'product_id', 'warehouse_id'),
     tag_id: linked('product_tags', 'products.id', 'product_id', 'tag_id'),
   }),
   search: [{ key: 'products.sku_key' }, { key: 'products.name_key' }, { text: 'products.description' }],
@@ -69,32 +74,21 @@ export const products = defineResource({
     description: row.description,
     quantity: fromScaled(row.quantity),
     price: fromScaled(row.price),
+    in_stock: row.in_stock,
+    allocated: row.allocated,
+    on_hand: row.on_hand,
     tags: [],
     custom_attributes: {},
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,
   }),
-  gather: (ctx, replies) => gatherTags(ctx, 'products', replies),
+  gather: async (ctx, replies, include) => {
+    await gatherTags(ctx, 'products', replies)
+    if (!include.includes('inventories')) return
+    const productIds = replies.map(({ id }) => id)
+    const inventories = await inventoriesOf(ctx, { productIds })
+    for (const reply of replies) reply.inventories = inventories.filter(({ product_id }) => product_id === reply.id)
+  },
   link: (ctx, id, { tag_ids }) => setTags(ctx, 'products', id, tag_ids),
 })
-
-const tags = tagging('products', products)
-
-export const handlers: HandlersFor<
-  | 'listProducts'
-  | 'getProduct'
-  | 'createProduct'
-  | 'updateProduct'
-  | 'deleteProduct'
-  | 'massDestroyProducts'
-  | 'listProductTags'
-  | 'attachProductTag'
-  | 'detachProductTag'
-> = {
-  ...products.handlers,
-  massDestroyProducts: massDestroy(products),
-  listProductTags: tags.list,
-  attachProductTag: tags.attach,
-  detachProductTag: tags.detach,
-}

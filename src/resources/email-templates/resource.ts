@@ -1,0 +1,68 @@
+// Subjects and contents of e-mails with placeholders (DOMAIN 15.4).
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { inUse } from '../../kernel/errors.ts'
+import { text } from '../../kernel/filter.ts'
+import { uniqueName } from '../../kernel/references.ts'
+import { defineResource } from '../../kernel/resource.ts'
+
+export const emailTemplates = defineResource({
+  noun: 'e-mail template',
+  table: 'email_templates',
+  operations: {
+    list: 'listEmailTemplates',
+    get: 'getEmailTemplate',
+    create: 'createEmailTemplate',
+    update: 'updateEmailTemplate',
+    delete: 'deleteEmailTemplate',
+  },
+  rows: (_ctx, db) => db.selectFrom('email_templates').selectAll('email_templates'),
+  sort: { id: 'email_templates.id', name: 'email_templates.name_key', created_at: 'email_templates.created_at' },
+  filter: () => ({ name: text('email_templates.name_key') }),
+  search: [{ key: 'email_templates.name_key' }, { text: 'email_templates.subject' }],
+  columns: async ({ name, subject, content }, writing) => ({
+    ...(await uniqueName(
+      writing,
+      { table: 'email_templates', entity: 'email-templates', noun: 'e-mail template' },
+      name,
+    )),
+    subject,
+    content,
+  }),
+  present: (row): Schema<'EmailTemplate'> => ({
+    id: row.id,
+    name: row.name,
+    subject: row.subject,
+    content: row.content,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+  release: async (ctx, { id, name }) => {
+    const users = [...(await activeCampaigns(ctx, id)), ...(await workflowsWith(ctx, id))]
+    if (users.length > 0) throw inUse(`${name} is in use.`, users.slice(0, 20))
+  },
+})
+
+const activeCampaigns = async (ctx: Context, templateId: number) =>
+  (
+    await ctx.db
+      .selectFrom('marketing_campaigns')
+      .select('id')
+      .where('marketing_template_id', '=', templateId)
+      .where('status', '=', 1)
+      .orderBy('id')
+      .execute()
+  ).map(({ id }) => ({ entity_type: 'campaigns', id, field: 'marketing_template_id' }))
+
+/** Workflows name templates in the values of their actions. */
+async function workflowsWith(ctx: Context, templateId: number) {
+  const rows = await ctx.db.selectFrom('workflows').select(['id', 'actions']).orderBy('id').execute()
+  return rows
+    .filter(({ actions }) =>
+      (JSON.parse(actions) as { id: string; value: unknown }[]).some(
+        (action) => action.id.startsWith('send_email_') && action.value === templateId,
+      ),
+    )
+    .map(({ id }) => ({ entity_type: 'workflows', id, field: 'actions' }))
+}

@@ -1,0 +1,89 @@
+// Places inside warehouses (DOMAIN 11.3).
+import type { Schema } from '../../contract/types.ts'
+import { inUse } from '../../kernel/errors.ts'
+import { text, value } from '../../kernel/filter.ts'
+import { fold } from '../../kernel/format.ts'
+import type { HandlersFor } from '../../kernel/handler.ts'
+import { expand, refer } from '../../kernel/references.ts'
+import { defineResource, type Writing } from '../../kernel/resource.ts'
+import { clearInventories, stockedProducts } from '../products/inventories.ts'
+import { warehouses } from '../warehouses/resource.ts'
+
+type Row = { id: number; name: string; name_key: string; warehouse_id: number }
+
+export const locations = defineResource({
+  noun: 'location',
+  table: 'warehouse_locations',
+  operations: {
+    list: 'listLocations',
+    get: 'getLocation',
+    create: 'createLocation',
+    update: 'updateLocation',
+    delete: 'deleteLocation',
+  },
+  rows: (_ctx, db) =>
+    db
+      .selectFrom('warehouse_locations')
+      .innerJoin('warehouses', 'warehouses.id', 'warehouse_locations.warehouse_id')
+      .selectAll('warehouse_locations')
+      .select('warehouses.name as warehouse_name'),
+  sort: {
+    id: 'warehouse_locations.id',
+    name: 'warehouse_locations.name_key',
+    created_at: 'warehouse_locations.created_at',
+  },
+  filter: () => ({
+    name: text('warehouse_locations.name_key'),
+    warehouse_id: value('warehouse_locations.warehouse_id'),
+  }),
+  search: [{ key: 'warehouse_locations.name_key' }],
+  columns: async ({ name, warehouse_id }, writing) => {
+    const { current, found } = writing
+    if (current && warehouse_id !== undefined && warehouse_id !== current.warehouse_id)
+      found.invalid('warehouse_id', 'A location stays in its warehouse.')
+    if (!current) await refer(writing, 'warehouse_id', warehouse_id, warehouses)
+    const key = name === undefined ? undefined : fold(name)
+    await checkName(writing, key, current?.warehouse_id ?? warehouse_id)
+    return { name, name_key: key, ...(!current && { warehouse_id }) }
+  },
+  present: (row): Schema<'Location'> => ({
+    id: row.id,
+    name: row.name,
+    warehouse_id: row.warehouse_id,
+    warehouse: { id: row.warehouse_id, name: row.warehouse_name },
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+  gather: (ctx, replies, include) => expand(ctx, replies, include, { warehouse: () => warehouses }),
+  release: async (ctx, { id, name }) => {
+    const stocked = await stockedProducts(ctx, 'warehouse_location_id', id)
+    if (stocked.length > 0)
+      throw inUse(
+        `${name} has products in stock.`,
+        stocked.map((product) => ({ entity_type: 'products', id: product, field: 'inventories' })),
+      )
+    await clearInventories(ctx, { locationId: id })
+  },
+})
+
+/** A name is taken only inside its warehouse. */
+async function checkName(
+  { ctx, current, found }: Writing<Row>,
+  key: string | undefined,
+  warehouseId: number | undefined,
+): Promise<void> {
+  if (key === undefined || warehouseId === undefined) return
+  const other = await ctx.db
+    .selectFrom('warehouse_locations')
+    .select('id')
+    .where('warehouse_id', '=', warehouseId)
+    .where('name_key', '=', key)
+    .executeTakeFirst()
+  if (other && other.id !== current?.id)
+    found.taken('name', 'locations', other.id, 'Another location of the warehouse has this name.')
+}
+
+export const handlers: HandlersFor<
+  'listLocations' | 'getLocation' | 'createLocation' | 'updateLocation' | 'deleteLocation'
+> = locations.handlers

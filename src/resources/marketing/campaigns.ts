@@ -1,0 +1,101 @@
+// E-mails to all persons on the date of an event, as they are defined (DOMAIN 20.1). What goes out is decided when they run.
+import type { Schema } from '../../contract/types.ts'
+import { type Context, may } from '../../kernel/context.ts'
+import { flag, text, value } from '../../kernel/filter.ts'
+import { fold } from '../../kernel/format.ts'
+import { refer } from '../../kernel/references.ts'
+import { defineResource } from '../../kernel/resource.ts'
+import { emailTemplates } from '../email-templates/resource.ts'
+import { marketingEvents } from './events.ts'
+
+export const campaigns = defineResource({
+  noun: 'campaign',
+  table: 'marketing_campaigns',
+  operations: {
+    list: 'listCampaigns',
+    get: 'getCampaign',
+    create: 'createCampaign',
+    update: 'updateCampaign',
+    delete: 'deleteCampaign',
+  },
+  rows: (_ctx, db) =>
+    db
+      .selectFrom('marketing_campaigns')
+      .leftJoin('email_templates', 'email_templates.id', 'marketing_campaigns.marketing_template_id')
+      .leftJoin('marketing_events', 'marketing_events.id', 'marketing_campaigns.marketing_event_id')
+      .selectAll('marketing_campaigns')
+      .select([
+        'email_templates.name as template_name',
+        'marketing_events.name as event_name',
+        'marketing_events.date as event_date',
+      ]),
+  sort: {
+    id: 'marketing_campaigns.id',
+    name: 'marketing_campaigns.name_key',
+    created_at: 'marketing_campaigns.created_at',
+  },
+  filter: () => ({
+    name: text('marketing_campaigns.name_key'),
+    status: flag('marketing_campaigns.status'),
+    marketing_event_id: value('marketing_campaigns.marketing_event_id'),
+    marketing_template_id: value('marketing_campaigns.marketing_template_id'),
+  }),
+  search: [{ key: 'marketing_campaigns.name_key' }, { text: 'marketing_campaigns.subject' }],
+  columns: async (body, writing) => {
+    const { current, found } = writing
+    const { name, subject, status, marketing_template_id: template, marketing_event_id: event } = body
+    if (template !== current?.marketing_template_id)
+      await refer(writing, 'marketing_template_id', template, emailTemplates)
+    if (event !== current?.marketing_event_id) await refer(writing, 'marketing_event_id', event, marketingEvents)
+    // Its template may have been deleted while it was inactive; without one there is nothing to send.
+    if (status === true && template === undefined && current && current.marketing_template_id === null)
+      found.invalid('marketing_template_id', 'An active campaign needs a template.')
+    return {
+      name,
+      name_key: name === undefined ? undefined : fold(name),
+      subject,
+      status: status === undefined ? undefined : Number(status),
+      marketing_template_id: template,
+      marketing_event_id: event,
+    }
+  },
+  present: (row): Schema<'Campaign'> => ({
+    id: row.id,
+    name: row.name,
+    subject: row.subject,
+    status: row.status === 1,
+    marketing_template_id: row.marketing_template_id,
+    marketing_template:
+      row.marketing_template_id === null ? null : { id: row.marketing_template_id, name: row.template_name ?? '' },
+    marketing_event_id: row.marketing_event_id,
+    marketing_event:
+      row.marketing_event_id === null
+        ? null
+        : { id: row.marketing_event_id, name: row.event_name ?? '', date: row.event_date },
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+  gather: async (ctx, replies, include) => {
+    if (include.includes('template')) await swap(ctx, replies, 'marketing_template', emailTemplates)
+    if (include.includes('event')) await swap(ctx, replies, 'marketing_event', marketingEvents)
+  },
+})
+
+/** Puts full records in place of references, where the caller may read them. */
+async function swap<K extends 'marketing_template' | 'marketing_event'>(
+  ctx: Context,
+  replies: Schema<'Campaign'>[],
+  key: K,
+  resource: {
+    shows: typeof marketingEvents.shows
+    many: (ctx: Context, ids: readonly number[]) => Promise<Map<number, NonNullable<Schema<'Campaign'>[K]>>>
+  },
+): Promise<void> {
+  if (!may(ctx, resource.shows)) return
+  const full = await resource.many(
+    ctx,
+    replies.flatMap((reply) => reply[key]?.id ?? []),
+  )
+  for (const reply of replies) reply[key] = full.get(reply[key]?.id ?? 0) ?? reply[key]
+}

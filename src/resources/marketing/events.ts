@@ -1,0 +1,56 @@
+// Occasions for campaigns (DOMAIN 20.1).
+import type { Schema } from '../../contract/types.ts'
+import { inUse } from '../../kernel/errors.ts'
+import { text, value } from '../../kernel/filter.ts'
+import { fold, today } from '../../kernel/format.ts'
+import { defineResource } from '../../kernel/resource.ts'
+
+export const marketingEvents = defineResource({
+  noun: 'marketing event',
+  table: 'marketing_events',
+  operations: {
+    list: 'listMarketingEvents',
+    get: 'getMarketingEvent',
+    create: 'createMarketingEvent',
+    update: 'updateMarketingEvent',
+    delete: 'deleteMarketingEvent',
+  },
+  rows: (_ctx, db) => db.selectFrom('marketing_events').selectAll('marketing_events'),
+  sort: {
+    id: 'marketing_events.id',
+    name: 'marketing_events.name_key',
+    date: 'marketing_events.date',
+    created_at: 'marketing_events.created_at',
+  },
+  filter: () => ({ name: text('marketing_events.name_key'), date: value('marketing_events.date') }),
+  search: [{ key: 'marketing_events.name_key' }, { text: 'marketing_events.description' }],
+  columns: ({ name, description, date }, { ctx, current, found }) => {
+    // A date in the past stays editable: it is looked at only when it changes (DOMAIN 3.4).
+    if (date && date !== current?.date && date < today(ctx.time, ctx.services.config.timezone))
+      found.invalid('date', 'Must be today or later.')
+    return { name, name_key: name === undefined ? undefined : fold(name), description, date }
+  },
+  present: (row): Schema<'MarketingEvent'> => ({
+    id: row.id,
+    name: row.name,
+    description: row.description,
+    date: row.date,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+  release: async (ctx, { id, name }) => {
+    const campaigns = await ctx.db
+      .selectFrom('marketing_campaigns')
+      .select('id')
+      .where('marketing_event_id', '=', id)
+      .orderBy('id')
+      .limit(20)
+      .execute()
+    if (campaigns.length === 0) return
+    throw inUse(
+      `Campaigns go out on ${name}.`,
+      campaigns.map((campaign) => ({ entity_type: 'campaigns', id: campaign.id, field: 'marketing_event_id' })),
+    )
+  },
+})

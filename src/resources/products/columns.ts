@@ -1,0 +1,12 @@
+// Products as rows of a CSV (DOMAIN 21.2).
+import type { Schema } from '../../contract/types.ts'
+import { bookkeeping, type Columns, plain, tagNames } from '../../kernel/cells.ts'
+import type { Context } from '../../kernel/context.ts'
+import { customColumns } from '../attributes/cells.ts'
+
+export const productColumns = async (ctx: Context): Promise<Columns<Schema<'Product'>>> => [
+  ...plain('id', 'sku', 'name', 'description', 'quantity', 'price', 'in_stock', 'allocated', 'on_hand'),
+  tagNames,
+  ...(await customColumns(ctx, 'products')),
+  ...bookkeeping,
+]

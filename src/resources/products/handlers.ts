@@ -1,0 +1,80 @@
+// What products can do beyond the everyday: mass operations, tags, and the inventories of DOMAIN 11.2.
+import { type SqlBool, sql } from 'kysely'
+import type { Schema } from '../../contract/types.ts'
+import { exportOf } from '../../kernel/export.ts'
+import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { massDestroy } from '../../kernel/mass.ts'
+import { transaction } from '../../kernel/write.ts'
+import { tagging } from '../tags/tagging.ts'
+import { warehouses } from '../warehouses/resource.ts'
+import { productColumns } from './columns.ts'
+import { inventoriesOf, stockOf, writeInventories } from './inventories.ts'
+import { products } from './resource.ts'
+import { carryOut, planStock } from './stocking.ts'
+
+const tags = tagging('products', products)
+
+const listProductInventories: Handler<'listProductInventories'> = async (ctx, { params, query }) => {
+  await products.locate(ctx, params.id)
+  const wanted = query.warehouse_id
+  const all = await inventoriesOf(ctx, { productIds: [params.id], ...(wanted && { warehouseIds: wanted }) })
+  return { data: all }
+}
+
+const updateProductInventories: Handler<'updateProductInventories'> = (ctx, { params, body }) =>
+  transaction(ctx, async (ctx) => {
+    await products.locate(ctx, params.id)
+    const scope = { productIds: [params.id], ...(body.warehouse_id && { warehouseId: body.warehouse_id }) }
+    const present = await inventoriesOf(ctx, scope)
+    const plan = await planStock(ctx, present, body)
+    await writeInventories(ctx, params.id, body, (ctx) => carryOut(ctx, params.id, present, plan))
+    return { data: await inventoriesOf(ctx, scope), message: 'Inventories updated.' }
+  })
+
+/** Products of a warehouse, with the sums of that warehouse in place of those over all of them. */
+const listWarehouseProducts: Handler<'listWarehouseProducts'> = async (ctx, { params, query }) => {
+  await warehouses.locate(ctx, params.id)
+  const list = await products.list(ctx, query, (rows) =>
+    rows.where(
+      sql<SqlBool>`products.id in (select product_id from product_inventories where warehouse_id = ${params.id})`,
+    ),
+  )
+  const shown = list.data as Schema<'Product'>[]
+  const inventories = await inventoriesOf(ctx, { productIds: shown.map(({ id }) => id), warehouseId: params.id })
+  for (const product of shown) {
+    const [stock] = stockOf(inventories.filter(({ product_id }) => product_id === product.id))
+    if (stock) Object.assign(product, { in_stock: stock.in_stock, allocated: stock.allocated, on_hand: stock.on_hand })
+  }
+  return list
+}
+
+export const handlers: HandlersFor<
+  | 'listProducts'
+  | 'getProduct'
+  | 'createProduct'
+  | 'updateProduct'
+  | 'deleteProduct'
+  | 'massDestroyProducts'
+  | 'exportProducts'
+  | 'listProductTags'
+  | 'attachProductTag'
+  | 'detachProductTag'
+  | 'listProductInventories'
+  | 'updateProductInventories'
+  | 'listProductWarehouses'
+  | 'listWarehouseProducts'
+> = {
+  ...products.handlers,
+  massDestroyProducts: massDestroy(products),
+  exportProducts: exportOf(products, productColumns),
+  listProductTags: tags.list,
+  attachProductTag: tags.attach,
+  detachProductTag: tags.detach,
+  listProductInventories,
+  updateProductInventories,
+  listProductWarehouses: async (ctx, { params }) => {
+    await products.locate(ctx, params.id)
+    return { data: stockOf(await inventoriesOf(ctx, { productIds: [params.id] })) }
+  },
+  listWarehouseProducts,
+}

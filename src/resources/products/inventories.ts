@@ -1,0 +1,137 @@
+// How many of a product lie where (DOMAIN 11.2): one row per location. The sums of a product are kept in its own row, so that
+// lists can filter and sort by them; every writer of inventories goes through here.
+import { sql } from 'kysely'
+import type { Schema } from '../../contract/types.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { write } from '../../kernel/write.ts'
+
+type Inventory = Schema<'Inventory'>
+
+interface Where {
+  productIds?: readonly number[]
+  warehouseIds?: readonly number[]
+  warehouseId?: number
+  locationId?: number
+}
+
+/** Inventories with their warehouse and location, by both names. */
+export async function inventoriesOf(ctx: Context, where: Where): Promise<Inventory[]> {
+  if (where.productIds?.length === 0 || where.warehouseIds?.length === 0) return []
+  let rows = ctx.db
+    .selectFrom('product_inventories as row')
+    .innerJoin('warehouses', 'warehouses.id', 'row.warehouse_id')
+    .innerJoin('warehouse_locations as location', 'location.id', 'row.warehouse_location_id')
+    .selectAll('row')
+    .select(['warehouses.name as warehouse_name', 'location.name as location_name'])
+  if (where.productIds) rows = rows.where('row.product_id', 'in', [...where.productIds])
+  if (where.warehouseIds) rows = rows.where('row.warehouse_id', 'in', [...where.warehouseIds])
+  if (where.warehouseId !== undefined) rows = rows.where('row.warehouse_id', '=', where.warehouseId)
+  if (where.locationId !== undefined) rows = rows.where('row.warehouse_location_id', '=', where.locationId)
+  const found = await rows.orderBy('warehouses.name_key').orderBy('location.name_key').orderBy('row.id').execute()
+  return found.map(
+    (row): Inventory => ({
+      id: row.id,
+      product_id: row.product_id,
+      warehouse_id: row.warehouse_id,
+      warehouse: { id: row.warehouse_id, name: row.warehouse_name },
+      warehouse_location_id: row.warehouse_location_id,
+      location: { id: row.warehouse_location_id, name: row.location_name },
+      in_stock: row.in_stock,
+      allocated: row.allocated,
+      on_hand: row.in_stock - row.allocated,
+      created_at: row.created_at,
+      updated_at: row.updated_at,
+    }),
+  )
+}
+
+/** The inventories of a product grouped by warehouse. */
+export function stockOf(inventories: readonly Inventory[]): Schema<'ProductStock'>[] {
+  const found = new Map<number, Schema<'ProductStock'>>()
+  for (const { warehouse, location, in_stock, allocated, on_hand } of inventories) {
+    const stock = found.get(warehouse.id) ?? { ...warehouse, in_stock: 0, allocated: 0, on_hand: 0, locations: [] }
+    stock.in_stock += in_stock
+    stock.allocated += allocated
+    stock.on_hand += on_hand
+    stock.locations.push({ ...location, in_stock, allocated, on_hand })
+    found.set(warehouse.id, stock)
+  }
+  return [...found.values()]
+}
+
+/** Changes the inventories of a product as one write; a change of nothing leaves no trace. */
+export async function writeInventories(
+  ctx: Context,
+  productId: number,
+  input: unknown,
+  work: (ctx: Context) => Promise<void>,
+): Promise<void> {
+  const snapshot = async (ctx: Context) => ({
+    product_id: productId,
+    inventories: (await inventoriesOf(ctx, { productIds: [productId] })).map(({ updated_at: _, ...row }) => row),
+  })
+  const before = await snapshot(ctx)
+  const about = { entity: 'products', input, id: productId, before }
+  await write(ctx, 'product.inventory.update', about, async (ctx) => {
+    await work(ctx)
+    const after = await snapshot(ctx)
+    if (JSON.stringify(after) !== JSON.stringify(before)) await recount(ctx, productId)
+    return { id: productId, entity: after }
+  })
+}
+
+/** Brings the sums of a product up to its inventories; it changes with them. */
+async function recount(ctx: Context, productId: number): Promise<void> {
+  const sum = (column: string) =>
+    sql<number>`(select coalesce(sum(${sql.raw(column)}), 0) from product_inventories where product_id = ${productId})`
+  await ctx.db
+    .updateTable('products')
+    .set({
+      in_stock: sum('in_stock'),
+      allocated: sum('allocated'),
+      on_hand: sum('in_stock - allocated'),
+      version: sql`version + 1`,
+      updated_at: now(ctx),
+    })
+    .where('id', '=', productId)
+    .execute()
+}
+
+/** Removes the rows of a location or warehouse that is deleted, with one event per product. */
+export async function clearInventories(
+  ctx: Context,
+  where: { locationId: number } | { warehouseId: number },
+): Promise<void> {
+  const products = new Set((await inventoriesOf(ctx, where)).map(({ product_id }) => product_id))
+  const [column, id] =
+    'locationId' in where
+      ? (['warehouse_location_id', where.locationId] as const)
+      : (['warehouse_id', where.warehouseId] as const)
+  for (const productId of [...products].sort((a, b) => a - b)) {
+    await writeInventories(ctx, productId, { [column]: id, inventories: [] }, async (ctx) => {
+      await ctx.db
+        .deleteFrom('product_inventories')
+        .where('product_id', '=', productId)
+        .where(column, '=', id)
+        .execute()
+    })
+  }
+}
+
+/** Products that still lie in a location or warehouse; what is deleted must be empty (DOMAIN 23). */
+export async function stockedProducts(
+  ctx: Context,
+  column: 'warehouse_location_id' | 'warehouse_id',
+  id: number,
+): Promise<number[]> {
+  const rows = await ctx.db
+    .selectFrom('product_inventories')
+    .select('product_id')
+    .distinct()
+    .where(column, '=', id)
+    .where('in_stock', '>', 0)
+    .orderBy('product_id')
+    .limit(20)
+    .execute()
+  return rows.map(({ product_id }) => product_id)
+}

@@ -1,0 +1,114 @@
+// Places where products are kept (DOMAIN 11.3), with the locations inside them.
+import { sql } from 'kysely'
+import type { Schema } from '../../contract/types.ts'
+import { inUse } from '../../kernel/errors.ts'
+import { linked, text } from '../../kernel/filter.ts'
+import { fold } from '../../kernel/format.ts'
+import { uniqueName } from '../../kernel/references.ts'
+import { defineResource, type Writing } from '../../kernel/resource.ts'
+import { withAttributes } from '../attributes/values.ts'
+import { mergeAddress, readAddress, requireAddress } from '../organizations/address.ts'
+import { checkUnique, cleanPoints, forgetUnique, keepUnique } from '../persons/contacts.ts'
+import { clearInventories, stockedProducts } from '../products/inventories.ts'
+import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
+import { gatherActivities, gatherLocations } from './children.ts'
+
+type Row = { id: number; contact_address: string }
+type Body = Schema<'WarehouseUpdate'>
+const fields = ['contact_emails', 'contact_numbers'] as const
+
+async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<string, unknown>> {
+  const { ctx, current, found } = writing
+  const emails = cleanPoints('contact_emails', body.contact_emails, found)
+  const numbers = cleanPoints('contact_numbers', body.contact_numbers, found)
+  for (const field of fields) {
+    await checkUnique(ctx, 'warehouses', field, body[field], current?.id ?? null, found, async (ids) => new Set(ids))
+  }
+  await checkTagIds(ctx, found, body.tag_ids)
+  const address = mergeAddress(current?.contact_address ?? null, body.contact_address)
+  if (body.contact_address !== undefined) requireAddress('contact_address', address ?? null, found)
+  return {
+    ...(await uniqueName(writing, { table: 'warehouses', entity: 'warehouses', noun: 'warehouse' }, body.name)),
+    description: body.description,
+    contact_name: body.contact_name,
+    contact_name_key: body.contact_name === undefined ? undefined : fold(body.contact_name),
+    contact_emails: emails && JSON.stringify(emails),
+    contact_numbers: current ? numbers && JSON.stringify(numbers) : JSON.stringify(numbers ?? []),
+    contact_address: address,
+  }
+}
+
+export const warehouses = defineResource(
+  withAttributes('warehouses', {
+    noun: 'warehouse',
+    table: 'warehouses',
+    operations: {
+      list: 'listWarehouses',
+      get: 'getWarehouse',
+      create: 'createWarehouse',
+      update: 'updateWarehouse',
+      delete: 'deleteWarehouse',
+    },
+    rows: (_ctx, db) =>
+      db
+        .selectFrom('warehouses')
+        .selectAll('warehouses')
+        .select(
+          sql<number>`(select count(distinct row.product_id) from product_inventories as row where row.warehouse_id = warehouses.id)`.as(
+            'products_count',
+          ),
+        ),
+    sort: {
+      id: 'warehouses.id',
+      name: 'warehouses.name_key',
+      contact_name: 'warehouses.contact_name_key',
+      created_at: 'warehouses.created_at',
+    },
+    filter: () => ({
+      name: text('warehouses.name_key'),
+      contact_name: text('warehouses.contact_name_key'),
+      tag_id: linked('warehouse_tags', 'warehouses.id', 'warehouse_id', 'tag_id'),
+    }),
+    search: [
+      { key: 'warehouses.name_key' },
+      { key: 'warehouses.contact_name_key' },
+      { where: (word, dialect) => dialect.jsonPointMatches('warehouses.contact_emails', 'contains', word) },
+    ],
+    columns: columnsOf,
+    present: (row): Schema<'Warehouse'> => ({
+      id: row.id,
+      name: row.name,
+      description: row.description,
+      contact_name: row.contact_name,
+      contact_emails: JSON.parse(row.contact_emails) as Schema<'ContactPoint'>[],
+      contact_numbers: JSON.parse(row.contact_numbers) as Schema<'ContactPoint'>[],
+      contact_address: readAddress(row.contact_address) as Schema<'Address'>,
+      locations: [],
+      products_count: Number(row.products_count),
+      tags: [],
+      custom_attributes: {},
+      created_at: row.created_at,
+      updated_at: row.updated_at,
+      version: row.version,
+    }),
+    gather: async (ctx, replies, include) => {
+      await gatherTags(ctx, 'warehouses', replies)
+      await gatherLocations(ctx, replies, include)
+      if (include.includes('activities')) await gatherActivities(ctx, replies)
+    },
+    settle: async (ctx, id, body) => {
+      for (const field of fields) await keepUnique(ctx, 'warehouses', id, field, body[field])
+    },
+    link: (ctx, id, body) => setTags(ctx, 'warehouses', id, body.tag_ids),
+    release: async (ctx, { id, name }) => {
+      const stocked = await stockedProducts(ctx, 'warehouse_id', id)
+      if (stocked.length > 0)
+        throw inUse(
+          `${name} has products in stock.`,
+          stocked.map((product) => ({ entity_type: 'products', id: product, field: 'inventories' })),
+        )
+      await clearInventories(ctx, { warehouseId: id })
+      await forgetUnique(ctx, 'warehouses', id)
+    },
+  }),
+)
