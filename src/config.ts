@@ -36,6 +36,15 @@ export interface Config {
   strict: boolean
   trustedProxies: string[]
   listeners: string[]
+  /** The mailbox that is polled for inbound mail; the configuration may say otherwise. */
+  imap: {
+    host: string | null
+    port: number
+    encryption: 'none' | 'ssl' | 'tls'
+    validateCert: boolean
+    username: string | null
+    password: string | null
+  }
   logLevel: string
   /** Memory of argon2id in KiB; lowered in tests only. */
   passwordMemoryKiB: number
@@ -121,6 +130,14 @@ export function readConfig(environment: Environment): { config: Config; warnings
     strict: choice('ACCORD_STRICT', 'on', ['on', 'off']) === 'on',
     trustedProxies,
     listeners: list('ACCORD_LISTENERS'),
+    imap: {
+      host: text('ACCORD_IMAP_HOST', '') || null,
+      port: integer('ACCORD_IMAP_PORT', 993, 1, 65535),
+      encryption: choice('ACCORD_IMAP_ENCRYPTION', 'ssl', ['none', 'ssl', 'tls']),
+      validateCert: choice('ACCORD_IMAP_VALIDATE_CERT', 'true', ['true', 'false']) === 'true',
+      username: text('ACCORD_IMAP_USERNAME', '') || null,
+      password: environment.ACCORD_IMAP_PASSWORD || null,
+    },
     logLevel: choice('ACCORD_LOG_LEVEL', 'info', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
     passwordMemoryKiB: 19 * 1024,
   }

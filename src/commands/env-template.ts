@@ -96,6 +96,26 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
     ],
   },
   {
+    title: 'The mailbox',
+    settings: [
+      {
+        name: 'ACCORD_IMAP_HOST',
+        value: '',
+        otherwise: 'none',
+        meaning: 'IMAP server of the mailbox; what the configuration starts with, as the five below.',
+      },
+      { name: 'ACCORD_IMAP_PORT', value: '993', meaning: 'Its port.' },
+      { name: 'ACCORD_IMAP_ENCRYPTION', value: 'ssl', meaning: 'none, ssl or tls.' },
+      {
+        name: 'ACCORD_IMAP_VALIDATE_CERT',
+        value: 'true',
+        meaning: 'false accepts a certificate that cannot be verified.',
+      },
+      { name: 'ACCORD_IMAP_USERNAME', value: '', otherwise: 'none', meaning: 'Account of the mailbox.' },
+      { name: 'ACCORD_IMAP_PASSWORD', value: '', otherwise: 'none', meaning: 'Its password.' },
+    ],
+  },
+  {
     title: 'Behaviour',
     settings: [
       {

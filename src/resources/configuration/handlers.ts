@@ -1,0 +1,89 @@
+// Reading and saving the configuration (DOMAIN 15.5): one record without an id, with one event for all keys of a save.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { Findings } from '../../kernel/errors.ts'
+import type { Snapshot } from '../../kernel/events.ts'
+import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { historyPage } from '../../kernel/history.ts'
+import { cleanHtml } from '../../kernel/html.ts'
+import { transaction, write } from '../../kernel/write.ts'
+import { acceptFileRef, attachFile, referFile, releaseFiles } from '../files/attach.ts'
+import { type Key, keysOf, logoTypes } from './keys.ts'
+import { entriesOf, secretOf, store, storedValues } from './values.ts'
+
+const entity = 'configuration'
+/** The logo belongs to the configuration, which is one record without an id of its own. */
+const owner = { type: entity, id: 1 }
+const mask = '••••••'
+const mostLogoBytes = 10 * 1024 * 1024
+
+type Values = Schema<'ConfigurationValues'>
+
+const saveConfiguration: Handler<'saveConfiguration'> = (ctx, { body }) =>
+  transaction(ctx, async (ctx) => {
+    const sent = await checked(ctx, body.values)
+    const input = { values: Object.fromEntries(sent.map(([key, value]) => [key.code, masked(key, value)])) }
+    const before = await snapshotOf(ctx)
+    await write(ctx, 'core.configuration.save', { entity, input, before }, async (ctx) => {
+      const hidden: string[] = []
+      for (const [key, value] of sent) {
+        if (key.kind === 'secret' && (await secretOf(ctx, key.code)) !== value) hidden.push(key.code)
+        await store(ctx, key, key.kind === 'file' ? await placeLogo(ctx, key, value as number | null) : value)
+      }
+      return { id: null, entity: await snapshotOf(ctx), hidden }
+    })
+    return { data: await entriesOf(ctx), message: 'Configuration saved.' }
+  })
+
+/** What was sent, key by key, as it is to be stored. Throws 422 for what the contract cannot say. */
+async function checked(ctx: Context, values: Values): Promise<[Key, unknown][]> {
+  const found = new Findings()
+  const sent: [Key, unknown][] = []
+  for (const key of keysOf(ctx.services.config)) {
+    if (!Object.hasOwn(values, key.code)) continue
+    const value = values[key.code]
+    const field = `values.${key.code}`
+    if (key.kind === 'locale' && typeof value === 'string' && !isLocale(value))
+      found.invalid(field, 'Must be a BCP 47 language tag such as en or de-AT.')
+    if (key.kind === 'file') {
+      const id = acceptFileRef(value as number | { id: number } | null)
+      await referFile({ ctx, found }, field, id, { types: logoTypes, maxBytes: mostLogoBytes })
+      sent.push([key, id])
+    } else sent.push([key, key.kind === 'html' && typeof value === 'string' ? cleanHtml(value) : value])
+  }
+  found.settle()
+  return sent
+}
+
+function isLocale(tag: string): boolean {
+  try {
+    return Intl.getCanonicalLocales(tag).length === 1
+  } catch {
+    return false
+  }
+}
+
+/** A new logo takes the place of the old one, whose file goes. */
+async function placeLogo(ctx: Context, { code }: Key, id: number | null): Promise<number | null> {
+  const old = (await storedValues(ctx)).get(code)
+  if (old === id) return id
+  const placed = id === null ? null : await attachFile(ctx, id, owner)
+  if (typeof old === 'number') await releaseFiles(ctx, owner, [old])
+  return placed
+}
+
+const masked = ({ kind }: Key, value: unknown): unknown => (kind === 'secret' && value !== null ? mask : value)
+
+/** For the event log: values by key. A secret is only told from none. */
+async function snapshotOf(ctx: Context): Promise<Snapshot> {
+  const entries = await entriesOf(ctx)
+  return Object.fromEntries(
+    entries.map(({ code, value, is_secret, is_set }) => [code, is_secret ? (is_set ? mask : null) : value]),
+  )
+}
+
+export const handlers: HandlersFor<'getConfiguration' | 'saveConfiguration' | 'listConfigurationHistory'> = {
+  getConfiguration: async (ctx) => ({ data: await entriesOf(ctx) }),
+  saveConfiguration,
+  listConfigurationHistory: (ctx, { query }) => historyPage(ctx, entity, null, query),
+}

@@ -1,0 +1,53 @@
+// Every key of the configuration: what it holds and what it is when nobody has set it (DOMAIN 15.5). The contract types the
+// values; what only this table knows is the order, the defaults and which keys are secrets or files.
+import type { Config } from '../../config.ts'
+import type { Schema } from '../../contract/types.ts'
+
+export type Code = keyof Schema<'ConfigurationValues'>
+export type Kind = Schema<'ConfigurationEntry'>['type']
+
+export interface Key {
+  code: Code
+  kind: Kind
+  initial: unknown
+}
+
+const labels: Readonly<Record<string, string>> = {
+  dashboard: 'Dashboard',
+  leads: 'Leads',
+  quotes: 'Quotes',
+  'mail.mail': 'Mail',
+  'mail.inbox': 'Inbox',
+  'mail.draft': 'Draft',
+  'mail.outbox': 'Outbox',
+  'mail.sent': 'Sent',
+  'mail.trash': 'Trash',
+  activities: 'Activities',
+  'contacts.contacts': 'Contacts',
+  'contacts.persons': 'Persons',
+  'contacts.organizations': 'Organizations',
+  products: 'Products',
+  settings: 'Settings',
+  configuration: 'Configuration',
+}
+
+const imap = 'email.imap.account'
+
+/** In the order they are listed. Accounts of mail servers start as the environment says. */
+export const keysOf = ({ imap: account }: Config): readonly Key[] => [
+  { code: 'general.general.locale_settings.locale', kind: 'locale', initial: 'en' },
+  { code: 'general.general.admin_logo.logo_image', kind: 'file', initial: null },
+  { code: 'general.settings.footer.label', kind: 'html', initial: '' },
+  ...Object.entries(labels).map(
+    ([name, initial]): Key => ({ code: `general.settings.menu.${name}` as Code, kind: 'text', initial }),
+  ),
+  { code: 'general.settings.menu_color.brand_color', kind: 'color', initial: '#0E90D9' },
+  { code: `${imap}.host`, kind: 'text', initial: account.host },
+  { code: `${imap}.port`, kind: 'integer', initial: account.port },
+  { code: `${imap}.encryption`, kind: 'enum', initial: account.encryption },
+  { code: `${imap}.validate_cert`, kind: 'boolean', initial: account.validateCert },
+  { code: `${imap}.username`, kind: 'text', initial: account.username },
+  { code: `${imap}.password`, kind: 'secret', initial: null },
+]
+
+export const logoTypes = ['image/bmp', 'image/jpeg', 'image/png', 'image/webp'] as const

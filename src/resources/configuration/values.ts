@@ -1,0 +1,55 @@
+// The configuration as it is stored and shown (DOMAIN 15.5): a row only for what differs from its default; secrets sealed, and
+// never shown to anybody.
+import type { Schema } from '../../contract/types.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { fileRefs } from '../files/attach.ts'
+import { type Key, keysOf } from './keys.ts'
+
+type Entry = Schema<'ConfigurationEntry'>
+
+/** What is stored, by code. */
+export async function storedValues(ctx: Context): Promise<Map<string, unknown>> {
+  const rows = await ctx.db.selectFrom('core_config').select(['code', 'value']).execute()
+  return new Map(rows.map(({ code, value }) => [code, JSON.parse(value) as unknown]))
+}
+
+/** Every known key, in the order of the table. */
+export async function entriesOf(ctx: Context): Promise<Entry[]> {
+  const stored = await storedValues(ctx)
+  const keys = keysOf(ctx.services.config)
+  const fileIds = keys.filter(({ kind }) => kind === 'file').flatMap(({ code }) => (stored.get(code) as number) ?? [])
+  const files = await fileRefs(ctx, fileIds)
+  return keys.map(({ code, kind, initial }): Entry => {
+    const isSet = stored.has(code)
+    const value = isSet ? stored.get(code) : initial
+    return {
+      code,
+      value: kind === 'secret' ? null : kind === 'file' ? (files.get(value as number) ?? null) : value,
+      type: kind,
+      default: kind === 'secret' ? null : initial,
+      is_set: isSet,
+      is_secret: kind === 'secret',
+    }
+  })
+}
+
+/** Stores a value; null takes it away, so that the default is in force again. */
+export async function store(ctx: Context, { code, kind }: Key, value: unknown): Promise<void> {
+  if (value === null) {
+    await ctx.db.deleteFrom('core_config').where('code', '=', code).execute()
+    return
+  }
+  const at = now(ctx)
+  const text = JSON.stringify(kind === 'secret' ? ctx.services.seal.close(String(value)) : value)
+  await ctx.db
+    .insertInto('core_config')
+    .values({ code, value: text, created_at: at, updated_at: at })
+    .onConflict((conflict) => conflict.column('code').doUpdateSet({ value: text, updated_at: at }))
+    .execute()
+}
+
+/** A secret in clear, for whoever has to use it; null when none is set. Nothing of this reaches a reply or the log. */
+export async function secretOf(ctx: Context, code: string): Promise<string | null> {
+  const sealed = (await storedValues(ctx)).get(code)
+  return typeof sealed === 'string' ? ctx.services.seal.open(sealed) : null
+}

@@ -1,0 +1,97 @@
+// What the configuration promises beyond what the contract walkers check.
+import { sql } from 'kysely'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startServer, type TestServer } from '../support/app.ts'
+
+const path = '/settings/configuration'
+const password = 'email.imap.account.password'
+const leads = 'general.settings.menu.leads'
+
+let server: TestServer
+beforeEach(async () => {
+  server = await startServer()
+})
+afterEach(() => server.close())
+
+const save = (values: object) => server.admin.put(path, { values })
+const entry = async (code: string) =>
+  (await server.admin.get(path)).body.data.find((each: { code: string }) => each.code === code)
+
+describe('getConfiguration', () => {
+  it('lists every key with its default while nothing is set', async () => {
+    const { body } = await server.admin.get(path)
+    expect(body.data).toHaveLength(26)
+    expect(body.data.every((each: { is_set: boolean }) => !each.is_set)).toBe(true)
+    expect(await entry('general.settings.menu_color.brand_color')).toEqual({
+      code: 'general.settings.menu_color.brand_color',
+      value: '#0E90D9',
+      type: 'color',
+      default: '#0E90D9',
+      is_set: false,
+      is_secret: false,
+    })
+    expect(await entry('email.imap.account.port')).toMatchObject({ value: 993, type: 'integer' })
+  })
+})
+
+describe('saveConfiguration', () => {
+  it('sets what is sent, leaves the rest, and resets with null, with one event each time', async () => {
+    const saved = await save({ [leads]: 'Deals', 'email.imap.account.port': 143 })
+    expect(saved.status).toBe(200)
+    expect(server.seen.at(-1)?.changed).toEqual([leads, 'email.imap.account.port'])
+    expect(server.events()).toEqual(['core.configuration.save.before', 'core.configuration.save.after'])
+    expect(await entry(leads)).toMatchObject({ value: 'Deals', default: 'Leads', is_set: true })
+    await save({ [leads]: null })
+    expect(await entry(leads)).toMatchObject({ value: 'Leads', is_set: false })
+    expect(await entry('email.imap.account.port')).toMatchObject({ value: 143 })
+  })
+
+  it('refuses an unknown key with a hint, a tag that is no language and a colour that is none, and changes nothing', async () => {
+    const unknown = await save({ 'general.settings.menu.lead': 'x' })
+    expect(unknown.status).toBe(422)
+    expect(JSON.stringify(unknown.body.errors)).toContain('Did you mean `general.settings.menu.leads`?')
+    const wrong = await save({ 'general.general.locale_settings.locale': 'not a tag', [leads]: 'Deals' })
+    expect(wrong.body.errors).toEqual({
+      'values.general.general.locale_settings.locale': ['Must be a BCP 47 language tag such as en or de-AT.'],
+    })
+    expect((await save({ 'general.settings.menu_color.brand_color': 'red' })).status).toBe(422)
+    expect(await entry(leads)).toMatchObject({ is_set: false })
+    expect(server.events()).toEqual([])
+  })
+
+  it('keeps a secret encrypted, and shows it to nobody: not in replies, events, history or the log of events', async () => {
+    const { body, text } = await save({ [password]: 'hunter2-of-the-mailbox' })
+    expect(await entry(password)).toEqual({
+      code: password,
+      value: null,
+      type: 'secret',
+      default: null,
+      is_set: true,
+      is_secret: true,
+    })
+    const history = await server.admin.get(`${path}/history`)
+    expect(history.body.data[0].changes).toEqual([expect.objectContaining({ key: password })])
+    const stored =
+      await sql`select value from core_config union all select before from events union all select after from events`.execute(
+        server.store.db,
+      )
+    const everything = JSON.stringify([body, text, server.seen, history.body, stored.rows])
+    expect(everything).not.toContain('hunter2')
+    // The same secret again is no change.
+    server.events()
+    await save({ [password]: 'hunter2-of-the-mailbox' })
+    expect(server.seen.at(-1)?.changed).toEqual([])
+    expect((await server.admin.get(`${path}/history`)).body.meta.total).toBe(1)
+  })
+
+  it('takes markup out of the footer that could run', async () => {
+    await save({ 'general.settings.footer.label': '<b>Hi</b><script>alert(1)</script><a href="javascript:x">y</a>' })
+    expect((await entry('general.settings.footer.label')).value).toBe('<b>Hi</b><a>y</a>')
+  })
+
+  it('refuses a logo that does not exist', async () => {
+    const { status, body } = await save({ 'general.general.admin_logo.logo_image': 99 })
+    expect(status).toBe(422)
+    expect(Object.keys(body.errors)).toEqual(['values.general.general.admin_logo.logo_image'])
+  })
+})
