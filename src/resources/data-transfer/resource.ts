@@ -1,0 +1,152 @@
+// Imports as they are recorded (DOMAIN 21.1): what is to be read and how. Reading it is the business of jobs.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
+import { time, value } from '../../kernel/filter.ts'
+import { uploaded } from '../../kernel/multipart.ts'
+import { defineResource, type Writing } from '../../kernel/resource.ts'
+import { acceptFileRef, addFile, attachFile, checkLimits, fileRefs, referFile, releaseFiles } from '../files/attach.ts'
+import { pathOf } from './paths.ts'
+
+type Body = Schema<'ImportUpdate'>
+type Import = Schema<'Import'>
+type Row = { id: number; type: string; state: string; file_id: number | null }
+
+/** What a table can come in. Text of any kind may hold separated values. */
+const limits = {
+  types: ['text/csv', 'text/plain', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'],
+}
+/** States in which an import waits for its caller (DOMAIN 21.1). */
+const waiting: ReadonlySet<string> = new Set(['pending', 'validated', 'invalid'])
+const fresh = {
+  state: 'pending',
+  processed_rows_count: 0,
+  invalid_rows_count: 0,
+  errors_count: 0,
+  errors: '[]',
+  summary: JSON.stringify({ created: 0, updated: 0, deleted: 0, skipped: 0 }),
+  progress: 0,
+  started_at: null,
+  completed_at: null,
+}
+
+async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<string, unknown>> {
+  const { ctx, current, found } = writing
+  if (current && !waiting.has(current.state))
+    throw new Problem('state_conflict', `The import is ${current.state}; it can be changed while it waits.`)
+  if (current && body.type !== undefined && body.type !== current.type)
+    found.invalid('type', 'The type of an import cannot be changed.')
+  await checkFile(writing, body)
+  const { type, action, validation_strategy, allowed_errors, field_separator, process_in_queue } = body
+  const columns = {
+    action,
+    validation_strategy,
+    allowed_errors,
+    field_separator,
+    process_in_queue: process_in_queue === undefined ? undefined : Number(process_in_queue),
+  }
+  if (!current) return { ...columns, type, user_id: ctx.user?.id ?? null }
+  // Other options or another file: what was found before says nothing any more.
+  const isNew = body.file !== undefined || Object.values(columns).some((each) => each !== undefined)
+  return { ...columns, ...(isNew && fresh) }
+}
+
+async function checkFile({ ctx, current, found }: Writing<Row>, body: Body): Promise<void> {
+  if (body.file !== undefined && body.file_id !== undefined) found.invalid('file_id', 'Send either file or file_id.')
+  if (body.file !== undefined) checkLimits(found, 'file', uploaded(ctx, body.file), limits)
+  else if (body.file_id !== undefined) {
+    const id = acceptFileRef(body.file_id)
+    if (id !== current?.file_id) await referFile({ ctx, found }, 'file_id', id, limits)
+  } else if (!current) found.invalid('file_id', 'The field is required.')
+}
+
+/** The file of an import is its own; one that takes its place makes it start anew. */
+async function settleFile(ctx: Context, id: number, body: Body): Promise<void> {
+  const sent = acceptFileRef(body.file_id)
+  if (body.file === undefined && sent === undefined) return
+  const owner = { type: 'imports', id }
+  const { file_id: old } = await ctx.db
+    .selectFrom('imports')
+    .select('file_id')
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+  if (body.file === undefined && sent === old) return
+  const fileId =
+    body.file === undefined
+      ? await attachFile(ctx, sent as number, owner)
+      : await addFile(ctx, uploaded(ctx, body.file), owner)
+  await ctx.db
+    .updateTable('imports')
+    .set({ file_id: fileId, error_file_id: null, ...fresh })
+    .where('id', '=', id)
+    .execute()
+  if (old !== null) await releaseFiles(ctx, owner, [old])
+}
+
+export const imports = defineResource({
+  noun: 'import',
+  table: 'imports',
+  operations: {
+    list: 'listImports',
+    get: 'getImport',
+    create: 'createImport',
+    update: 'updateImport',
+    delete: 'deleteImport',
+  },
+  rows: (_ctx, db) => db.selectFrom('imports').selectAll('imports'),
+  sort: {
+    id: 'imports.id',
+    type: 'imports.type',
+    state: 'imports.state',
+    started_at: 'imports.started_at',
+    completed_at: 'imports.completed_at',
+    created_at: 'imports.created_at',
+  },
+  filter: () => ({
+    type: value('imports.type'),
+    action: value('imports.action'),
+    state: value('imports.state'),
+    started_at: time('imports.started_at'),
+    completed_at: time('imports.completed_at'),
+  }),
+  search: [],
+  columns: columnsOf,
+  present: (row): Import => ({
+    id: row.id,
+    type: row.type as Import['type'],
+    action: row.action as Import['action'],
+    validation_strategy: row.validation_strategy as Import['validation_strategy'],
+    allowed_errors: row.allowed_errors,
+    field_separator: row.field_separator as Import['field_separator'],
+    process_in_queue: row.process_in_queue === 1,
+    state: row.state as Import['state'],
+    processed_rows_count: row.processed_rows_count,
+    invalid_rows_count: row.invalid_rows_count,
+    errors_count: row.errors_count,
+    errors: JSON.parse(row.errors) as Import['errors'],
+    summary: JSON.parse(row.summary) as Import['summary'],
+    progress: row.progress,
+    // Which file it is comes with `gather`.
+    file: row.file_id === null ? null : { id: row.file_id, name: '', size: 0, content_type: '', url: '' },
+    file_path: row.file_id === null ? null : pathOf('downloadImportFile', row.id),
+    error_file_path: null,
+    started_at: row.started_at,
+    completed_at: row.completed_at,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+  gather: async (ctx, replies) => {
+    const files = await fileRefs(
+      ctx,
+      replies.flatMap(({ file }) => file?.id ?? []),
+    )
+    for (const reply of replies) reply.file = files.get(reply.file?.id ?? 0) ?? null
+  },
+  settle: settleFile,
+  release: async (ctx, { id, state }) => {
+    if (state === 'processing') throw new Problem('state_conflict', 'The import is processing; cancel it first.')
+    await ctx.db.updateTable('imports').set({ file_id: null, error_file_id: null }).where('id', '=', id).execute()
+    await releaseFiles(ctx, { type: 'imports', id })
+  },
+})

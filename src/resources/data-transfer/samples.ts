@@ -1,0 +1,64 @@
+// Sample files: the columns an import of each type reads (DOMAIN 21.1), those of the installation's own attributes among them,
+// and one row that could be imported.
+import { stringify } from 'csv-stringify/sync'
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+
+type Type = Schema<'Import'>['type']
+
+const columns: Record<Type, Readonly<Record<string, string>>> = {
+  persons: {
+    name: 'Ada Lovelace',
+    emails: 'ada@example.com:work|ada@home.example.com:home',
+    contact_numbers: '+44 20 7946 0000:work',
+    organization_id: '',
+    organization_name: 'Analytical Ltd',
+    job_title: 'Engineer',
+    user_id: '',
+    tags: 'VIP|London',
+  },
+  organizations: {
+    name: 'Analytical Ltd',
+    'address.address': '12 Analytical Way',
+    'address.country': 'GB',
+    'address.state': '',
+    'address.city': 'London',
+    'address.postcode': 'W1 2AB',
+    user_id: '',
+  },
+  products: { sku: 'gtx-pro', name: 'GTX Pro', description: '', quantity: '40', price: '4821' },
+  leads: {
+    id: '',
+    title: '40 seats for Analytical Ltd',
+    description: '',
+    lead_value: '9642',
+    lost_reason: '',
+    closed_at: '',
+    user_id: '',
+    person_id: '',
+    person_email: 'ada@example.com',
+    lead_source_id: '',
+    lead_type_id: '',
+    lead_pipeline_id: '',
+    lead_pipeline_stage_id: '',
+    expected_close_date: '',
+    product: 'id=2,price=4821,quantity=2',
+    tags: 'VIP',
+  },
+}
+
+/** The sample of a type as CSV. */
+export async function sampleOf(ctx: Context, type: Type): Promise<string> {
+  const own = await ctx.db
+    .selectFrom('attributes')
+    .select('code')
+    .where('entity_type', '=', type)
+    .where('is_user_defined', '=', 1)
+    .where('type', '<>', 'subheading')
+    .orderBy('sort_order')
+    .orderBy('id')
+    .execute()
+  const header = [...Object.keys(columns[type]), ...own.map(({ code }) => code)]
+  const example = [...Object.values(columns[type]), ...own.map(() => '')]
+  return stringify([header, example], { record_delimiter: '\r\n' })
+}
