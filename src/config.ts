@@ -35,7 +35,13 @@ export interface Config {
   tokenIdleDays: number
   strict: boolean
   trustedProxies: string[]
+  /** Sender of mails, the name shown with it, and the domain of their message ids. */
+  mailFrom: string
+  mailFromName: string
+  mailDomain: string
   listeners: string[]
+  /** Whether webhooks may go to addresses without encryption. */
+  webhookAllowHttp: boolean
   /** The mailbox that is polled for inbound mail; the configuration may say otherwise. */
   imap: {
     host: string | null
@@ -105,12 +111,14 @@ export function readConfig(environment: Environment): { config: Config; warnings
       throw new ConfigError('ACCORD_TRUSTED_PROXIES', `must list addresses or CIDR ranges; "${range}" is neither.`)
   }
 
+  const appHost = hostOf(appUrl)
+  const appName = text('ACCORD_APP_NAME', 'Accord CRM')
   const config: Config = {
     env,
     host,
     port,
     appUrl,
-    appName: text('ACCORD_APP_NAME', 'Accord CRM'),
+    appName,
     statefulDomains: list('ACCORD_STATEFUL_DOMAINS').map((entry) => {
       const plain = entry.replace(/^[a-z]+:\/\//i, '').replace(/\/.*$/, '')
       if (plain !== entry)
@@ -129,7 +137,11 @@ export function readConfig(environment: Environment): { config: Config; warnings
     tokenIdleDays: integer('ACCORD_TOKEN_IDLE_DAYS', 0, 0, 36500),
     strict: choice('ACCORD_STRICT', 'on', ['on', 'off']) === 'on',
     trustedProxies,
+    mailFrom: text('ACCORD_MAIL_FROM', `no-reply@${appHost}`),
+    mailFromName: text('ACCORD_MAIL_FROM_NAME', appName),
+    mailDomain: text('ACCORD_MAIL_DOMAIN', appHost).toLowerCase(),
     listeners: list('ACCORD_LISTENERS'),
+    webhookAllowHttp: choice('ACCORD_WEBHOOK_ALLOW_HTTP', 'off', ['on', 'off']) === 'on',
     imap: {
       host: text('ACCORD_IMAP_HOST', '') || null,
       port: integer('ACCORD_IMAP_PORT', 993, 1, 65535),
@@ -148,9 +160,20 @@ export function readConfig(environment: Environment): { config: Config; warnings
     throw new ConfigError('ACCORD_ADMIN_PASSWORD', 'must not be the e-mail address.')
   if (!/^[^\s@]+@[^\s@]+$/.test(config.adminEmail))
     throw new ConfigError('ACCORD_ADMIN_EMAIL', `must be an e-mail address, not "${config.adminEmail}".`)
+  if (!/^[^\s@<>"]+@[^\s@<>"]+$/.test(config.mailFrom))
+    throw new ConfigError('ACCORD_MAIL_FROM', `must be an e-mail address, not "${config.mailFrom}".`)
+  if (/[\r\n]/.test(config.mailFromName)) throw new ConfigError('ACCORD_MAIL_FROM_NAME', 'must be one line.')
+  if (!/^[a-z0-9-]+(\.[a-z0-9-]+)*$/.test(config.mailDomain))
+    throw new ConfigError('ACCORD_MAIL_DOMAIN', `must be a domain such as example.com, not "${config.mailDomain}".`)
   if (config.secret !== null && config.secret.length < 32)
     throw new ConfigError('ACCORD_SECRET', 'must have at least 32 characters.')
   return { config, warnings }
+}
+
+/** What mails are sent from when nothing else is said: an address of IPv6 is no domain of mail. */
+function hostOf(appUrl: string | null): string {
+  const host = appUrl === null ? 'localhost' : new URL(appUrl).hostname
+  return host.startsWith('[') ? 'localhost' : host
 }
 
 /** The environment of this process over the `.env` file of the working directory. */

@@ -26,7 +26,11 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
         otherwise: 'the host of each request',
         meaning: 'External base URL, when the server stands behind a proxy.',
       },
-      { name: 'ACCORD_APP_NAME', value: 'Accord CRM', meaning: 'Name on the login and documentation pages.' },
+      {
+        name: 'ACCORD_APP_NAME',
+        value: 'Accord CRM',
+        meaning: 'Name on the login and documentation pages and of the sender of mails.',
+      },
       {
         name: 'ACCORD_STATEFUL_DOMAINS',
         value: '',
@@ -116,6 +120,29 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
     ],
   },
   {
+    title: 'Mail',
+    settings: [
+      {
+        name: 'ACCORD_MAIL_FROM',
+        value: '',
+        otherwise: 'no-reply@ and the host of ACCORD_APP_URL',
+        meaning: 'Address that mails are sent from.',
+      },
+      {
+        name: 'ACCORD_MAIL_FROM_NAME',
+        value: '',
+        otherwise: 'the value of ACCORD_APP_NAME',
+        meaning: 'Name shown as their sender.',
+      },
+      {
+        name: 'ACCORD_MAIL_DOMAIN',
+        value: '',
+        otherwise: 'the host of ACCORD_APP_URL',
+        meaning: 'Domain of their message ids.',
+      },
+    ],
+  },
+  {
     title: 'Behaviour',
     settings: [
       {
@@ -135,6 +162,7 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
         otherwise: 'none',
         meaning: 'Listener modules, comma-separated: files, folders or packages.',
       },
+      { name: 'ACCORD_WEBHOOK_ALLOW_HTTP', value: 'off', meaning: 'on lets webhooks name http addresses.' },
       { name: 'ACCORD_LOG_LEVEL', value: 'info', meaning: 'fatal, error, warn, info, debug, trace or silent.' },
     ],
   },

@@ -29,6 +29,8 @@ export interface AccordEvent {
   before?: Snapshot | null
   changed?: string[]
   related?: { type: string; id: number }
+  /** A deleted record came back: `<base>.create` says so here. */
+  restored?: true
 }
 
 /** Thrown by a `before` listener to refuse a write; the caller gets 403 `event_vetoed` with the reason. */
@@ -53,10 +55,14 @@ const aliases: [RegExp, string][] = [
   [/^contact\.person\./, 'contacts.person.'],
   [/^contact\.organization\./, 'contacts.organization.'],
   [/^settings\.products\./, 'product.'],
+  [/^warehouse\.tag\./, 'warehouses.tag.'],
+  [/^mails\.tag\./, 'emails.tag.'],
   [/^user\.admin\./, 'settings.user.'],
+  [/^email\.trash\./, 'email.update.'],
 ]
 
-function matcher(pattern: string): (name: string) => boolean {
+/** Whether names are meant by a pattern: `*` stands for one segment, alone for every event. */
+export function matcher(pattern: string): (name: string) => boolean {
   if (pattern === '*') return () => true
   const name = aliases.reduce((text, [from, to]) => text.replace(from, to), pattern)
   const source = name

@@ -1,0 +1,153 @@
+// Addresses that are told when something happens, as they are defined (DOMAIN 18.5). Delivering is the business of jobs.
+import { randomBytes } from 'node:crypto'
+import type { Schema } from '../../contract/types.ts'
+import { daysAfter } from '../../kernel/clock.ts'
+import type { Context } from '../../kernel/context.ts'
+import { inUse, Problem } from '../../kernel/errors.ts'
+import { flag, text, value } from '../../kernel/filter.ts'
+import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { uniqueName } from '../../kernel/references.ts'
+import { defineResource } from '../../kernel/resource.ts'
+import { transaction, write } from '../../kernel/write.ts'
+import { checkRules, pairs, readPayload } from './rules.ts'
+
+type Webhook = Schema<'Webhook'>
+
+const most = 50
+const newSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`
+const asText = (sent: unknown): string | undefined => (sent === undefined ? undefined : JSON.stringify(sent))
+
+export const webhooks = defineResource({
+  noun: 'webhook',
+  table: 'webhooks',
+  operations: {
+    list: 'listWebhooks',
+    get: 'getWebhook',
+    create: 'createWebhook',
+    update: 'updateWebhook',
+    delete: 'deleteWebhook',
+  },
+  rows: (_ctx, db) => db.selectFrom('webhooks').selectAll('webhooks'),
+  sort: { id: 'webhooks.id', name: 'webhooks.name_key', created_at: 'webhooks.created_at' },
+  filter: () => ({
+    name: text('webhooks.name_key'),
+    entity_type: value('webhooks.entity_type'),
+    is_active: flag('webhooks.is_active'),
+  }),
+  search: [{ key: 'webhooks.name_key' }, { text: 'webhooks.end_point' }, { text: 'webhooks.description' }],
+  columns: async (body: Schema<'WebhookUpdate'>, writing) => {
+    const { ctx, current } = writing
+    checkRules(writing, body)
+    const name = await uniqueName(writing, { table: 'webhooks', entity: 'webhooks', noun: 'webhook' }, body.name)
+    if (!current) await refuseTooMany(ctx)
+    const { payload } = body
+    return {
+      ...name,
+      entity_type: body.entity_type,
+      description: body.description,
+      method: body.method,
+      end_point: body.end_point,
+      query_params: asText(pairs(body.query_params)),
+      headers: asText(pairs(body.headers)),
+      payload_type: body.payload_type,
+      raw_payload_type: body.raw_payload_type,
+      payload: payload === null ? null : asText(Array.isArray(payload) ? pairs(payload) : payload),
+      events: asText(body.events),
+      changed: asText(body.changed),
+      is_active: body.is_active === undefined ? undefined : Number(body.is_active),
+      // Who switches it on again has mended what was wrong.
+      ...(body.is_active === true && { disabled_reason: null, failing_since: null }),
+      ...(!current && { secret_sealed: ctx.services.seal.close(newSecret()) }),
+    }
+  },
+  present: (row): Webhook => ({
+    id: row.id,
+    name: row.name,
+    entity_type: row.entity_type as Webhook['entity_type'],
+    description: row.description,
+    method: row.method as Webhook['method'],
+    end_point: row.end_point,
+    query_params: JSON.parse(row.query_params) as Webhook['query_params'],
+    headers: JSON.parse(row.headers) as Webhook['headers'],
+    payload_type: row.payload_type as Webhook['payload_type'],
+    raw_payload_type: row.raw_payload_type as Webhook['raw_payload_type'],
+    payload: readPayload(row.payload),
+    events: JSON.parse(row.events) as string[],
+    changed: JSON.parse(row.changed) as string[],
+    is_active: row.is_active === 1,
+    disabled_reason: row.disabled_reason,
+    last_status: row.last_status,
+    failing_since: row.failing_since,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+  release: async (ctx, { id, name }) => {
+    const users = await workflowsWith(ctx, id)
+    if (users.length > 0)
+      throw inUse(
+        `Workflows send ${name}.`,
+        users.map((workflow) => ({ entity_type: 'workflows', id: workflow, field: 'actions' })),
+      )
+  },
+})
+
+async function refuseTooMany(ctx: Context): Promise<void> {
+  const { count } = await ctx.db
+    .selectFrom('webhooks')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow()
+  if (Number(count) >= most)
+    throw new Problem('state_conflict', `There are ${most} webhooks, which is the most there can be.`)
+}
+
+/** Workflows name webhooks in the values of their actions. */
+async function workflowsWith(ctx: Context, webhookId: number): Promise<number[]> {
+  const rows = await ctx.db.selectFrom('workflows').select(['id', 'actions']).orderBy('id').execute()
+  const names = (actions: string): boolean =>
+    (JSON.parse(actions) as { id: string; value: unknown }[]).some(
+      (action) => action.id === 'trigger_webhook' && action.value === webhookId,
+    )
+  return rows.filter(({ actions }) => names(actions)).map(({ id }) => id)
+}
+
+/** The webhook with its signing secret: shown when the secret is made, and never again. */
+async function withSecret(ctx: Context, webhook: Webhook): Promise<Schema<'WebhookWithSecret'>> {
+  const row = await ctx.db
+    .selectFrom('webhooks')
+    .select('secret_sealed')
+    .where('id', '=', webhook.id)
+    .executeTakeFirstOrThrow()
+  return { ...webhook, secret: ctx.services.seal.open(row.secret_sealed) }
+}
+
+const createWebhook: Handler<'createWebhook'> = (ctx, { body }) =>
+  transaction(ctx, async (ctx) => ({
+    data: await withSecret(ctx, await webhooks.create(ctx, body)),
+    message: 'Webhook created.',
+  }))
+
+/** The old secret signs beside the new one for a day, so that receivers can change over. */
+const rotateWebhookSecret: Handler<'rotateWebhookSecret'> = (ctx, { params: { id } }) =>
+  transaction(ctx, async (ctx) => {
+    await webhooks.locate(ctx, id)
+    const before = await webhooks.get(ctx, id)
+    await write(ctx, 'settings.webhook.update', { entity: 'webhooks', input: {}, id, before }, async (ctx) => {
+      await ctx.db
+        .updateTable('webhooks')
+        .set((eb) => ({
+          previous_secret_sealed: eb.ref('secret_sealed'),
+          previous_secret_until: daysAfter(ctx.time, 1),
+          secret_sealed: ctx.services.seal.close(newSecret()),
+        }))
+        .where('id', '=', id)
+        .execute()
+      await webhooks.touch(ctx, id)
+      return { id, entity: await webhooks.get(ctx, id), hidden: ['secret'] }
+    })
+    return { data: await withSecret(ctx, await webhooks.get(ctx, id)), message: 'Webhook secret rotated.' }
+  })
+
+export const handlers: HandlersFor<
+  'listWebhooks' | 'getWebhook' | 'createWebhook' | 'updateWebhook' | 'deleteWebhook' | 'rotateWebhookSecret'
+> = { ...webhooks.handlers, createWebhook, rotateWebhookSecret }

@@ -1,0 +1,83 @@
+// What a webhook may be told to send and where (DOMAIN 18.5), beyond what the contract says of each field.
+import { operations } from '../../contract/operations.gen.ts'
+import type { OperationFact, Schema } from '../../contract/types.ts'
+import { matcher } from '../../kernel/events.ts'
+import type { Writing } from '../../kernel/resource.ts'
+
+type Body = Schema<'WebhookUpdate'>
+type Pair = { key: string; value?: string | null }
+
+export interface Current {
+  id: number
+  payload_type: string
+  raw_payload_type: string | null
+  payload: string | null
+}
+
+const placeholders = /\{%[^%]*%\}/g
+const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const reserved = /^(host|content-length|webhook-.*)$/i
+
+/** The names that events are stored under: what a subscription can wait for. */
+const stored = [
+  ...new Set(Object.values(operations).flatMap(({ events }: OperationFact) => events.map((base) => `${base}.after`))),
+  'user.account.update-password',
+]
+
+/** Finds everything that is wrong with the body, merged into what is there. */
+export function checkRules({ ctx, current, found }: Writing<Current>, body: Body): void {
+  const { end_point: endPoint, headers = [], events = [] } = body
+  const fault = endPoint === undefined ? null : faultOf(endPoint, ctx.services.config.webhookAllowHttp)
+  if (fault !== null) found.invalid('end_point', fault)
+  for (const [index, { key, value }] of headers.entries()) {
+    if (!token.test(key)) found.invalid(`headers.${index}.key`, 'Must be the name of a header.')
+    else if (reserved.test(key)) found.invalid(`headers.${index}.key`, 'This header is set by the server.')
+    if (/[\r\n]/.test(value ?? '')) found.invalid(`headers.${index}.value`, 'Must be one line.')
+  }
+  for (const [index, pattern] of events.entries())
+    if (!stored.some(matcher(pattern))) found.invalid(`events.${index}`, 'No event has such a name.')
+  checkPayload({ current, found }, body)
+}
+
+/** An absolute https address. Placeholders may follow the host: where it goes is not for a record to say. */
+function faultOf(endPoint: string, allowsHttp: boolean): string | null {
+  const schemes = allowsHttp ? 'http or https' : 'https'
+  const text = endPoint.replace(placeholders, 'x')
+  const [origin = ''] = /^[a-z]+:\/\/[^/?#]*/i.exec(endPoint) ?? []
+  if (!URL.canParse(text) || origin === '') return `Must be an absolute ${schemes} URL.`
+  if (origin.includes('{%')) return 'Placeholders may follow the host only.'
+  const { protocol, username, password } = new URL(text)
+  if (protocol !== 'https:' && !(allowsHttp && protocol === 'http:')) return `Must be an absolute ${schemes} URL.`
+  return username || password ? 'Must not carry a name or password; send a header.' : null
+}
+
+function checkPayload({ current, found }: Pick<Writing<Current>, 'current' | 'found'>, body: Body): void {
+  const type = body.payload_type ?? current?.payload_type ?? 'default'
+  const raw = body.raw_payload_type === undefined ? (current?.raw_payload_type ?? null) : body.raw_payload_type
+  const payload = body.payload === undefined ? readPayload(current?.payload ?? null) : body.payload
+  if (type === 'raw') {
+    if (raw === null) found.invalid('raw_payload_type', 'The field is required with a raw payload.')
+    if (typeof payload !== 'string') found.invalid('payload', 'Must be a string with a raw payload.')
+    else if (raw === 'json' && !isJson(payload))
+      found.invalid('payload', 'Must be valid JSON once its placeholders are filled in.')
+  } else if (type === 'x-www-form-urlencoded' && !Array.isArray(payload)) {
+    found.invalid('payload', 'Must be a list of names and values with form fields.')
+  }
+}
+
+/** A placeholder stands inside a text, or for a whole value. */
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text.replace(placeholders, '0'))
+    return true
+  } catch {
+    return false
+  }
+}
+
+export const readPayload = (stored: string | null): Schema<'Webhook'>['payload'] =>
+  stored === null ? null : (JSON.parse(stored) as Schema<'Webhook'>['payload'])
+
+/** Names with values as they are stored; no value is an empty one. */
+export const pairs = (sent: readonly Pair[] | undefined): Schema<'KeyValue'>[] | undefined =>
+  sent?.map(({ key, value }) => ({ key, value: value ?? '' }))

@@ -1,0 +1,146 @@
+// What webhooks promise as definitions, beyond what the contract walkers check.
+import { sql } from 'kysely'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { startServer, type TestServer } from '../support/app.ts'
+
+const path = '/settings/webhooks'
+
+let server: TestServer
+beforeAll(async () => {
+  server = await startServer()
+  server.keep()
+})
+beforeEach(() => server.rewind())
+afterAll(() => server.close())
+
+const hook = { name: 'Warehouse', end_point: 'https://example.com/hooks' }
+const create = async (changes: object = {}) => (await server.admin.post(path, { ...hook, ...changes })).body.data
+
+describe('createWebhook', () => {
+  it('shows its signing secret once and never again, and keeps it encrypted', async () => {
+    const { status, body } = await server.admin.post(path, { ...hook, events: ['lead.*.after'] })
+    expect(status).toBe(201)
+    const { secret, ...webhook } = body.data
+    expect(Buffer.from(secret.replace(/^whsec_/, ''), 'base64')).toHaveLength(32)
+    expect(webhook).toMatchObject({ method: 'post', payload_type: 'default', is_active: true, last_status: null })
+    const seen = JSON.stringify(server.seen)
+    expect(server.events()).toEqual(['settings.webhook.create.before', 'settings.webhook.create.after'])
+    const { rows } = await sql`select * from webhooks union all select * from webhooks`.execute(server.store.db)
+    const later = [
+      (await server.admin.get(`${path}/${webhook.id}`)).text,
+      (await server.admin.put(`${path}/${webhook.id}`, { is_active: false })).text,
+      (await server.admin.get(`${path}/${webhook.id}/history`)).text,
+      seen,
+      JSON.stringify(rows),
+    ].join()
+    expect(later).not.toContain(secret)
+  })
+
+  it.each([
+    ['http://example.com', 'Must be an absolute https URL.'],
+    ['/hooks', 'Must be an absolute https URL.'],
+    ['javascript:alert(1)', 'Must be an absolute https URL.'],
+    ['https://{%leads.title%}.example.com/', 'Placeholders may follow the host only.'],
+    ['https://user:pass@example.com/', 'Must not carry a name or password; send a header.'],
+  ])('refuses to send to %s', async (end_point, sentence) => {
+    const { status, body } = await server.admin.post(path, { ...hook, end_point })
+    expect([status, body.errors]).toEqual([422, { end_point: [sentence] }])
+    expect(server.events()).toEqual([])
+  })
+
+  it('takes placeholders behind the host, and http where the installation allows it', async () => {
+    const end_point = 'https://example.com/leads/{%leads.id%}?title={% leads.title %}'
+    expect((await create({ end_point })).end_point).toBe(end_point)
+    const open = await startServer({ config: { webhookAllowHttp: true } })
+    expect((await open.admin.post(path, { ...hook, end_point: 'http://localhost:9000' })).status).toBe(201)
+    await open.close()
+  })
+
+  it('refuses headers of the server, headers that are none, and values of several lines, all at once', async () => {
+    const { body } = await server.admin.post(path, {
+      ...hook,
+      headers: [
+        { key: 'Host', value: 'x' },
+        { key: 'webhook-id', value: 'x' },
+        { key: 'a b', value: 'x' },
+        { key: 'X-Team', value: 'a\r\nX-Evil: b' },
+        { key: 'X-Ok', value: null },
+      ],
+    })
+    expect(Object.keys(body.errors)).toEqual(['headers.0.key', 'headers.1.key', 'headers.2.key', 'headers.3.value'])
+  })
+
+  it('refuses events that nobody stores, and knows names that changed', async () => {
+    const refused = await server.admin.post(path, {
+      ...hook,
+      events: ['lead.*.after', 'lead.create.before', 'lead.made'],
+    })
+    expect(Object.keys(refused.body.errors)).toEqual(['events.1', 'events.2'])
+    const events = ['*', 'contact.person.delete.after', '*.tag.create.after']
+    expect((await create({ events })).events).toEqual(events)
+  })
+
+  it('wants a payload that fits its type', async () => {
+    const errors = async (body: object) => (await server.admin.post(path, { ...hook, ...body })).body.errors ?? {}
+    expect(Object.keys(await errors({ payload_type: 'raw' }))).toEqual(['raw_payload_type', 'payload'])
+    const raw = { payload_type: 'raw', raw_payload_type: 'json' }
+    expect(Object.keys(await errors({ ...raw, payload: '{"a": ' }))).toEqual(['payload'])
+    expect(Object.keys(await errors({ payload_type: 'x-www-form-urlencoded', payload: 'a=b' }))).toEqual(['payload'])
+    const payload = '{"title": "{%leads.title%}", "value": {%leads.lead_value%}}'
+    expect((await create({ ...raw, payload })).payload).toBe(payload)
+  })
+
+  it('allows fifty and no more', async () => {
+    const row = await server.store.db
+      .selectFrom('webhooks')
+      .selectAll()
+      .where('id', '=', (await create()).id)
+      .executeTakeFirstOrThrow()
+    for (let count = 2; count <= 50; count++) {
+      const { id: _id, ...copy } = { ...row, name: `w${count}`, name_key: `w${count}` }
+      await server.store.db.insertInto('webhooks').values(copy).execute()
+    }
+    const { status, body } = await server.admin.post(path, { ...hook, name: 'One more' })
+    expect([status, body.code]).toEqual([409, 'state_conflict'])
+  })
+})
+
+describe('rotateWebhookSecret', () => {
+  it('makes a new secret and keeps the old one for a day', async () => {
+    const { id, secret } = await create()
+    server.events()
+    const { status, body } = await server.admin.post(`${path}/${id}/rotate-secret`)
+    expect(status).toBe(200)
+    expect(body.data.secret).not.toBe(secret)
+    expect(body.data.version).toBe(2)
+    expect(server.seen.at(-1)?.changed).toEqual(['secret'])
+    expect(server.events()).toEqual(['settings.webhook.update.before', 'settings.webhook.update.after'])
+    const row = await server.store.db.selectFrom('webhooks').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+    expect(row.previous_secret_until).toBe('2026-03-02T09:30:00.000Z')
+    expect(server.app.services.seal.open(row.previous_secret_sealed ?? '')).toBe(secret)
+  })
+})
+
+describe('updateWebhook', () => {
+  it('forgets why the server switched it off when it is switched on again', async () => {
+    const { id } = await create()
+    await server.store.db
+      .updateTable('webhooks')
+      .set({ is_active: 0, disabled_reason: 'gone', failing_since: '2026-02-01T00:00:00.000Z' })
+      .where('id', '=', id)
+      .execute()
+    const { body } = await server.admin.put(`${path}/${id}`, { is_active: true })
+    expect(body.data).toMatchObject({ is_active: true, disabled_reason: null, failing_since: null })
+  })
+})
+
+describe('deleteWebhook', () => {
+  it('is refused while a workflow sends it', async () => {
+    const { id } = await create()
+    const actions = JSON.stringify([{ id: 'trigger_webhook', attribute: null, value: id }])
+    await server.store.db.updateTable('workflows').set({ actions }).where('id', '=', 1).execute()
+    const { status, body } = await server.admin.delete(`${path}/${id}`)
+    expect([status, body.conflicts]).toEqual([409, [{ entity_type: 'workflows', id: 1, field: 'actions' }]])
+    expect((await server.admin.get(`${path}/${id}`)).status).toBe(200)
+  })
+})
