@@ -1,0 +1,171 @@
+// The fields of a web form (DOMAIN 19): attributes of persons, and of leads when the form makes some. Name and e-mail address of the
+// person are always among them and required, because without them there is nobody to answer.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { Findings } from '../../kernel/errors.ts'
+import type { Writing } from '../../kernel/resource.ts'
+import { defaultOf } from '../attributes/rules.ts'
+import { type Attribute, attributeSet } from '../attributes/set.ts'
+
+type Input = Schema<'WebFormAttributeInput'>
+type Field = Schema<'WebFormAttribute'>
+type Body = Schema<'WebFormUpdate'>
+
+interface Planned {
+  id: number | undefined
+  attribute_id: number
+  name: string | null
+  placeholder: string | null
+  is_required: number
+  is_hidden: number
+  default_value: string | null
+  sort_order: number
+}
+
+const always: readonly string[] = ['name', 'emails']
+/** Computed, or what a visitor has no business with. */
+const excluded = new Set(['subheading', 'image', 'file'])
+
+/** Every attribute a form can have, in the order of forms that say nothing. */
+async function possible(ctx: Context): Promise<Map<number, Attribute>> {
+  const { system, own } = await attributeSet(ctx)
+  const all = (['persons', 'leads'] as const).flatMap((entity) => [
+    ...(system.get(entity) ?? []),
+    ...(own.get(entity) ?? []),
+  ])
+  return new Map(all.filter(({ type }) => !excluded.has(type)).map((attribute) => [attribute.id, attribute]))
+}
+
+const isAlways = ({ entity, code, isOwn }: Attribute): boolean =>
+  entity === 'persons' && !isOwn && always.includes(code)
+
+/** The fields the form will have; undefined when they stay as they are. Finds what is wrong with those of the body. */
+export async function planFields(
+  { ctx, current, found }: Pick<Writing<{ id: number; create_lead: number }>, 'ctx' | 'current' | 'found'>,
+  body: Body,
+): Promise<Planned[] | undefined> {
+  const createsLead = body.create_lead ?? current?.create_lead === 1
+  const present = current ? ((await fieldsOf(ctx, [current.id])).get(current.id) ?? []) : []
+  const attributes = await possible(ctx)
+  if (body.attributes === undefined && current) {
+    // Without leads there is nobody to carry what a form asks about them.
+    const hasLeads = present.some(({ attribute }) => attribute.entity_type === 'leads')
+    if (!createsLead && hasLeads) found.invalid('create_lead', 'Fields of leads are on the form; remove them first.')
+    return undefined
+  }
+  const taken = new Set<number>()
+  const planned: Planned[] = []
+  for (const [index, input] of (body.attributes ?? []).entries()) {
+    const below = found.below(`attributes.${index}`)
+    const row = present.find(({ id, attribute_id }) =>
+      input.id === undefined ? attribute_id === input.attribute_id : id === input.id,
+    )
+    const attribute = attributeOf(attributes, input, row, createsLead, below)
+    if (!attribute) continue
+    if (taken.has(attribute.id)) below.invalid('attribute_id', 'This attribute occurs twice.')
+    taken.add(attribute.id)
+    planned.push(await planOne(ctx, attribute, input, row, index, below))
+  }
+  const missing = [...attributes.values()].filter((each) => isAlways(each) && !taken.has(each.id))
+  const added = await Promise.all(
+    missing.map((attribute, index) => planOne(ctx, attribute, {}, undefined, planned.length + index, new Findings())),
+  )
+  return [...planned, ...added]
+}
+
+function attributeOf(
+  attributes: ReadonlyMap<number, Attribute>,
+  { id, attribute_id }: Input,
+  row: Field | undefined,
+  createsLead: boolean,
+  found: Findings,
+): Attribute | undefined {
+  if (id !== undefined && !row) found.invalid('id', `This form has no field with id ${id}.`)
+  else if (id === undefined && attribute_id === undefined) found.invalid('attribute_id', 'The field is required.')
+  else if (row && attribute_id !== undefined && attribute_id !== row.attribute_id)
+    found.invalid('attribute_id', 'A field keeps its attribute.')
+  const attribute = attributes.get(row?.attribute_id ?? attribute_id ?? 0)
+  if (!attribute && (row || attribute_id !== undefined))
+    found.invalid('attribute_id', `No attribute of persons or leads that a form can have has id ${attribute_id}.`)
+  if (attribute?.entity === 'leads' && !createsLead)
+    found.invalid('attribute_id', 'A form has fields of leads only when it creates leads.')
+  return attribute
+}
+
+async function planOne(
+  ctx: Context,
+  attribute: Attribute,
+  input: Input,
+  row: Field | undefined,
+  index: number,
+  found: Findings,
+): Promise<Planned> {
+  const sent = input.default_value
+  const initial = sent === undefined ? row?.default_value : sent
+  const stored = await defaultOf({ ctx, found }, attribute, initial ?? null)
+  const isRequired = isAlways(attribute) || (input.is_required ?? row?.is_required ?? attribute.isRequired)
+  const isHidden = input.is_hidden ?? row?.is_hidden ?? false
+  if (isAlways(attribute) && input.is_required === false)
+    found.invalid('is_required', 'Name and e-mail address are always required.')
+  if (isHidden && isRequired && stored === null)
+    found.invalid('is_hidden', 'A required field needs a default to be hidden.')
+  return {
+    id: row?.id,
+    attribute_id: attribute.id,
+    name: input.name === undefined ? (row?.name ?? null) : input.name,
+    placeholder: input.placeholder === undefined ? (row?.placeholder ?? null) : input.placeholder,
+    is_required: Number(isRequired),
+    is_hidden: Number(isHidden),
+    default_value: stored ?? null,
+    sort_order: input.sort_order ?? index + 1,
+  }
+}
+
+/** Makes the rows of a form those that were planned. */
+export async function keepFields(ctx: Context, formId: number, planned: readonly Planned[]): Promise<void> {
+  const kept = planned.flatMap(({ id }) => id ?? [])
+  let gone = ctx.db.deleteFrom('web_form_attributes').where('web_form_id', '=', formId)
+  if (kept.length > 0) gone = gone.where('id', 'not in', kept)
+  await gone.execute()
+  for (const { id, ...values } of planned) {
+    if (id === undefined)
+      await ctx.db
+        .insertInto('web_form_attributes')
+        .values({ ...values, web_form_id: formId })
+        .execute()
+    else await ctx.db.updateTable('web_form_attributes').set(values).where('id', '=', id).execute()
+  }
+}
+
+/** The fields of forms in their order, with one query. */
+export async function fieldsOf(ctx: Context, formIds: readonly number[]): Promise<Map<number, Field[]>> {
+  const rows = await ctx.db
+    .selectFrom('web_form_attributes as field')
+    .innerJoin('attributes', 'attributes.id', 'field.attribute_id')
+    .selectAll('field')
+    .select(['attributes.code', 'attributes.name as attribute_name', 'attributes.type', 'attributes.entity_type'])
+    .where('field.web_form_id', 'in', [...formIds])
+    .orderBy('field.sort_order')
+    .orderBy('field.id')
+    .execute()
+  const found = new Map<number, Field[]>(formIds.map((id) => [id, []]))
+  for (const row of rows)
+    found.get(row.web_form_id)?.push({
+      id: row.id,
+      attribute_id: row.attribute_id,
+      attribute: {
+        id: row.attribute_id,
+        code: row.code,
+        name: row.attribute_name,
+        type: row.type,
+        entity_type: row.entity_type,
+      },
+      name: row.name,
+      placeholder: row.placeholder,
+      is_required: row.is_required === 1,
+      is_hidden: row.is_hidden === 1,
+      default_value: row.default_value === null ? null : (JSON.parse(row.default_value) as unknown),
+      sort_order: row.sort_order,
+    })
+  return found
+}

@@ -1,0 +1,105 @@
+// Public forms that make persons and leads, as they are defined (DOMAIN 19).
+import { randomBytes } from 'node:crypto'
+import type { Schema } from '../../contract/types.ts'
+import { Findings } from '../../kernel/errors.ts'
+import { flag, text, value } from '../../kernel/filter.ts'
+import { fold } from '../../kernel/format.ts'
+import type { HandlersFor } from '../../kernel/handler.ts'
+import { defineResource, type Writing } from '../../kernel/resource.ts'
+import { fieldsOf, keepFields, planFields } from './fields.ts'
+
+type WebForm = Schema<'WebForm'>
+type Body = Schema<'WebFormUpdate'>
+type Row = { id: number; create_lead: number; submit_success_action: string; submit_success_content: string }
+
+const colors = [
+  'background_color',
+  'form_background_color',
+  'form_title_color',
+  'form_submit_button_color',
+  'attribute_label_color',
+] as const
+
+function checkSuccess({ current, found }: Pick<Writing<Row>, 'current' | 'found'>, body: Body): void {
+  const action = body.submit_success_action ?? current?.submit_success_action
+  const content = body.submit_success_content ?? current?.submit_success_content ?? ''
+  if (action !== 'redirect') return
+  if (!URL.canParse(content) || !/^https?:$/.test(new URL(content).protocol))
+    found.invalid('submit_success_content', 'Must be an http or https URL to go to.')
+}
+
+export const webForms = defineResource({
+  noun: 'web form',
+  table: 'web_forms',
+  operations: {
+    list: 'listWebForms',
+    get: 'getWebForm',
+    create: 'createWebForm',
+    update: 'updateWebForm',
+    delete: 'deleteWebForm',
+  },
+  rows: (_ctx, db) => db.selectFrom('web_forms').selectAll('web_forms'),
+  sort: { id: 'web_forms.id', title: 'web_forms.title_key', created_at: 'web_forms.created_at' },
+  filter: () => ({
+    title: text('web_forms.title_key'),
+    form_id: value('web_forms.form_id'),
+    create_lead: flag('web_forms.create_lead'),
+  }),
+  search: [{ key: 'web_forms.title_key' }, { text: 'web_forms.description' }],
+  columns: async (body: Body, writing) => {
+    const { current } = writing
+    checkSuccess(writing, body)
+    await planFields(writing, body)
+    const isSet = (sent: boolean | undefined): number | undefined => (sent === undefined ? undefined : Number(sent))
+    return {
+      ...(!current && { form_id: randomBytes(16).toString('hex') }),
+      title: body.title,
+      title_key: body.title === undefined ? undefined : fold(body.title),
+      description: body.description,
+      submit_button_label: body.submit_button_label,
+      submit_success_action: body.submit_success_action,
+      submit_success_content: body.submit_success_content,
+      create_lead: isSet(body.create_lead),
+      ...Object.fromEntries(colors.map((name) => [name, body[name]])),
+      is_active: isSet(body.is_active),
+    }
+  },
+  present: (row): WebForm => ({
+    id: row.id,
+    form_id: row.form_id,
+    title: row.title,
+    description: row.description,
+    submit_button_label: row.submit_button_label,
+    submit_success_action: row.submit_success_action as WebForm['submit_success_action'],
+    submit_success_content: row.submit_success_content,
+    create_lead: row.create_lead === 1,
+    background_color: row.background_color,
+    form_background_color: row.form_background_color,
+    form_title_color: row.form_title_color,
+    form_submit_button_color: row.form_submit_button_color,
+    attribute_label_color: row.attribute_label_color,
+    attributes: [],
+    is_active: row.is_active === 1,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+  gather: async (ctx, replies) => {
+    const fields = await fieldsOf(
+      ctx,
+      replies.map(({ id }) => id),
+    )
+    for (const reply of replies) reply.attributes = fields.get(reply.id) ?? []
+  },
+  settle: async (ctx, id, body) => {
+    const row = await ctx.db.selectFrom('web_forms').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+    const isNew = (await fieldsOf(ctx, [id])).get(id)?.length === 0
+    const current = isNew && body.attributes === undefined ? null : row
+    const planned = await planFields({ ctx, current, found: new Findings() }, body)
+    if (planned) await keepFields(ctx, id, planned)
+  },
+})
+
+export const handlers: HandlersFor<
+  'listWebForms' | 'getWebForm' | 'createWebForm' | 'updateWebForm' | 'deleteWebForm'
+> = webForms.handlers
