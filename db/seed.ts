@@ -217,7 +217,7 @@ async function seedAutomation(db: Db, stamps: Stamps): Promise<void> {
         event,
         condition_type: 'and',
         conditions: JSON.stringify([{ attribute: 'type', operator: '{}', value: ['call', 'meeting', 'lunch'] }]),
-        actions: JSON.stringify([{ id: 'send_email_to_participants', value: index + 1 }]),
+        actions: JSON.stringify([{ id: 'send_email_to_participants', attribute: null, value: index + 1 }]),
         is_active: 1,
         sort_order: index + 1,
         ...stamps,

@@ -1,0 +1,121 @@
+// What placeholders can say of a record (DOMAIN 18.4): every attribute of it as people read it, and those of its person, user and
+// organization. What the caller may not see is not said.
+import { DateTime } from 'luxon'
+import type { Schema } from '../../contract/types.ts'
+import { type Context, may } from '../../kernel/context.ts'
+import { currencyText } from '../../kernel/format.ts'
+import type { Resource } from '../../kernel/resource.ts'
+import { activities } from '../activities/resource.ts'
+import { labels } from '../attributes/lookups.ts'
+import { type Attribute, attributeSet, type EntityType } from '../attributes/set.ts'
+import { leads } from '../leads/resource.ts'
+import { organizations } from '../organizations/resource.ts'
+import { persons } from '../persons/resource.ts'
+import { quotes } from '../quotes/resource.ts'
+import type { Placeholders } from './placeholders.ts'
+
+export type Subject = Schema<'EmailTemplatePreviewRequest'>['entity_type']
+type Reply = Readonly<Record<string, unknown>>
+
+export const subjects: Record<Subject, Pick<Resource<unknown, never>, 'noun' | 'seen' | 'many' | 'shows'>> = {
+  leads,
+  persons,
+  quotes,
+  activities,
+}
+
+/** All that can be said of a record the caller sees. */
+export async function factsOf(ctx: Context, subject: Subject, id: number): Promise<Placeholders> {
+  const record = await one(ctx, subjects[subject], id)
+  const facts = new Map<string, string>()
+  const tell = async (entity: string, reply: Reply | undefined): Promise<void> => {
+    if (!reply) return
+    for (const [code, text] of await textsOf(ctx, entity, reply)) facts.set(`${entity}.${code}`, text)
+  }
+  const person = subject === 'persons' ? record : await one(ctx, persons, idAt(record, 'person_id'))
+  await tell('organizations', await one(ctx, organizations, idAt(person, 'organization_id')))
+  await tell('persons', person)
+  await tell(subject, record)
+  const user = record?.user as Schema<'UserRef'> | null | undefined
+  facts.set('users.name', user?.name ?? '').set('users.email', user?.email ?? '')
+  const { config } = ctx.services
+  return facts.set('app.name', config.appName).set('app.url', ctx.base)
+}
+
+const idAt = (reply: Reply | undefined, key: string): number | null =>
+  typeof reply?.[key] === 'number' ? (reply[key] as number) : null
+
+async function one(
+  ctx: Context,
+  resource: Pick<Resource<unknown, never>, 'many' | 'shows'>,
+  id: number | null,
+): Promise<Reply | undefined> {
+  if (id === null || !may(ctx, resource.shows)) return undefined
+  return (await resource.many(ctx, [id])).get(id) as Reply | undefined
+}
+
+/** What people read of each field: of attributes by their type, of the rest what is plain. */
+async function textsOf(ctx: Context, entity: string, reply: Reply): Promise<Map<string, string>> {
+  const { system, own } = await attributeSet(ctx)
+  const custom = (reply.custom_attributes ?? {}) as Reply
+  const texts = new Map<string, string>()
+  for (const [key, value] of Object.entries(reply))
+    if (typeof value !== 'object') texts.set(key, plainText(ctx, key, value))
+  for (const key of ['participants', 'schedule_from', 'schedule_to', 'comment', 'location'])
+    if (entity === 'activities') texts.set(key, plainText(ctx, key, reply[key]))
+  for (const attribute of system.get(entity as EntityType) ?? [])
+    texts.set(attribute.code, await textOf(ctx, attribute, reply[attribute.code]))
+  for (const attribute of own.get(entity as EntityType) ?? [])
+    texts.set(attribute.code, await textOf(ctx, attribute, custom[attribute.code]))
+  return texts
+}
+
+function plainText(ctx: Context, key: string, value: unknown): string {
+  if (value === null || value === undefined) return ''
+  if (typeof value === 'boolean') return value ? 'Yes' : 'No'
+  if (key === 'participants')
+    return (value as Schema<'Participant'>[]).map(({ user, person }) => user?.name ?? person?.name ?? '').join(', ')
+  return /_(at|from|to)$/.test(key) ? momentText(ctx, String(value)) : String(value)
+}
+
+/** A moment in the installation's time zone; a date stays one. */
+function momentText({ services: { config } }: Context, text: string): string {
+  const time = DateTime.fromISO(text, { zone: config.timezone })
+  return text.includes('T') && time.isValid ? time.toFormat('yyyy-MM-dd HH:mm') : text
+}
+
+async function textOf(ctx: Context, attribute: Attribute, value: unknown): Promise<string> {
+  if (value === null || value === undefined) return ''
+  switch (attribute.type) {
+    case 'price':
+      return currencyText(Number(value), ctx.services.config)
+    case 'boolean':
+      return value ? 'Yes' : 'No'
+    case 'datetime':
+      return momentText(ctx, String(value))
+    case 'select':
+    case 'lookup':
+    case 'multiselect':
+    case 'checkbox':
+      return (await namesOf(ctx, attribute, [value].flat() as number[])).join(', ')
+    case 'email':
+    case 'phone':
+      return (value as Schema<'ContactPoint'>[]).map((point) => point.value).join(', ')
+    case 'address':
+      return lines(value as Schema<'Address'>)
+    case 'image':
+    case 'file':
+      return (value as Schema<'FileRef'>).name
+    default:
+      return String(value)
+  }
+}
+
+async function namesOf(ctx: Context, { lookup, options }: Attribute, ids: readonly number[]): Promise<string[]> {
+  const names = lookup === null ? new Map(options.map(({ id, name }) => [id, name])) : await labels(ctx, lookup, ids)
+  return ids.flatMap((id) => names.get(id) ?? [])
+}
+
+/** An address as it stands on an envelope. */
+const lines = ({ address, postcode, city, state, country }: Schema<'Address'>): string =>
+  [address, [postcode, city].filter(Boolean).join(' '), state, country].filter(Boolean).join('\n')

@@ -1,0 +1,38 @@
+// What can be done with templates beyond the everyday: a look at one filled in.
+import { requireCall } from '../../kernel/context.ts'
+import { invalid } from '../../kernel/errors.ts'
+import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { clean, tooMuch } from '../emails/html.ts'
+import { factsOf, subjects } from './facts.ts'
+import { fillIn } from './placeholders.ts'
+import { emailTemplates } from './resource.ts'
+
+const previewEmailTemplate: Handler<'previewEmailTemplate'> = async (ctx, { params, body }) => {
+  const template = await emailTemplates.get(ctx, params.id)
+  const { entity_type: type, entity_id: id } = body
+  const subject = subjects[type]
+  requireCall(ctx, subject.shows)
+  if (!(await subject.seen(ctx, [id])).has(id)) throw invalid({ entity_id: [`No ${subject.noun} has id ${id}.`] })
+  const facts = await factsOf(ctx, type, id)
+  const head = fillIn(template.subject, facts, 'text')
+  const content = fillIn(template.content, facts, 'html')
+  // As it would be sent: every body is cleaned on its way.
+  const cleaned = clean(content.filled)
+  if (cleaned === null) throw invalid({ entity_id: [tooMuch] })
+  return {
+    data: {
+      subject: head.filled,
+      content: cleaned,
+      unknown_placeholders: [...new Set([...head.unknown, ...content.unknown])],
+    },
+  }
+}
+
+export const handlers: HandlersFor<
+  | 'listEmailTemplates'
+  | 'getEmailTemplate'
+  | 'createEmailTemplate'
+  | 'updateEmailTemplate'
+  | 'deleteEmailTemplate'
+  | 'previewEmailTemplate'
+> = { ...emailTemplates.handlers, previewEmailTemplate }

@@ -1,0 +1,109 @@
+// Rules of the actions of a workflow (DOMAIN 18.3): which entity may have one, and what its value must be. An update names one
+// attribute of the record it changes, and a value that this attribute could be given through the API.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import type { Findings } from '../../kernel/errors.ts'
+import { checkReferences, kept } from '../attributes/plan.ts'
+import { readValue } from '../attributes/schemas.ts'
+import { typeOf } from '../attributes/types.ts'
+import { attributesOf, type Entity } from './subjects.ts'
+
+export type Action = Schema<'WorkflowAction'>
+type Input = Schema<'WorkflowActionInput'>
+type Id = Action['id']
+
+const entitiesOf: Record<Id, readonly Entity[]> = {
+  update_lead: ['leads'],
+  update_person: ['leads', 'persons', 'quotes'],
+  update_quote: ['quotes'],
+  update_related_leads: ['persons', 'activities', 'quotes'],
+  send_email_to_person: ['leads', 'persons', 'quotes'],
+  send_email_to_sales_owner: ['leads', 'quotes', 'activities'],
+  send_email_to_participants: ['activities'],
+  add_tag: ['leads', 'persons', 'quotes'],
+  add_note_as_activity: ['leads', 'persons', 'quotes'],
+  trigger_webhook: ['leads', 'activities', 'persons', 'quotes'],
+}
+
+/** Whose attribute an update sets. */
+const targetOf: Partial<Record<Id, 'leads' | 'persons' | 'quotes'>> = {
+  update_lead: 'leads',
+  update_related_leads: 'leads',
+  update_person: 'persons',
+  update_quote: 'quotes',
+}
+
+/** Follow from the items of a quote. */
+const computed = new Set(['discount_amount', 'tax_amount', 'sub_total', 'grand_total'])
+const longest = { tag: 50, note: 65535 }
+
+export const actionOf = ({ id, attribute, value }: Input): Action => ({
+  id,
+  attribute: attribute ?? null,
+  value: value ?? null,
+})
+
+/** Finds what is wrong with the actions; `known` are those that are stored already. */
+export async function checkActions(
+  ctx: Context,
+  entity: Entity,
+  actions: readonly Action[],
+  known: readonly Action[],
+  found: Findings,
+): Promise<void> {
+  const accepted = new Set(known.map((each) => JSON.stringify(each)))
+  for (const [index, action] of actions.entries()) {
+    if (accepted.has(JSON.stringify(action))) continue
+    const below = found.below(`actions.${index}`)
+    if (!entitiesOf[action.id].includes(entity)) {
+      below.invalid('id', `Nothing can be done so with ${entity}.`)
+      continue
+    }
+    const target = targetOf[action.id]
+    if (!target && action.attribute !== null) below.invalid('attribute', 'Only an update names an attribute.')
+    if (target) await checkUpdate(ctx, target, action, below)
+    else await checkValue(ctx, action, below)
+  }
+}
+
+async function checkUpdate(
+  ctx: Context,
+  target: 'leads' | 'persons' | 'quotes',
+  { attribute: code, value }: Action,
+  found: Findings,
+): Promise<void> {
+  const attribute = (await attributesOf(ctx, target)).find((each) => each.code === code)
+  const type = attribute && typeOf(attribute)
+  if (!attribute || !type || (target === 'quotes' && !attribute.isOwn && computed.has(attribute.code))) {
+    found.invalid('attribute', `${target} have no attribute ${code ?? ''} to set.`)
+    return
+  }
+  if (value === null) {
+    if (attribute.isRequired) found.invalid('value', 'The field is required.')
+    return
+  }
+  const { value: read, errors } = readValue(ctx, attribute, 'value', value)
+  for (const [field, sentences] of Object.entries(errors))
+    for (const sentence of sentences) found.invalid(field, sentence)
+  if (Object.keys(errors).length > 0) return
+  const stored = kept(attribute, type, read, null, 'value', found)
+  await checkReferences({ ctx, found }, attribute, 'value', stored, null)
+}
+
+async function checkValue(ctx: Context, { id, value }: Action, found: Findings): Promise<void> {
+  const isText = (most: number): boolean => typeof value === 'string' && value.trim() !== '' && value.length <= most
+  if (id === 'add_tag') {
+    if (!isText(longest.tag)) found.invalid('value', `Must be the name of a tag, of at most ${longest.tag} characters.`)
+  } else if (id === 'add_note_as_activity') {
+    if (!isText(longest.note)) found.invalid('value', `Must be a text of at most ${longest.note} characters.`)
+  } else {
+    const table = id === 'trigger_webhook' ? 'webhooks' : 'email_templates'
+    const noun = id === 'trigger_webhook' ? 'webhook' : 'e-mail template'
+    if (!(await exists(ctx, table, value))) found.invalid('value', `No ${noun} has id ${JSON.stringify(value)}.`)
+  }
+}
+
+async function exists(ctx: Context, table: 'webhooks' | 'email_templates', id: unknown): Promise<boolean> {
+  if (typeof id !== 'number' || !Number.isSafeInteger(id)) return false
+  return (await ctx.db.selectFrom(table).select('id').where('id', '=', id).executeTakeFirst()) !== undefined
+}

@@ -1,0 +1,132 @@
+// Rules of the conditions of a workflow (DOMAIN 18.2): the attribute must be there, the operator be one of its type, and the value
+// be comparable with it. What was accepted once is not asked about again.
+import { canonicalDate, canonicalTime } from '../../contract/formats.ts'
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import type { Findings } from '../../kernel/errors.ts'
+import { chosen } from '../attributes/lookups.ts'
+import { type Entity, operatorsOf, type Subject, subjectsOf } from './subjects.ts'
+
+export type Condition = Schema<'WorkflowCondition'>
+type Input = Schema<'WorkflowConditionInput'>
+
+const longest = 1000
+const mostValues = 100
+/** Today, or some days from it, in the installation's time zone. */
+const relative = /^\{\{\s*today\s*(?:[+-]\s*\d{1,4}\s*)?\}\}$/
+
+export const conditionOf = ({ attribute, operator, value }: Input): Condition => ({
+  attribute,
+  operator,
+  value: value ?? null,
+})
+
+/** Finds what is wrong with the conditions; `known` are those that are stored already. */
+export async function checkConditions(
+  ctx: Context,
+  entity: Entity,
+  conditions: readonly Condition[],
+  known: readonly Condition[],
+  found: Findings,
+): Promise<void> {
+  const accepted = new Set(known.map((each) => JSON.stringify(each)))
+  const subjects = await subjectsOf(ctx, entity)
+  for (const [index, condition] of conditions.entries()) {
+    if (accepted.has(JSON.stringify(condition))) continue
+    const below = found.below(`conditions.${index}`)
+    const subject = subjects.get(condition.attribute)
+    if (!subject) {
+      below.invalid('attribute', `Records of ${entity} have no attribute ${condition.attribute} to compare.`)
+      continue
+    }
+    const operators = operatorsOf[subject.kind]
+    if (!operators.includes(condition.operator))
+      below.invalid('operator', `Must be one of ${operators.join(' ')} for this attribute.`)
+    else await checkValue(ctx, subject, condition, below)
+  }
+}
+
+async function checkValue(ctx: Context, subject: Subject, { operator, value }: Condition, found: Findings) {
+  const refuse = (sentence: string): void => found.invalid('value', sentence)
+  const isOrdering = ['>=', '<=', '>', '<'].includes(operator)
+  if (value === null) {
+    // Null equals null alone; there is no order with it, and nothing holds it.
+    if (isOrdering || operator.includes('{}')) refuse('The field is required for this operator.')
+    return
+  }
+  const { zone, values } = { zone: ctx.services.config.timezone, values: [value].flat() as unknown[] }
+  if (values.length > mostValues) return refuse(`Must not have more than ${mostValues} values.`)
+  switch (subject.kind) {
+    case 'number':
+      if (!isNumber(value)) refuse('Must be a number.')
+      return
+    case 'date':
+      if (typeof value !== 'string' || !(relative.test(value) || canonicalDate(value, zone)))
+        refuse('Must be a date, {{today}}, {{today+N}} or {{today-N}}.')
+      return
+    case 'datetime':
+      if (
+        typeof value !== 'string' ||
+        !(relative.test(value) || canonicalTime(value, zone) || canonicalDate(value, zone))
+      )
+        refuse('Must be a date, a timestamp, {{today}}, {{today+N}} or {{today-N}}.')
+      return
+    case 'text':
+      if (typeof value !== 'string' || value.length > longest)
+        refuse(`Must be a string of at most ${longest} characters.`)
+      return
+    case 'boolean':
+      if (typeof value !== 'boolean') refuse('Must be true or false.')
+      return
+    default:
+      return checkChoices(ctx, subject, values, refuse)
+  }
+}
+
+const isNumber = (value: unknown): boolean =>
+  typeof value === 'number' || (typeof value === 'string' && /^[+-]?\d{1,15}(\.\d{1,4})?$/.test(value.trim()))
+
+/** Every value must be one that a record can have: an option, a record that can be looked up, a tag. */
+async function checkChoices(
+  ctx: Context,
+  subject: Subject,
+  values: readonly unknown[],
+  refuse: (sentence: string) => void,
+) {
+  const { attribute, choices, lookup = attribute?.lookup ?? null, tags } = subject
+  if (values.length === 0) return refuse('Name at least one value.')
+  if (choices) {
+    if (!values.every((each) => (choices as unknown[]).includes(each))) refuse(`Must be any of ${choices.join(', ')}.`)
+    return
+  }
+  if (attribute?.type === 'email' || attribute?.type === 'phone') {
+    if (!values.every((each) => typeof each === 'string' && each.length <= longest))
+      refuse('Must be one or more strings.')
+    return
+  }
+  if (!values.every((each) => typeof each === 'number' && Number.isSafeInteger(each) && each > 0))
+    return refuse('Must be one or more ids.')
+  const ids = values as number[]
+  const present = tags ? await tagIds(ctx, ids) : await known(ctx, attribute, lookup, ids)
+  const missing = ids.filter((id) => !present.has(id))
+  if (missing.length > 0) refuse(`There is nothing to choose with id ${missing.join(', ')}.`)
+}
+
+async function known(
+  ctx: Context,
+  attribute: Subject['attribute'],
+  lookup: Parameters<typeof chosen>[1] | null,
+  ids: readonly number[],
+): Promise<ReadonlySet<number>> {
+  if (lookup !== null) return chosen(ctx, lookup, ids)
+  return new Set(attribute?.options.map(({ id }) => id) ?? [])
+}
+
+async function tagIds(ctx: Context, ids: readonly number[]): Promise<ReadonlySet<number>> {
+  const rows = await ctx.db
+    .selectFrom('tags')
+    .select('id')
+    .where('id', 'in', [...ids])
+    .execute()
+  return new Set(rows.map(({ id }) => id))
+}

@@ -1,0 +1,114 @@
+// What happens by itself, as it is defined (DOMAIN 18.1). Running is the business of jobs.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
+import { flag, text, value } from '../../kernel/filter.ts'
+import type { HandlersFor } from '../../kernel/handler.ts'
+import { uniqueName } from '../../kernel/references.ts'
+import { defineResource, type Writing } from '../../kernel/resource.ts'
+import { type Action, actionOf, checkActions } from './actions.ts'
+import { type Condition, checkConditions, conditionOf } from './conditions.ts'
+import type { Entity } from './subjects.ts'
+
+type Workflow = Schema<'Workflow'>
+type Body = Schema<'WorkflowUpdate'>
+type Row = { id: number; entity_type: string; event: string; conditions: string; actions: string }
+
+const most = 200
+const triggers: Record<Entity, string> = {
+  leads: 'lead.',
+  activities: 'activity.',
+  persons: 'contacts.person.',
+  quotes: 'quote.',
+}
+
+const readConditions = (stored: string): Condition[] => (JSON.parse(stored) as Condition[]).map(conditionOf)
+const readActions = (stored: string): Action[] => (JSON.parse(stored) as Action[]).map(actionOf)
+
+/** Conditions and actions as they will be; those of another entity are all looked at anew. */
+async function rulesOf(body: Body, { ctx, current, found }: Writing<Row>) {
+  const entity = (body.entity_type ?? current?.entity_type) as Entity
+  const event = body.event ?? current?.event ?? ''
+  if (!event.startsWith(triggers[entity])) found.invalid('event', `Is no event of ${entity}.`)
+  const isSame = current?.entity_type === entity
+  const stored = {
+    conditions: current ? readConditions(current.conditions) : [],
+    actions: current ? readActions(current.actions) : [],
+  }
+  const conditions = body.conditions?.map(conditionOf) ?? stored.conditions
+  const actions = body.actions?.map(actionOf) ?? stored.actions
+  await checkConditions(ctx, entity, conditions, isSame ? stored.conditions : [], found)
+  await checkActions(ctx, entity, actions, isSame ? stored.actions : [], found)
+  return { conditions: JSON.stringify(conditions), actions: JSON.stringify(actions) }
+}
+
+export const workflows = defineResource({
+  noun: 'workflow',
+  table: 'workflows',
+  operations: {
+    list: 'listWorkflows',
+    get: 'getWorkflow',
+    create: 'createWorkflow',
+    update: 'updateWorkflow',
+    delete: 'deleteWorkflow',
+  },
+  rows: (_ctx, db) => db.selectFrom('workflows').selectAll('workflows'),
+  sort: {
+    id: 'workflows.id',
+    name: 'workflows.name_key',
+    sort_order: 'workflows.sort_order',
+    created_at: 'workflows.created_at',
+  },
+  filter: () => ({
+    name: text('workflows.name_key'),
+    entity_type: value('workflows.entity_type'),
+    event: value('workflows.event'),
+    is_active: flag('workflows.is_active'),
+  }),
+  search: [{ key: 'workflows.name_key' }, { text: 'workflows.description' }],
+  columns: async (body: Body, writing) => {
+    const { ctx, current } = writing
+    const about = { table: 'workflows', entity: 'workflows', noun: 'workflow' } as const
+    const columns = {
+      ...(await uniqueName(writing, about, body.name)),
+      description: body.description,
+      entity_type: body.entity_type,
+      event: body.event,
+      condition_type: body.condition_type,
+      ...(await rulesOf(body, writing)),
+      is_active: body.is_active === undefined ? undefined : Number(body.is_active),
+      sort_order: body.sort_order ?? (current ? undefined : await lastPlace(ctx)),
+    }
+    return columns
+  },
+  present: (row): Workflow => ({
+    id: row.id,
+    name: row.name,
+    description: row.description,
+    entity_type: row.entity_type as Workflow['entity_type'],
+    event: row.event as Workflow['event'],
+    condition_type: row.condition_type as Workflow['condition_type'],
+    conditions: readConditions(row.conditions),
+    actions: readActions(row.actions),
+    is_active: row.is_active === 1,
+    sort_order: row.sort_order,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+})
+
+/** The place behind all others. Throws 409 when there are as many as there can be. */
+async function lastPlace(ctx: Context): Promise<number> {
+  const { count, last } = await ctx.db
+    .selectFrom('workflows')
+    .select((eb) => [eb.fn.countAll<number>().as('count'), eb.fn.max('sort_order').as('last')])
+    .executeTakeFirstOrThrow()
+  if (Number(count) >= most)
+    throw new Problem('state_conflict', `There are ${most} workflows, which is the most there can be.`)
+  return Number(last ?? 0) + 1
+}
+
+export const handlers: HandlersFor<
+  'listWorkflows' | 'getWorkflow' | 'createWorkflow' | 'updateWorkflow' | 'deleteWorkflow'
+> = workflows.handlers

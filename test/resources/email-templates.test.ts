@@ -1,0 +1,105 @@
+// What e-mail templates promise beyond what the contract walkers check: placeholders are filled in as people read values.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { fillIn } from '../../src/resources/email-templates/placeholders.ts'
+import { startServer, type TestServer } from '../support/app.ts'
+import { given } from '../support/given.ts'
+import { addUser } from '../support/viewers.ts'
+
+const path = '/settings/email-templates'
+
+let server: TestServer
+beforeAll(async () => {
+  server = await startServer({ config: { timezone: 'Europe/Berlin' } })
+  server.keep()
+})
+beforeEach(() => server.rewind())
+afterAll(() => server.close())
+
+async function preview(content: string, entity_type: string, entity_id: number, subject = 'Hello') {
+  const name = `t${Math.random()}`
+  const { body } = await server.admin.post(path, { name, subject, content })
+  server.events()
+  return server.admin.post(`${path}/${body.data.id}/preview`, { entity_type, entity_id })
+}
+
+describe('previewEmailTemplate', () => {
+  it('fills in fields of a lead, its person, organization and owner, each as people read it', async () => {
+    const make = given(server.admin)
+    await server.admin.post('/settings/attributes', {
+      code: 'vip',
+      name: 'VIP',
+      type: 'boolean',
+      entity_type: 'leads',
+    })
+    const person = await make.person({
+      name: 'Ada <b>',
+      emails: [{ value: 'ada@example.com' }, { value: 'ada@home.example' }],
+      organization_name: 'Analytical & Sons',
+    })
+    const lead = await make.lead({
+      title: '40 seats',
+      lead_value: 1234.5,
+      person_id: person.id,
+      custom_attributes: { vip: true },
+    })
+    const content =
+      '<p>{%persons.name%} of {% organizations.name %}: {%leads.lead_value%}, {%leads.lead_source_id%}, {%leads.vip%}, {%persons.emails%}, [{%leads.expected_close_date%}], {%users.email%}, {%app.name%}, {%leads.colour%}, {%unsubscribe_url%}</p>'
+    const { status, body } = await preview(content, 'leads', lead.id, 'Re {%leads.title%} {%nothing.here%}')
+    expect(status).toBe(200)
+    expect(body.data).toEqual({
+      subject: 'Re 40 seats {%nothing.here%}',
+      content:
+        '<p>Ada &lt;b&gt; of Analytical &amp; Sons: $1,234.50, Direct, Yes, ada@example.com, ada@home.example, [], admin@example.com, Accord CRM, {%leads.colour%}, {%unsubscribe_url%}</p>',
+      unknown_placeholders: ['nothing.here', 'leads.colour'],
+    })
+    expect(server.events()).toEqual([])
+  })
+
+  it('shows moments in the time zone of the installation, and who takes part', async () => {
+    const make = given(server.admin)
+    const person = await make.person({ name: 'Ada' })
+    const activity = await make.activity({
+      type: 'call',
+      title: 'First call',
+      schedule_from: '2026-07-01T09:00:00Z',
+      schedule_to: '2026-07-01T09:30:00Z',
+      participants: { users: [1], persons: [person.id] },
+    })
+    const { body } = await server.admin.post(`${path}/1/preview`, { entity_type: 'activities', entity_id: activity.id })
+    expect(body.data.subject).toBe('Activity created First call')
+    expect(body.data.content).toContain('<td>2026-07-01 11:00</td>')
+    expect(body.data.content).toContain('<td>Example Admin, Ada</td>')
+    expect(body.data.unknown_placeholders).toEqual([])
+  })
+
+  it('refuses a record that is not there or out of sight, and says nothing of neighbours out of sight', async () => {
+    const make = given(server.admin)
+    const person = await make.person({ name: 'Secret' })
+    const caller = await addUser(server, 'Ina', { view: 'individual' })
+    const lead = await make.lead({ user_id: caller.id, person_id: person.id })
+    const ask = (entity_type: string, entity_id: number) => caller.post(`${path}/1/preview`, { entity_type, entity_id })
+    expect((await ask('persons', person.id)).body.errors).toEqual({ entity_id: [`No person has id ${person.id}.`] })
+    expect((await ask('leads', 99)).status).toBe(422)
+    expect((await ask('leads', lead.id)).status).toBe(200)
+  })
+})
+
+describe('fillIn', () => {
+  const values = new Map([['leads.title', '"40" <seats>\n& more']])
+  it.each([
+    ['html', '&quot;40&quot; &lt;seats&gt;<br>&amp; more'],
+    ['json', '\\"40\\" <seats>\\n& more'],
+    ['url', '%2240%22%20%3Cseats%3E%0A%26%20more'],
+    ['text', '"40" <seats>, & more'],
+  ] as const)('keeps a value a value in %s', (into, expected) => {
+    expect(fillIn('{%leads.title%}', values, into)).toEqual({ filled: expected, unknown: [] })
+  })
+
+  it('fills nothing into what a value says', () => {
+    const nested = new Map([
+      ['leads.title', '{%app.name%}'],
+      ['app.name', 'x'],
+    ])
+    expect(fillIn('{%leads.title%}', nested, 'text').filled).toBe('{%app.name%}')
+  })
+})
