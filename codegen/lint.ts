@@ -54,6 +54,7 @@ const rules: readonly Rule[] = [
   access.servedByDocs,
   shapes.bodiesAreDeclared,
   shapes.bodiesAreClosed,
+  shapes.filesTravelInForms,
   shapes.repliesArePlain,
   shapes.bodiesAreNotReplies,
   shapes.pathIdsAreBounded,

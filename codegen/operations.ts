@@ -29,11 +29,11 @@ export interface OperationFact {
   readonly path: string
   readonly tag: string
   readonly summary: string
-  /** The only status of success. */
+  /** The only status of success; statuses may hold 206 beside it. */
   readonly status: number
   readonly statuses: readonly number[]
-  /** Media type of a successful reply; null when it has no body. */
-  readonly produces: string | null
+  /** Media types of a successful reply, JSON first; none when it has no body. */
+  readonly produces: readonly string[]
   readonly consumes: readonly string[]
   readonly bodyRequired: boolean
   readonly public: boolean
@@ -79,6 +79,7 @@ function factOf(document: Document, { id, method, path, operation, parameters, i
   const success = successOf(document, operation)
   const body = resolve(document, operation.requestBody)
   const produced = Object.keys(success?.reply.content ?? {})
+  const isJson = (type: string): boolean => type === 'application/json'
   return {
     method,
     path,
@@ -88,7 +89,7 @@ function factOf(document: Document, { id, method, path, operation, parameters, i
     statuses: Object.keys(operation.responses ?? {})
       .map(Number)
       .filter((status) => status > 0),
-    produces: produced.includes('application/json') ? 'application/json' : (produced[0] ?? null),
+    produces: [...produced.filter(isJson), ...produced.filter((type) => !isJson(type))],
     consumes: Object.keys(body?.content ?? {}),
     bodyRequired: body?.required === true,
     public: isPublic,
@@ -96,7 +97,7 @@ function factOf(document: Document, { id, method, path, operation, parameters, i
     ability: operation['x-ability'] ?? null,
     events: operation['x-events'] ?? [],
     servedBy: operation['x-served-by'] ?? 'handler',
-    location: success?.status === 201,
+    location: success?.status === 201 && isShown(document, path),
     query: Object.fromEntries(
       parameters
         .filter(({ part }) => part.in === 'query')
@@ -105,6 +106,12 @@ function factOf(document: Document, { id, method, path, operation, parameters, i
     ignorable: returnsRecord.test(id) ? ignorableOf(document, schemaOf(body), dataOf(document, success?.reply)) : null,
   }
 }
+
+/** Whether a record made at the path can be had at a path of its own; a link cannot. */
+const isShown = (document: Document, path: string): boolean =>
+  Object.entries(document.paths ?? {}).some(
+    ([each, item]) => each !== path && each.replace(/\/\{\w+\}$/, '') === path && item.get !== undefined,
+  )
 
 function queryType(document: Document, schema: Schema | undefined): string {
   const found = resolve(document, schema)

@@ -35,8 +35,8 @@ export async function renderTables(): Promise<string> {
 async function readColumns(db: Kysely<unknown>): Promise<ColumnInfo[]> {
   const { rows } = await sql<ColumnInfo>`
     select tables.name as table_name, columns.name, columns.type, columns."notnull", columns.dflt_value, columns.pk
-    from sqlite_schema as tables, pragma_table_info(tables.name) as columns
-    where tables.type = 'table' and tables.name not like 'sqlite\\_%' escape '\\'
+    from pragma_table_list as tables, pragma_table_info(tables.name) as columns
+    where tables.schema = 'main' and tables.type = 'table' and tables.name not like 'sqlite\\_%' escape '\\'
     order by tables.name, columns.cid
   `.execute(db)
   return rows

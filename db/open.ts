@@ -3,13 +3,16 @@
 
 import { existsSync } from 'node:fs'
 import type { Database as SqliteConnection } from 'better-sqlite3'
-import { Kysely } from 'kysely'
+import { type Compilable, Kysely } from 'kysely'
 import type { Dialect } from './dialects/dialect.ts'
 import {
+  copySqliteSnapshot,
+  eachSqliteRow,
   isSqliteUrl,
   kyselySqlite,
   openSqlite,
   openSqliteImage,
+  openSqliteSnapshot,
   sqliteDialect,
   sqliteFile,
   sqliteImage,
@@ -25,6 +28,15 @@ export interface Store {
   close(): Promise<void>
   /** The whole database as bytes for `openImage`; tests open one copy each. */
   image(): Buffer
+  /** The database as it is now, to be read for long while others read and write. Close it: it keeps old pages alive. */
+  snapshot(): Promise<Snapshot>
+}
+
+export interface Snapshot {
+  readonly db: Db
+  /** Rows one by one, without holding them all; `db` answers other queries in between. */
+  each<Row>(query: Compilable<Row>): AsyncIterable<Row>
+  close(): Promise<void>
 }
 
 export function openStore(url: string): Store {
@@ -53,7 +65,38 @@ function storeOf(connection: SqliteConnection, url: string): Store {
     dialect: sqliteDialect,
     url,
     image: () => sqliteImage(connection),
+    snapshot: async () => {
+      const file = sqliteFile(url)
+      if (file !== null) return snapshotOf(openSqliteSnapshot(file))
+      // The one connection is waited for, so that no transaction is half-way.
+      return snapshotOf(await db.connection().execute(async () => copySqliteSnapshot(connection)))
+    },
     close: async () => {
+      await db.destroy()
+      connection.close()
+    },
+  }
+}
+
+function snapshotOf(connection: SqliteConnection): Snapshot {
+  const db = new Kysely<DB>({ dialect: kyselySqlite(connection) })
+  let isClosed = false
+  // A query that was begun keeps the connection from closing.
+  const begun = new Set<IterableIterator<unknown>>()
+  return {
+    db,
+    async *each<Row>(query: Compilable<Row>) {
+      const rows = eachSqliteRow(connection, query.compile())
+      begun.add(rows)
+      yield* rows as IterableIterator<Row>
+      begun.delete(rows)
+      // Rows that are missing must not look like the end.
+      if (isClosed) throw new Error('The snapshot was closed while it was read.')
+    },
+    close: async () => {
+      isClosed = true
+      for (const rows of begun) rows.return?.()
+      begun.clear()
       await db.destroy()
       connection.close()
     },

@@ -141,6 +141,7 @@ export interface EmailsTable {
   is_read: Generated<number>
   is_automatic: Generated<number>
   message_id: string
+  message_id_key: string
   parent_id: number | null
   thread_id: number | null
   person_id: number | null
@@ -445,6 +446,9 @@ export interface ProductsTable {
   created_at: string
   updated_at: string
   version: Generated<number>
+  in_stock: Generated<number>
+  allocated: Generated<number>
+  on_hand: Generated<number>
 }
 
 export interface QuoteActivitiesTable {

@@ -1,5 +1,6 @@
 // Composition root: wires everything, listens to nothing. Read it top to bottom to know what a server is made of.
 import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import Fastify, {
   type FastifyError,
   type FastifyInstance,
@@ -17,12 +18,16 @@ import { registerDocs } from './docs.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import type { Services } from './kernel/context.ts'
 import { createEmitter, type Emitter } from './kernel/events.ts'
+import { diskFiles } from './kernel/files.ts'
 import { createSeal } from './kernel/seal.ts'
 import { registerListeners, releases } from './listeners.ts'
-import { handlers, locators } from './operations.ts'
+import { handlers, locators, resources } from './operations.ts'
 import { createPipeline } from './pipeline.ts'
-import type { Published } from './published.ts'
+import { type Published, servedWith } from './published.ts'
+import { withOwnAttributes } from './resources/attributes/document.ts'
+import { committedSet } from './resources/attributes/set.ts'
 import { loginPage } from './resources/authentication/page.ts'
+import { sweepFiles } from './resources/files/clean.ts'
 import { moveLeads } from './resources/leads/move.ts'
 
 export interface AppOptions {
@@ -72,6 +77,10 @@ export async function buildApp(options: AppOptions): Promise<App> {
     store,
     events: createEmitter(() => http.log),
     releases,
+    resources,
+    files: diskFiles(join(config.dataDir, 'files')),
+    sweepFiles: async (ctx, sha256s) => void (await sweepFiles(ctx, sha256s)),
+    contract: options.contract,
     clock: options.clock ?? systemClock,
     log: http.log,
     seal: createSeal(options.secret),
@@ -123,7 +132,11 @@ export async function buildApp(options: AppOptions): Promise<App> {
     if (allow !== undefined) throw new Problem('method_not_allowed', undefined, { headers: { allow } })
     throw new Problem('not_found', 'There is nothing at this path.')
   })
-  await registerDocs(http, { config, published: options.published })
+  const served = servedWith(options.published, async () => {
+    const set = await committedSet(store)
+    return { mark: set.mark, to: (document) => withOwnAttributes(document, set) }
+  })
+  await registerDocs(http, { config, published: options.published, served })
   return { http, services, warmUp: () => backend.warmUp() }
 }
 
@@ -143,6 +156,11 @@ function answerError(
   reply: FastifyReply,
 ): void {
   const problem = toProblem(error)
+  // A stream that fails before its first byte has left what was to be said of it.
+  for (const name of ofBytes) {
+    reply.removeHeader(name)
+    if (!reply.raw.headersSent) reply.raw.removeHeader(name)
+  }
   if (problem.status >= 500) request.log.error({ err: error, request_id: request.id }, problem.message)
   else if (problem.more.cause !== undefined)
     request.log.info({ err: problem.more.cause, request_id: request.id, code: problem.code }, problem.message)
@@ -160,6 +178,8 @@ function answerError(
     .type('application/problem+json; charset=utf-8')
     .send(JSON.stringify(problemDocument(problem, { base, path, requestId: request.id })))
 }
+
+const ofBytes = ['content-disposition', 'content-length', 'content-range', 'accept-ranges', 'etag', 'cache-control']
 
 function toProblem(error: FastifyError | Problem): Problem {
   if (error instanceof Problem) return error

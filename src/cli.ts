@@ -46,6 +46,12 @@ program
   .description('look at everything this installation needs and say what to do about what is missing')
   .action(async () => (await import('./commands/doctor.ts')).doctorCommand(readEnvironment()))
 
+const search = program.command('search').description('the index behind the search')
+search
+  .command('rebuild')
+  .description('index every record anew; the server may go on running')
+  .action(async () => (await import('./commands/search.ts')).rebuildSearchCommand(readEnvironment()))
+
 const user = program.command('user').description('people who may sign in')
 user
   .command('create')
@@ -65,6 +71,14 @@ token
   .option('--abilities <list>', 'comma-separated abilities such as leads:read,persons:*', '*')
   .option('--expires-in-days <days>', '1 to 365, or never', '90')
   .action(async (options) => (await import('./commands/token.ts')).createTokenCommand(readEnvironment(), options))
+
+const files = program.command('files').description('uploaded files')
+files
+  .command('clean')
+  .description(
+    'remove uploads nobody attached within a day, files of records that are gone, and bytes nobody refers to',
+  )
+  .action(async () => (await import('./commands/files.ts')).cleanFilesCommand(readEnvironment()))
 
 try {
   await program.parseAsync()

@@ -4,6 +4,7 @@ import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
 import type { Config } from './config.ts'
+import { booleans } from './contract/normalise.ts'
 import { Problem } from './contract/problems.ts'
 import { mark, pageStyle, sessionScript } from './docs/assets.ts'
 import { errorCatalogue, escapeHtml } from './docs/catalogue.ts'
@@ -29,9 +30,11 @@ const contentSecurityPolicy = [
 interface Options {
   config: Config
   published: () => Published | null
+  /** The published contract with this installation's attributes. */
+  served: () => Promise<Published | null>
 }
 
-export async function registerDocs(http: FastifyInstance, { config, published }: Options): Promise<void> {
+export async function registerDocs(http: FastifyInstance, { config, published, served }: Options): Promise<void> {
   /** The published contract as it is now: `accord regenerate` shows on the next reload. */
   const installed = (request: FastifyRequest): Published => {
     const found = published()
@@ -40,12 +43,15 @@ export async function registerDocs(http: FastifyInstance, { config, published }:
     throw new Problem('not_found', 'This server is not installed yet. Run `accord install`, then reload this page.')
   }
 
-  http.get(`${base}/openapi.json`, (request, reply) => {
-    const { json, etag } = installed(request)
+  const asked = async (request: FastifyRequest): Promise<Published> =>
+    isCustom(request) ? ((await served()) ?? installed(request)) : installed(request)
+
+  http.get(`${base}/openapi.json`, async (request, reply) => {
+    const { json, etag } = await asked(request)
     return sendDocument(request, reply, { text: json, etag, type: 'application/json' })
   })
-  http.get(`${base}/openapi.yaml`, (request, reply) => {
-    const { yaml, etag } = installed(request)
+  http.get(`${base}/openapi.yaml`, async (request, reply) => {
+    const { yaml, etag } = await asked(request)
     return sendDocument(request, reply, { text: yaml, etag: etag.replace(/"$/, '-yaml"'), type: 'application/yaml' })
   })
   http.get(`${page}/errors`, (request, reply) => {
@@ -103,6 +109,15 @@ function sendDocument(request: FastifyRequest, reply: FastifyReply, { text, etag
   const known = request.headers['if-none-match']
   if (known !== undefined && matches(known, etag)) return reply.code(304).send()
   return reply.type(`${type}; charset=utf-8`).send(text)
+}
+
+/** Whether the contract is wanted with this installation's attributes. Throws 422 for neither yes nor no. */
+function isCustom({ query }: FastifyRequest): boolean {
+  const { custom = 'true' } = query as { custom?: unknown }
+  const wanted = booleans.get(custom)
+  if (wanted === undefined)
+    throw new Problem('validation_failed', undefined, { errors: { 'query.custom': ['Must be true or false.'] } })
+  return wanted
 }
 
 const pathOf = (request: FastifyRequest): string => (request.url.split('?')[0] ?? '').replace(/\/+$/, '')

@@ -4,12 +4,15 @@
 import type { Emitter } from './kernel/events.ts'
 import { collectReleases } from './kernel/releases.ts'
 import { releases as activities } from './resources/activities/releases.ts'
+import { releases as attributes } from './resources/attributes/releases.ts'
+import { releases as marketing } from './resources/marketing/releases.ts'
+import { releases as search } from './resources/search/releases.ts'
 
 export type RegisterListeners = (events: Emitter) => void
 
 const slices: readonly RegisterListeners[] = []
 
-export const releases = collectReleases([activities])
+export const releases = collectReleases([attributes, activities, marketing, search])
 
 export function registerListeners(events: Emitter): void {
   for (const register of slices) register(events)

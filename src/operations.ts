@@ -3,30 +3,91 @@
 import { type OperationFact, operations } from './contract/operations.gen.ts'
 import type { OperationId } from './contract/types.ts'
 import type { Context } from './kernel/context.ts'
+import type { Resource } from './kernel/definition.ts'
 import type { Handlers } from './kernel/handler.ts'
-import { pending } from './pending.ts'
+import { historyOf } from './kernel/history.ts'
+import { restoring } from './kernel/restore.ts'
 import type { Locators } from './pipeline.ts'
 import { handlers as account } from './resources/account/handlers.ts'
-import { activities, handlers as activityHandlers, inheritedActivities } from './resources/activities/resource.ts'
+import { handlers as activityHandlers } from './resources/activities/handlers.ts'
+import { activities, inheritedActivities } from './resources/activities/resource.ts'
+import { timelines } from './resources/activities/timeline.ts'
+import { handlers as attributeHandlers, attributes } from './resources/attributes/resource.ts'
 import { handlers as authentication } from './resources/authentication/handlers.ts'
+import { handlers as configuration } from './resources/configuration/handlers.ts'
+import { handlers as dataTransfer } from './resources/data-transfer/handlers.ts'
+import { imports } from './resources/data-transfer/resource.ts'
+import { inheritedEmails } from './resources/emails/changes.ts'
+import { handlers as emailHandlers, subLists as emailsBelow } from './resources/emails/handlers.ts'
+import { emails } from './resources/emails/resource.ts'
+import { handlers as templateHandlers } from './resources/email-templates/handlers.ts'
+import { emailTemplates } from './resources/email-templates/resource.ts'
+import { handlers as fileHandlers, files } from './resources/files/handlers.ts'
 import { handlers as groupHandlers, groups } from './resources/groups/resource.ts'
 import { handlers as leadHandlers, subLists as leadsBelow, locateLine } from './resources/leads/handlers.ts'
 import { leads } from './resources/leads/resource.ts'
+import { handlers as locationHandlers, locations } from './resources/locations/resource.ts'
+import { campaigns } from './resources/marketing/campaigns.ts'
+import { marketingEvents } from './resources/marketing/events.ts'
+import { handlers as marketing } from './resources/marketing/handlers.ts'
 import { handlers as organizationHandlers, organizations } from './resources/organizations/resource.ts'
 import { handlers as personHandlers } from './resources/persons/handlers.ts'
 import { persons } from './resources/persons/resource.ts'
 import { handlers as pipelineHandlers, pipelines } from './resources/pipelines/resource.ts'
-import { handlers as productHandlers, products } from './resources/products/resource.ts'
+import { handlers as productHandlers } from './resources/products/handlers.ts'
+import { products } from './resources/products/resource.ts'
+import { handlers as quoteHandlers, subLists as quotesBelow } from './resources/quotes/handlers.ts'
+import { quotes } from './resources/quotes/resource.ts'
+import { handlers as reportHandlers } from './resources/reports/handlers.ts'
 import { handlers as roleHandlers, roles } from './resources/roles/resource.ts'
+import { searchHandlers } from './resources/search/handlers.ts'
 import { handlers as sourceHandlers, sources } from './resources/sources/resource.ts'
 import { handlers as system } from './resources/system/handlers.ts'
 import { handlers as tagHandlers, tags } from './resources/tags/resource.ts'
 import { handlers as tokenHandlers, tokens } from './resources/tokens/handlers.ts'
 import { handlers as typeHandlers, types } from './resources/types/resource.ts'
 import { userHandlers, users } from './resources/users/resource.ts'
+import { handlers as warehouseHandlers } from './resources/warehouses/handlers.ts'
+import { warehouses } from './resources/warehouses/resource.ts'
+import { handlers as webhookHandlers, webhooks } from './resources/webhooks/resource.ts'
+import { handlers as webFormHandlers, webForms } from './resources/web-forms/resource.ts'
+import { handlers as workflowHandlers, workflows } from './resources/workflows/resource.ts'
 
 /** What users own, for a deletion that hands it on. */
-const owned = () => [leads, persons, organizations, inheritedActivities]
+const owned = () => [leads, quotes, persons, organizations, inheritedActivities, inheritedEmails]
+
+/** What was: the same for every resource, and for deleted records too. */
+const past = {
+  listLeadHistory: historyOf(leads),
+  listPersonHistory: historyOf(persons),
+  listOrganizationHistory: historyOf(organizations),
+  listQuoteHistory: historyOf(quotes),
+  listProductHistory: historyOf(products),
+  listActivityHistory: historyOf(activities),
+  listEmailHistory: historyOf(emails),
+  listTagHistory: historyOf(tags),
+  listSourceHistory: historyOf(sources),
+  listTypeHistory: historyOf(types),
+  listPipelineHistory: historyOf(pipelines),
+  listUserHistory: historyOf(users),
+  listRoleHistory: historyOf(roles),
+  listGroupHistory: historyOf(groups),
+  listEmailTemplateHistory: historyOf(emailTemplates),
+  listWebhookHistory: historyOf(webhooks),
+  listWorkflowHistory: historyOf(workflows),
+  listWebFormHistory: historyOf(webForms),
+  listWarehouseHistory: historyOf(warehouses),
+  listLocationHistory: historyOf(locations),
+  listMarketingEventHistory: historyOf(marketingEvents),
+  listCampaignHistory: historyOf(campaigns),
+  restoreLead: restoring(leads),
+  restorePerson: restoring(persons),
+  restoreOrganization: restoring(organizations),
+  restoreQuote: restoring(quotes),
+  restoreProduct: restoring(products),
+  restoreActivity: restoring(activities),
+  restoreEmail: restoring(emails),
+} satisfies Partial<Handlers>
 
 export const handlers: Handlers = {
   ...authentication,
@@ -34,40 +95,78 @@ export const handlers: Handlers = {
   ...tokenHandlers,
   ...leadHandlers,
   ...leadsBelow,
+  ...quoteHandlers,
+  ...quotesBelow,
   ...personHandlers,
   ...organizationHandlers,
   ...productHandlers,
   ...activityHandlers,
+  ...timelines,
+  ...emailHandlers,
+  ...emailsBelow,
   ...tagHandlers,
   ...sourceHandlers,
   ...typeHandlers,
   ...pipelineHandlers,
+  ...attributeHandlers,
   ...userHandlers(owned),
   ...roleHandlers,
   ...groupHandlers,
+  ...templateHandlers,
+  ...webhookHandlers,
+  ...workflowHandlers,
+  ...webFormHandlers,
+  ...warehouseHandlers,
+  ...locationHandlers,
+  ...marketing,
+  ...configuration,
+  ...dataTransfer,
+  ...fileHandlers,
+  ...searchHandlers(() => ({ leads, persons, organizations, quotes, products, activities, emails })),
+  ...reportHandlers,
   ...system,
-  ...pending,
+  ...past,
 }
 
 interface Locatable {
   locate(ctx: Context, id: number): Promise<void>
 }
 
-const shown: Partial<Record<OperationId, Locatable>> = {
+type AnyResource = Resource<unknown, never>
+
+const shown: Partial<Record<OperationId, Locatable | AnyResource>> = {
   getToken: tokens,
   getLead: leads,
   getPerson: persons,
+  getQuote: quotes,
   getOrganization: organizations,
   getProduct: products,
   getActivity: activities,
+  getEmail: emails,
   getTag: tags,
   getSource: sources,
   getType: types,
   getPipeline: pipelines,
+  getAttribute: attributes,
   getUser: users,
   getRole: roles,
   getGroup: groups,
+  getEmailTemplate: emailTemplates,
+  getWebhook: webhooks,
+  getWorkflow: workflows,
+  getWebForm: webForms,
+  getWarehouse: warehouses,
+  getLocation: locations,
+  getMarketingEvent: marketingEvents,
+  getCampaign: campaigns,
+  getImport: imports,
+  getFile: files,
 }
+
+/** By entity, for what is the same for all of them: history, restore. */
+export const resources: ReadonlyMap<string, AnyResource> = new Map(
+  Object.values(shown).flatMap((each): [string, AnyResource][] => ('entity' in each ? [[each.entity, each]] : [])),
+)
 
 const pathOf = (operation: OperationId): string => (operations[operation] satisfies OperationFact).path
 

@@ -6,10 +6,12 @@ import type { Answered } from './contract/routes.ts'
 import type { OperationId } from './contract/types.ts'
 import { authenticate, covers } from './kernel/auth.ts'
 import type { Context, Services } from './kernel/context.ts'
+import { answerDownload, Download } from './kernel/download.ts'
 import { Problem } from './kernel/errors.ts'
 import { etagOf, isUnchanged } from './kernel/etag.ts'
 import type { Handlers } from './kernel/handler.ts'
 import { once } from './kernel/idempotency.ts'
+import { leave, receive } from './kernel/multipart.ts'
 import { pick } from './kernel/references.ts'
 
 /** By path, what finds its record or throws; it gets the ids of the path in their order. */
@@ -56,6 +58,17 @@ export function createPipeline(
       }
     },
 
+    async receive(call, stream, schema) {
+      const ctx = contextIn(call)
+      const { body, uploads } = await receive(ctx, stream, header(call, 'content-type') ?? '', schema)
+      call.context = { ...ctx, uploads } satisfies Context
+      return body
+    },
+
+    async leave(call, hasFailed) {
+      if (call.context) await leave(contextIn(call), hasFailed)
+    },
+
     async locate(call, params) {
       const { path } = call.fact
       const [id, below] = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => params[name])
@@ -70,24 +83,31 @@ export function createPipeline(
       const handler = handlers[call.operation as OperationId] as unknown as AnyHandler
       const answer = async (ctx: Context): Promise<Answered> => {
         const reply = await whenBusy(services, handler(ctx, input))
+        if (reply instanceof Download) return varying(call, sendBytes(check, ctx, call, reply))
         checkReply(check, call, reply)
-        return render(ctx, call, input, reply, check.checker)
+        return varying(call, render(ctx, call, input, reply, check.checker))
       }
       const key = header(call, 'idempotency-key')
       // A rehearsal must not use up the key of the performance.
       if (key === undefined || call.fact.method !== 'post' || ctx.dryRun) return answer(ctx)
-      const mediaType = call.fact.produces ?? 'application/json'
       const { replayed, ...kept } = await once(ctx, key, input, async (inner) => {
         const { status, headers, body } = await answer(inner)
+        if (typeof body === 'object') throw new Error('Only replies of JSON can be kept for an Idempotency-Key.')
         return { status, headers, body: body ?? '' }
       })
       return {
         ...kept,
-        mediaType,
+        mediaType: json,
         headers: replayed ? { ...kept.headers, 'idempotency-replayed': 'true' } : kept.headers,
       } satisfies Answered
     },
   }
+}
+
+/** Where there are several forms, a cache must not give one caller the form that another one asked for. */
+function varying({ fact }: Call, answer: Answered): Answered {
+  if (fact.produces.length > 1) answer.headers.vary = 'Accept'
+  return answer
 }
 
 /** A locked database is a reason to come again, not a defect (DOMAIN 4.2). */
@@ -102,7 +122,6 @@ async function whenBusy<T>({ store }: Services, work: Promise<T>): Promise<T> {
 
 function render(ctx: Context, call: Call, input: Input, reply: unknown, checker: ReplyChecker): Answered {
   const { fact } = call
-  const mediaType = fact.produces ?? 'application/json'
   const names = input.query.fields as string[] | undefined
   const shown = names ? pick(reply, names, checker.keys(fact)) : reply
   const body = JSON.stringify(shown)
@@ -117,13 +136,13 @@ function render(ctx: Context, call: Call, input: Input, reply: unknown, checker:
       known !== undefined &&
       isUnchanged(known, etag, { path: fact.path, query: input.query })
     )
-      return { status: 304, headers, body: undefined, mediaType }
+      return { status: 304, headers, body: undefined, mediaType: json }
   }
   const link = linkHeader(reply)
   if (link) headers.link = link
   if (fact.location && !ctx.dryRun)
     headers.location = `${ctx.base}${call.path}/${(reply as { data: { id: number } }).data.id}`
-  return { status: ctx.dryRun && fact.method !== 'get' ? 200 : fact.status, headers, body, mediaType }
+  return { status: ctx.dryRun && fact.method !== 'get' ? 200 : fact.status, headers, body, mediaType: json }
 }
 
 /** The Link header of a list (RFC 8288), from its links. */
@@ -136,11 +155,26 @@ function linkHeader(reply: unknown): string | undefined {
     .join(', ')
 }
 
-function checkReply({ checker, report, share }: ReplyCheck, call: Call, reply: unknown): void {
-  if (share <= 0 || (share < 1 && Math.random() >= share)) return
+const json = 'application/json'
+
+const isSampled = ({ share }: ReplyCheck): boolean => share >= 1 || (share > 0 && Math.random() < share)
+
+/** Bytes are not looked into: they are declared, or they are a breach. */
+function sendBytes(check: ReplyCheck, ctx: Context, call: Call, reply: Download): Answered {
+  const answer = answerDownload(ctx, call.fact, call.method, reply)
+  if (answer.body !== undefined && isSampled(check)) {
+    const findings = check.checker.byteFindings(call.fact, answer.status, answer.mediaType)
+    if (findings.length > 0) check.report(findings, call)
+  }
+  return answer
+}
+
+function checkReply(check: ReplyCheck, call: Call, reply: unknown): void {
+  if (!isSampled(check)) return
+  const { checker, report } = check
   // As the caller gets it: undefined keys are gone, dates are text.
   const sent: unknown = JSON.parse(JSON.stringify(reply))
-  const findings = checker.findings(call.fact, call.fact.status, call.fact.produces ?? 'application/json', sent)
+  const findings = checker.findings(call.fact, call.fact.status, json, sent)
   if (findings.length > 0) report(findings, call)
 }
 

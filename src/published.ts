@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { stringify } from 'yaml'
 
 export interface Published {
   document: Record<string, unknown>
@@ -37,7 +38,7 @@ export function publishedIn(dataDir: string, source: string): () => Published | 
     const document: unknown = JSON.parse(json)
     if (typeof document !== 'object' || document === null || Array.isArray(document)) return null
     const yaml = readFileSync(join(dataDir, names.yaml), 'utf8')
-    return { document: document as Published['document'], json, yaml, etag: `"${sha256(json).slice(0, 22)}"` }
+    return { document: document as Published['document'], json, yaml, etag: etagOf(json) }
   })
   const sourceHash = rereading(source, sha256)
   return () => {
@@ -46,6 +47,49 @@ export function publishedIn(dataDir: string, source: string): () => Published | 
     const yours = sourceHash()
     const differs = yours !== null && yours !== found.document['x-contract-hash']
     return { ...found, state: differs ? 'outdated' : 'ok' }
+  }
+}
+
+/** What an installation adds to the contract; `mark` is another one after every change of it. */
+export interface Additions {
+  mark: string
+  /** The document itself when there is nothing to add. */
+  to<D extends object>(document: D): D
+}
+
+/**
+ * The published contract with the additions of this installation, made again when either changes. The YAML is written from
+ * the same document, once it is asked for; without additions it is the authors' own.
+ */
+export function servedWith(
+  published: () => Published | null,
+  additions: () => Promise<Additions>,
+): () => Promise<Published | null> {
+  let known: { of: string; document: Published['document']; json: string; yaml?: string; etag: string } | null = null
+  return async () => {
+    const base = published()
+    if (base === null) return null
+    const { mark, to } = await additions()
+    const of = `${base.etag} ${mark}`
+    if (known?.of !== of) {
+      const document = to(base.document)
+      if (document === base.document) known = { of, document, json: base.json, yaml: base.yaml, etag: base.etag }
+      else {
+        const json = JSON.stringify(document)
+        known = { of, document, json, etag: etagOf(json) }
+      }
+    }
+    const served = known
+    return {
+      document: served.document,
+      json: served.json,
+      get yaml() {
+        served.yaml ??= stringify(served.document, { aliasDuplicateObjects: false })
+        return served.yaml
+      },
+      etag: served.etag,
+      state: base.state,
+    }
   }
 }
 
@@ -64,4 +108,5 @@ function rereading<T>(path: string, read: (text: string) => T | null): () => T |
   }
 }
 
+const etagOf = (json: string): string => `"${sha256(json).slice(0, 22)}"`
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')

@@ -1,9 +1,25 @@
 // What an engine must offer so that migrations and slices need no SQL of their own engine. One file beside this one
 // per engine implements it; whatever every engine says alike (Kysely, `on conflict`) does not belong here.
 
-import type { Expression, Kysely, RawBuilder, SqlBool } from 'kysely'
+import type { AliasedRawBuilder, Expression, Kysely, RawBuilder, SqlBool } from 'kysely'
 
 export type ColumnKind = 'id' | 'integer' | 'money' | 'flag' | 'text' | 'date' | 'timestamp' | 'json'
+
+export interface Relations {
+  foreignKeys: ForeignKey[]
+  /** Unique indexes over whole tables, and primary keys. */
+  uniqueKeys: { table: string; columns: string[]; isPrimary: boolean }[]
+  columns: ReadonlyMap<string, ReadonlySet<string>>
+}
+
+export interface ForeignKey {
+  table: string
+  column: string
+  /** Its `id` is what the column names. */
+  parent: string
+  onDelete: 'cascade' | 'set null' | 'restrict'
+  isNullable: boolean
+}
 
 /** Rows look the same on every engine: flags are 0/1, JSON is its text, timestamps are ISO text, money is a number. */
 export interface Dialect {
@@ -19,20 +35,66 @@ export interface Dialect {
 
   /** The case-insensitive form of a text expression or column, equal to `foldText` in TypeScript. */
   fold(text: Expression<string | null> | string): RawBuilder<string>
-  /** Whether a JSON column of contact points `[{value, label}]` has a value that equals or contains the needle, folded. */
-  jsonPointMatches(column: string, mode: 'equals' | 'contains', needle: string): RawBuilder<SqlBool>
+  /**
+   * Whether contact points `[{value, label}]` in a JSON column, or at a path in it, have a value that equals or contains the
+   * needle, folded; with `phone`, one whose digits, with a leading +, are the needle.
+   */
+  jsonPointMatches(
+    column: string,
+    mode: 'equals' | 'contains' | 'phone',
+    needle: string,
+    path?: string,
+  ): RawBuilder<SqlBool>
   /** A value inside a JSON column as text, by dotted path: `jsonText('organizations.address', 'city')`. */
   jsonText(column: string, path: string): RawBuilder<string | null>
+  /** A whole number inside a JSON column, by dotted path; of true and false 1 and 0. */
+  jsonNumber(column: string, path: string): RawBuilder<number | null>
+  /** Whether the JSON list at the dotted path holds any of the numbers. */
+  jsonHolds(column: string, path: string, numbers: readonly number[]): RawBuilder<SqlBool>
+  /** A JSON column without one key of its object. */
+  jsonWithout(column: string, key: string): RawBuilder<string>
+
+  /** One row per text of a JSON column that holds an array of texts, to be joined: its place, from 0, as `key`, and `value`. */
+  jsonTexts<A extends string>(column: string, alias: A): AliasedRawBuilder<{ key: number; value: string }, A>
 
   isUniqueViolation(error: unknown): boolean
   isForeignKeyViolation(error: unknown): boolean
   /** Another connection holds the database; trying again later may work. */
   isBusy(error: unknown): boolean
 
+  readonly fullText: FullText
+
   /** What the engine finds wrong with its own file and with foreign keys, in sentences; for `accord doctor`. */
   findings(db: Kysely<unknown>): Promise<string[]>
 
   hasTables(db: Kysely<unknown>): Promise<boolean>
+  /** Foreign keys, unique keys and columns of all tables, as they are after the migrations. */
+  relations(db: Kysely<unknown>): Promise<Relations>
   /** Copies the database aside before migrations touch it and answers where to; null where a copy is not ours to make. */
   copyAside(db: Kysely<unknown>, url: string, stamp: string): Promise<string | null>
+}
+
+/** Full text over `title` and `body` of a table with `id` and `entity_type`, kept in step with it by the engine itself. */
+export interface FullText {
+  /** Begins with what the table holds already. */
+  create(db: Kysely<unknown>, table: string): Promise<void>
+  drop(db: Kysely<unknown>, table: string): Promise<void>
+  /** A subquery of the hits, best first and of equals the last one written. Null when nothing that was asked is a word. */
+  hits(table: string, question: FullTextQuestion): RawBuilder<FullTextHit> | null
+  /** What the engine finds when it compares its words with the table; null when they agree. */
+  finding(db: Kysely<unknown>, table: string): Promise<string | null>
+}
+
+export interface FullTextQuestion {
+  /** Each must begin some word of the row, without regard to case and diacritics. */
+  words: readonly string[]
+  types: readonly string[]
+  limit: number
+  offset: number
+}
+
+export interface FullTextHit {
+  id: number
+  /** Grows with the match, most of all in the title. */
+  score: number
 }

@@ -15,6 +15,8 @@ import {
 } from 'kysely'
 import { foldText } from '../fold.ts'
 import type { Dialect } from './dialect.ts'
+import { sqliteFullText } from './sqlite-fulltext.ts'
+import { sqliteRelations } from './sqlite-relations.ts'
 
 const SCHEME = 'sqlite:'
 const IN_MEMORY = ':memory:'
@@ -37,6 +39,30 @@ export function openSqlite(url: string): Database.Database {
   return prepareConnection(new Database(file ?? IN_MEMORY))
 }
 
+/** A second connection that only reads, and sees the database as it is at this moment for as long as it is open. */
+export function openSqliteSnapshot(file: string): Database.Database {
+  return asOfNow(withFunctions(new Database(file, { readonly: true, timeout: 5000 })))
+}
+
+/** The same of a database in memory, which only its own connection can see: a copy. */
+export function copySqliteSnapshot(database: Database.Database): Database.Database {
+  return asOfNow(withFunctions(new Database(sqliteImage(database))))
+}
+
+/** A transaction sees what was committed when it read for the first time. */
+function asOfNow(database: Database.Database): Database.Database {
+  database.exec('begin; select count(*) from sqlite_schema')
+  return database
+}
+
+/** Rows one by one; meanwhile the connection answers other queries that only read. */
+export function eachSqliteRow(
+  database: Database.Database,
+  { sql, parameters }: { sql: string; parameters: readonly unknown[] },
+): IterableIterator<unknown> {
+  return database.prepare<unknown[]>(sql).iterate(parameters.map(bindable))
+}
+
 export function openSqliteImage(image: Buffer): Database.Database {
   return prepareConnection(new Database(image))
 }
@@ -54,6 +80,10 @@ function prepareConnection(database: Database.Database): Database.Database {
   database.pragma('synchronous = FULL')
   database.pragma('foreign_keys = ON')
   database.pragma('busy_timeout = 5000')
+  return withFunctions(database)
+}
+
+function withFunctions(database: Database.Database): Database.Database {
   database.function('fold', { deterministic: true }, (text: unknown) =>
     typeof text === 'string' ? foldText(text) : text,
   )
@@ -123,6 +153,19 @@ function describeValue(value: unknown): string {
   return typeof value === 'number' ? String(value) : typeof value
 }
 
+function plainPath(path: string): string {
+  if (!/^\w+(\.\w+)*$/.test(path)) throw new Error(`"${path}" is not a dotted path of plain keys.`)
+  return path
+}
+
+/** Written out, not bound: an index of the same expression is found by its text. */
+const jsonAt = <T>(column: string, path: string): RawBuilder<T | null> =>
+  sql<T | null>`${sql.ref(column)} ->> ${sql.lit(`$.${plainPath(path)}`)}`
+
+/** A telephone number without what may stand between its digits. */
+const digitsOf = (phone: RawBuilder<unknown>): RawBuilder<unknown> =>
+  [...' ().-/'].reduce((text, sign) => sql`replace(${text}, ${sql.lit(sign)}, '')`, phone)
+
 export const sqliteDialect: Dialect = {
   name: 'sqlite',
 
@@ -140,15 +183,24 @@ export const sqliteDialect: Dialect = {
   fold(text: Expression<string | null> | string): RawBuilder<string> {
     return sql<string>`fold(${typeof text === 'string' ? sql.ref(text) : text})`
   },
-  jsonPointMatches(column, mode, needle): RawBuilder<SqlBool> {
-    const value = sql`fold(point.value ->> '$.value')`
+  jsonPointMatches(column, mode, needle, path): RawBuilder<SqlBool> {
+    const points = path === undefined ? sql.ref(column) : jsonAt(column, path)
+    const raw = sql`point.value ->> '$.value'`
+    const value = mode === 'phone' ? digitsOf(raw) : sql`fold(${raw})`
     const wanted = foldText(needle)
-    const matches = mode === 'equals' ? sql`${value} = ${wanted}` : sql`instr(${value}, ${wanted}) > 0`
-    return sql<SqlBool>`exists (select 1 from json_each(${sql.ref(column)}) as point where ${matches})`
+    const matches = mode === 'contains' ? sql`instr(${value}, ${wanted}) > 0` : sql`${value} = ${wanted}`
+    return sql<SqlBool>`exists (select 1 from json_each(${points}) as point where ${matches})`
   },
   jsonText(column, path): RawBuilder<string | null> {
-    if (!/^\w+(\.\w+)*$/.test(path)) throw new Error(`"${path}" is not a dotted path of plain keys.`)
-    return sql<string | null>`cast(${sql.ref(column)} ->> ${sql.lit(`$.${path}`)} as text)`
+    return sql<string | null>`cast(${jsonAt(column, path)} as text)`
+  },
+  jsonNumber: (column, path) => jsonAt<number>(column, path),
+  jsonHolds: (column, path, numbers) =>
+    sql<SqlBool>`exists (select 1 from json_each(${jsonAt(column, path)}) as held where held.value in (${sql.join(numbers)}))`,
+  jsonWithout: (column, key) => sql<string>`json_remove(${sql.ref(column)}, ${sql.lit(`$.${plainPath(key)}`)})`,
+  jsonTexts<A extends string>(column: string, alias: A) {
+    // Only the function itself sees the row it is joined to; a query around it would not.
+    return sql<{ key: number; value: string }>`json_each(${sql.ref(column)})`.as(alias)
   },
 
   isUniqueViolation: (error) => ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(codeOf(error)),
@@ -157,6 +209,8 @@ export const sqliteDialect: Dialect = {
     codeOf(error) === 'SQLITE_CONSTRAINT_FOREIGNKEY' ||
     (codeOf(error) === 'SQLITE_CONSTRAINT_TRIGGER' && String(error).includes('FOREIGN KEY')),
   isBusy: (error) => /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error)),
+
+  fullText: sqliteFullText,
 
   async findings(db) {
     const integrity = await sql<{ integrity_check: string }>`pragma integrity_check`.execute(db)
@@ -172,6 +226,7 @@ export const sqliteDialect: Dialect = {
     const found = await sql`select 1 from sqlite_schema where type = 'table' limit 1`.execute(db)
     return found.rows.length > 0
   },
+  relations: sqliteRelations,
   async copyAside(db, url, stamp) {
     const file = sqliteFile(url)
     if (file === null) return null

@@ -50,6 +50,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       is_read: flag(false),
       is_automatic: flag(false),
       message_id: text(),
+      message_id_key: key(),
       parent_id: references('emails', 'set null'),
       /** The root of its thread; its own id for a root. Null only while the row is being written. */
       thread_id: nullable(integer()),
@@ -63,6 +64,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       unique: [['message_id']],
       indexes: [
         ['subject_key', 'id'],
+        ['message_id_key'],
         ['sent_at', 'id'],
         ['status', 'id'],
         ['thread_id', 'id'],

@@ -1,13 +1,12 @@
 // The context of a command: the same composition as the server, without listening, acting as the system. Rules, listeners
 // and the event log therefore hold for the command line as well.
-import { randomUUID } from 'node:crypto'
 import { pending } from '../../db/migrate.ts'
 import { storeExists } from '../../db/open.ts'
 import { buildApp } from '../app.ts'
 import type { Config } from '../config.ts'
 import { openData, publishedOf, secretOf } from '../data.ts'
 import { loadExtensions } from '../extensions.ts'
-import type { Context } from '../kernel/context.ts'
+import { type Context, systemContext } from '../kernel/context.ts'
 import { generatedContract } from '../package.ts'
 import { CommandError } from './fail.ts'
 
@@ -28,28 +27,8 @@ export async function asSystem<T>(config: Config, work: (ctx: Context) => Promis
       published: publishedOf(config),
       extensions: await loadExtensions(config.listeners),
     })
-    const base = config.appUrl ?? `http://localhost:${config.port}`
     try {
-      return await work({
-        services,
-        db: store.db,
-        operation: null,
-        user: null,
-        token: null,
-        origin: 'cli',
-        requestId: randomUUID(),
-        ip: null,
-        dryRun: false,
-        ifMatch: null,
-        headers: {},
-        base,
-        calledAt: base,
-        path: '',
-        query: '',
-        time: services.clock.now(),
-        unit: null,
-        beforeCommit: null,
-      })
+      return await work(systemContext(services, 'cli'))
     } finally {
       await http.close()
     }

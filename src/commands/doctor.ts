@@ -3,6 +3,7 @@ import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { pending } from '../../db/migrate.ts'
 import { openStore, type Store, storeExists } from '../../db/open.ts'
+import { finding as searchFinding } from '../../db/search.ts'
 import type { Config } from '../config.ts'
 import { publishedOf, secretFile } from '../data.ts'
 import { loadExtensions } from '../extensions.ts'
@@ -20,6 +21,7 @@ export async function doctorCommand(config: Config): Promise<void> {
     [`Database ${config.databaseUrl}`, () => database(store)],
     ['Migrations', () => withTables(store, migrations)],
     ['Administrator', () => withTables(store, administrator)],
+    ['Search', () => withTables(store, search)],
     ['Contract', contract],
     ['Documentation', () => documentation(config)],
     ['Listeners', () => listeners(config)],
@@ -111,6 +113,11 @@ async function administrator(store: Store): Promise<Finding> {
   return found
     ? null
     : 'no active user holds every permission. Run: accord install, or accord user create --role Administrator'
+}
+
+async function search({ db, dialect }: Store): Promise<Finding> {
+  const found = await searchFinding(db, dialect)
+  return found === null ? null : `the index is not that of the records: ${found} Run: accord search rebuild`
 }
 
 function contract(): Finding {

@@ -1,10 +1,12 @@
 // openapi-backend, set up once: it routes to the operation, runs security and permission, validates, and calls the handler.
 // The order is that of DOMAIN 4.3. What each step means is given by the caller as a Pipeline.
+import type { Readable } from 'node:stream'
 import type { ErrorObject, Ajv as PlainAjv } from 'ajv'
 import { type Context as BackendContext, OpenAPIBackend } from 'openapi-backend'
-import { bodyFindings, readBody } from './body.ts'
+import { type Body, bodyFindings, readBody } from './body.ts'
 import { type Matched, prepared, queryParameters, rememberOperations } from './definition.ts'
 import { type Finding, fieldErrors } from './findings.ts'
+import { filesAsText } from './form.ts'
 import { normaliseBody, type Reading, type Shape } from './normalise.ts'
 import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
 import { Problem } from './problems.ts'
@@ -19,6 +21,8 @@ export interface Call {
   readonly headers: Record<string, string | string[] | undefined>
   readonly query: string
   readonly body: Buffer | undefined
+  /** The body of multipart/form-data, not read yet. */
+  readonly stream: Readable | undefined
   /** The server's own request, for the caller's address. */
   readonly request: { ip: string; id: string; protocol: string; host: string }
   /** Filled by `authenticate`; the caller's own. */
@@ -41,13 +45,18 @@ export interface Pipeline {
   welcome(call: Call): void
   /** May they. Throws a 403 problem. */
   authorize(call: Call): void
+  /** Reads a body of multipart/form-data; its files are the pipeline's. */
+  receive(call: Call, stream: Readable, schema: Shape): Promise<Body>
   /** Throws 404 or 412 for the record in the path: it is looked up before a refused body is reported. */
   locate(call: Call, params: Record<string, unknown>): Promise<void>
   handle(call: Call, input: Input): Promise<unknown>
+  /** However a call ended. */
+  leave(call: Call, hasFailed: boolean): Promise<void>
 }
 
 export interface Backend {
   handle(call: Call): Promise<unknown>
+  leave(call: Call, hasFailed: boolean): Promise<void>
   /** Compiles every validator, so that no request has to wait for it. */
   warmUp(): Promise<void>
 }
@@ -87,7 +96,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
     }
   })
   api.register({
-    postSecurityHandler: (context: BackendContext, call: Call, request: InternalRequest) => {
+    postSecurityHandler: async (context: BackendContext, call: Call, request: InternalRequest) => {
       if (!call.fact.public && context.security?.authorized !== true) return
       if (call.fact.public) pipeline.welcome(call)
       pipeline.authorize(call)
@@ -95,10 +104,12 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
       request.query = readQuery(call.query, queries.get(call.operation) ?? {}, reading, query)
       call.found = { query, body: [] }
       const schema = bodySchema(matched.get(call.operation))
-      const body = readBody(call)
+      const body = call.stream ? await pipeline.receive(call, call.stream, schema ?? {}) : readBody(call)
       if (body === undefined) return
       request.body = schema ? normaliseBody(body.value, schema, call.fact.ignorable, reading) : body.value
-      call.found = { query, body: bodyFindings(request.body, body.inexact) }
+      const files = call.stream ? [] : filesAsText(request.body, schema)
+      const found = [...(body.found ?? []), ...files, ...bodyFindings(request.body, body.inexact)]
+      call.found = { query, body: found }
     },
     unauthorizedHandler: (_context: BackendContext, call: Call) => {
       throw call.refused ?? new Problem('unauthenticated')
@@ -128,6 +139,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
       }
       return api.handleRequest(request as never, call, request)
     },
+    leave: (call, hasFailed) => pipeline.leave(call, hasFailed),
     async warmUp() {
       for (const id of matched.keys()) {
         api.validator.getRequestValidatorsForOperation(id)

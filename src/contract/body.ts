@@ -10,9 +10,11 @@ export interface Body {
   value: unknown
   /** Paths of numbers that reading has rounded. */
   inexact: readonly string[][]
+  /** What is wrong with it already. */
+  found?: readonly Finding[]
 }
 
-/** The body as JSON or form fields (DOMAIN 3.1). Undefined when there is none. */
+/** The body as JSON or form fields (DOMAIN 3.1); a multipart one is a stream. Undefined when there is none. */
 export function readBody({ body, headers, fact }: Call): Body | undefined {
   const type = String(headers['content-type'] ?? '')
     .split(';')[0]
@@ -29,13 +31,20 @@ export function readBody({ body, headers, fact }: Call): Body | undefined {
   const text = decode(body)
   if (type === 'application/x-www-form-urlencoded')
     return { value: Object.fromEntries(new URLSearchParams(text)), inexact: [] }
+  const read = parseJson(text)
+  if (Array.isArray(read.value)) throw new Problem('malformed_json')
+  return read
+}
+
+/** An object or a list. Throws 400 for anything else, and for what is nested too deep. */
+export function parseJson(text: string): Body {
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch (cause) {
     throw new Problem('malformed_json', 'The body is not valid JSON.', { cause })
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Problem('malformed_json')
+  if (typeof value !== 'object' || value === null) throw new Problem('malformed_json')
   if (depth(value) > maxDepth)
     throw new Problem('malformed_json', `The body is nested more than ${maxDepth} levels deep.`)
   return { value, inexact: inexactNumbers(text, maxFields) }

@@ -52,7 +52,10 @@ export function prepared(document: object): Prepared {
  */
 function requestSide(document: object): Definition {
   const copy = structuredClone(document) as Definition & {
-    components: { parameters: Record<string, { explode?: boolean }>; schemas: object }
+    components: {
+      parameters: Record<string, { explode?: boolean; schema?: Parts & { items?: SortNames } }>
+      schemas: object
+    }
   }
   for (const path of Object.values(copy.paths)) {
     for (const operation of Object.values(path)) {
@@ -61,7 +64,11 @@ function requestSide(document: object): Definition {
       }
     }
   }
-  for (const parameter of Object.values(copy.components.parameters)) delete parameter.explode
+  for (const parameter of Object.values(copy.components.parameters)) {
+    delete parameter.explode
+    openSort(parameter.schema?.items)
+    openParts(parameter.schema)
+  }
   const used = new Set<string>()
   const follow = (value: unknown): void => {
     if (typeof value !== 'object' || value === null) return
@@ -72,6 +79,9 @@ function requestSide(document: object): Definition {
           used.add(name)
           follow((copy.components.schemas as Record<string, unknown>)[name])
         }
+      } else if (key === 'format' && each === 'binary') {
+        // openapi-backend would not miss a file that is required; what it does not know it leaves alone.
+        Object.assign(value, { format: 'file' })
       } else follow(each)
     }
   }
@@ -81,6 +91,31 @@ function requestSide(document: object): Definition {
   for (const name of Object.keys(schemas)) if (!used.has(name)) delete schemas[name]
   delete (copy.components as Record<string, unknown>).responses
   return copy
+}
+
+interface Parts {
+  additionalProperties?: unknown
+  patternProperties?: Record<string, unknown>
+}
+
+/** What one parameter says of further keys, openapi-backend takes for a word about all of the query. */
+function openParts(schema: Parts | undefined): void {
+  if (typeof schema?.additionalProperties !== 'object') return
+  schema.patternProperties = { '': schema.additionalProperties }
+  delete schema.additionalProperties
+}
+
+interface SortNames {
+  enum?: string[]
+  [keyword: string]: unknown
+}
+
+/** The sort names of a list whose records have custom attributes (`x-entity`) are those of the contract and theirs. */
+function openSort(names: SortNames | undefined): void {
+  if (names?.enum === undefined || names['x-entity'] === undefined) return
+  names.if = { pattern: '^-?custom_attributes\\.[a-z][a-z0-9_]*$' }
+  names.else = { enum: names.enum }
+  delete names.enum
 }
 
 /** openapi-backend lists all operations and builds a RegExp per path on every request; the route already knows. */

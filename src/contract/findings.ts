@@ -36,8 +36,9 @@ export function fieldErrors(
     bytes += size
     errors.set(field, [...list, sentence])
   }
-  for (const finding of withoutUnions(findings.slice(0, mostFindings)))
-    if (!isFull) add(fieldName(finding, headerNames), sentenceFor(finding))
+  // A condition (if, then, else) says of itself only that a branch does not hold; what the branch says is said.
+  const told = findings.slice(0, mostFindings).filter(({ keyword }) => keyword !== 'if')
+  for (const finding of withoutUnions(told)) if (!isFull) add(fieldName(finding, headerNames), sentenceFor(finding))
   for (const [field, sentence] of more) add(field, sentence)
   if (isFull || findings.length > mostFindings)
     errors.set('body', [...(errors.get('body') ?? []), 'More is wrong than is listed here.'])
@@ -113,7 +114,7 @@ function sentenceFor({ keyword, params, parentSchema, instancePath, data }: Erro
       return `Must be ${types.join(' or ')}.`
     }
     case 'enum': {
-      const allowed = (params.allowedValues as unknown[]).map(String)
+      const allowed = (params.allowedValues as unknown[]).filter((each) => each !== null).map(String)
       return `Must be one of ${allowed.join(', ')}.${typeof data === 'string' ? didYouMean(data, allowed) : ''}`
     }
     case 'format':
@@ -130,6 +131,8 @@ function sentenceFor({ keyword, params, parentSchema, instancePath, data }: Erro
       return `Must not have more than ${params.limit} entries.`
     case 'minItems':
       return `Must have at least ${params.limit} ${params.limit === 1 ? 'entry' : 'entries'}.`
+    case 'uniqueItems':
+      return 'Must not have the same entry twice.'
     case 'pattern':
       return `Must match ${String(params.pattern)}.`
     default:

@@ -70,6 +70,8 @@ export function addFormats(ajv: Ajv): Ajv {
   ajv.addFormat('money', { type: 'number', validate: isDecimal4 })
   ajv.addFormat('decimal', { type: 'number', validate: isDecimal4 })
   ajv.addFormat('password', true)
+  ajv.addFormat('binary', true)
+  ajv.addFormat('file', true)
   ajv.addKeyword({
     keyword: 'x-entity',
     schemaType: 'string',

@@ -55,7 +55,7 @@ export function normaliseBody(value: unknown, shape: Shape, ignorable: Ignorable
 
 function normaliseObject(value: Json, shape: Shape, ignorable: Ignorable | null, reading: Reading): Json {
   const { properties } = shape
-  if (!properties) return value
+  if (!properties) return openTexts(value) as Json
   const result: Json = {}
   let unknown = 0
   for (const [key, each] of Object.entries(value)) {
@@ -73,12 +73,28 @@ function normaliseObject(value: Json, shape: Shape, ignorable: Ignorable | null,
   return result
 }
 
+/** What the contract leaves open is read where its schema is known (open.ts); its texts are of one kind like all others. */
+function openTexts(value: unknown): unknown {
+  if (typeof value === 'string') return composed(withNewlines(value))
+  if (Array.isArray(value)) return value.map(openTexts)
+  if (!isObject(value)) return value
+  const result: Json = {}
+  for (const [key, each] of Object.entries(value))
+    Object.defineProperty(result, key, {
+      value: openTexts(each),
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    })
+  return result
+}
+
 function normaliseScalar(value: unknown, shape: Shape, { zone }: Reading): unknown {
   const allowed = types(shape)
   if (allowed.includes('boolean') && booleans.has(value)) return booleans.get(value)
   if (typeof value !== 'string') return value
   if (allowed.includes('string')) {
-    if (shape.format === 'password') return value
+    if (shape.format === 'password' || shape.format === 'file') return value
     const text = composed(withNewlines(value).trim())
     if (text === '') return allowed.includes('null') ? null : undefined
     if (shape.format === 'date-time') return canonicalTime(text, zone) ?? text

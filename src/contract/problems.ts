@@ -62,8 +62,13 @@ export const problemCodes = {
     'The record has changed since you read it.',
     'Read it again and repeat the change with its new ETag.',
   ],
-  payload_too_large: [413, 'The body is too large.', 'Send at most 1 MiB.'],
+  payload_too_large: [413, 'The body is too large.', 'Send at most 1 MiB; of files at most 25 MiB each.'],
   unsupported_media_type: [415, 'The body has a media type this operation does not take.', 'Send application/json.'],
+  range_not_satisfiable: [
+    416,
+    'The range begins behind the end.',
+    'Content-Range says how many bytes there are; ask for some of them.',
+  ],
   validation_failed: [422, 'The request is not valid.', '`errors` lists every refused field.'],
   mass_failed: [422, 'None of the records was changed.', '`failed` says why, record by record.'],
   idempotency_key_reused: [
@@ -116,6 +121,7 @@ const titles: Record<number, string> = {
   412: 'Precondition Failed',
   413: 'Content Too Large',
   415: 'Unsupported Media Type',
+  416: 'Range Not Satisfiable',
   422: 'Unprocessable Content',
   429: 'Too Many Requests',
   500: 'Internal Server Error',

@@ -22,7 +22,17 @@ export function readQuery(
 ): Record<string, unknown> {
   if (!isDecodable(raw)) throw new Problem('malformed_request', 'The query string is not valid percent-encoded UTF-8.')
   const query = Object.create(null) as Record<string, unknown>
+  const objects = new Map<string, Map<string, unknown>>()
   for (const [name, sent] of new URLSearchParams(raw)) {
+    const part = partOf(name, parameters)
+    if (part) {
+      const text = withNewlines(sent)
+      const fault = textFault(text)
+      if (fault !== undefined) found.push([`query.${name}`, fault])
+      const parts = objects.get(part.of) ?? new Map<string, unknown>()
+      objects.set(part.of, parts.set(part.key, parts.has(part.key) ? [parts.get(part.key), text].flat() : text))
+      continue
+    }
     const shape = Object.hasOwn(parameters, name) ? parameters[name] : undefined
     if (shape === undefined && !strict) continue
     const text = withNewlines(sent)
@@ -33,7 +43,17 @@ export function readQuery(
     const before = query[name]
     query[name] = before === undefined ? value : [before, value].flat()
   }
+  for (const [name, parts] of objects)
+    query[name] =
+      query[name] === undefined ? Object.fromEntries(parts) : [query[name], Object.fromEntries(parts)].flat()
   return { ...query }
+}
+
+/** `custom_attributes[industry]` is a part of a parameter that is an object. */
+function partOf(name: string, parameters: Parameters): { of: string; key: string } | undefined {
+  const [, of = '', key = ''] = /^([a-z_]+)\[(.*)\]$/s.exec(name) ?? []
+  if (Object.hasOwn(parameters, name) || !Object.hasOwn(parameters, of)) return undefined
+  return types(parameters[of] ?? {}).includes('object') ? { of, key } : undefined
 }
 
 function isDecodable(text: string): boolean {
@@ -65,7 +85,8 @@ function readInstant(text: string, zone: string): string {
   return hasBoundaries(text, zone) ? text : ''
 }
 
-function splitList(text: string): string[] {
+/** A list at its commas; `\,` is a comma in a value. */
+export function splitList(text: string): string[] {
   return text
     .split(/(?<!\\),/)
     .map((each) => composed(each.replaceAll('\\,', ',').trim()))

@@ -6,9 +6,16 @@ import { addFormats } from './formats.ts'
 
 export interface ReplyChecker {
   /** Sentences that say how the reply breaks the contract; empty when it does not. */
-  findings(operation: { path: string; method: string }, status: number, mediaType: string, body: unknown): string[]
+  findings(operation: Place, status: number, mediaType: string, body: unknown): string[]
+  /** The same for a reply of bytes: that the contract lists its status with this media type, exactly or as a range (`image/*`). */
+  byteFindings(operation: Place, status: number, mediaType: string): string[]
   /** The keys a record in the reply of success can have. */
   keys(operation: { path: string; method: string; status: number }): string[]
+}
+
+interface Place {
+  path: string
+  method: string
 }
 
 const pointerPart = (part: string): string => part.replaceAll('~', '~0').replaceAll('/', '~1')
@@ -31,12 +38,15 @@ function compileChecker(document: object, options: { closed: boolean }): ReplyCh
   ajv.addSchema(copy, 'contract')
   const compiled = new Map<string, ValidateFunction | undefined>()
 
-  function validator(path: string, method: string, status: number, mediaType: string): ValidateFunction | undefined {
+  function responseOf({ path, method }: Place, status: number): Response | undefined {
     const declared = copy.paths[path]?.[method]?.responses?.[String(status)]
-    if (!declared) return undefined
-    const pointer = declared.$ref ?? `#/paths/${pointerPart(path)}/${method}/responses/${status}`
-    const response = declared.$ref ? copy.components.responses[declared.$ref.split('/').at(-1) ?? ''] : declared
-    if (!response?.content?.[mediaType]?.schema) return undefined
+    return declared?.$ref ? copy.components.responses[declared.$ref.split('/').at(-1) ?? ''] : declared
+  }
+
+  function validator({ path, method }: Place, status: number, mediaType: string): ValidateFunction | undefined {
+    const declared = copy.paths[path]?.[method]?.responses?.[String(status)]
+    if (!responseOf({ path, method }, status)?.content?.[mediaType]?.schema) return undefined
+    const pointer = declared?.$ref ?? `#/paths/${pointerPart(path)}/${method}/responses/${status}`
     const ref = encodeURI(`contract${pointer}/content/${pointerPart(mediaType)}/schema`)
     const known = compiled.get(ref)
     if (known) return known
@@ -54,15 +64,23 @@ function compileChecker(document: object, options: { closed: boolean }): ReplyCh
       const data = follow(follow(content?.['application/json']?.schema).properties?.data)
       return Object.keys(follow(data.items ?? data).properties ?? {})
     },
+    byteFindings(place, status, mediaType) {
+      const [type = ''] = mediaType.split(';')
+      const ranges = [type.trim().toLowerCase(), `${type.split('/')[0]}/*`, '*/*']
+      const content = responseOf(place, status)?.content ?? {}
+      return ranges.some((each) => content[each]) ? [] : [unlisted(place, status, mediaType)]
+    },
     findings({ path, method }, status, mediaType, body) {
-      const validate = validator(path, method, status, mediaType)
-      if (!validate)
-        return [`${method.toUpperCase()} ${path} answered ${status} ${mediaType}, which the contract does not list.`]
+      const validate = validator({ path, method }, status, mediaType)
+      if (!validate) return [unlisted({ path, method }, status, mediaType)]
       if (mediaType.startsWith('text/') || validate(body)) return []
       return (validate.errors ?? []).map((error) => `${method.toUpperCase()} ${path} ${status} ${where(error)}`)
     },
   }
 }
+
+const unlisted = ({ path, method }: Place, status: number, mediaType: string): string =>
+  `${method.toUpperCase()} ${path} answered ${status} ${mediaType}, which the contract does not list.`
 
 const where = ({ instancePath, message, params }: ErrorObject): string =>
   `${instancePath || '/'} ${message} ${JSON.stringify(params)}`

@@ -1,5 +1,6 @@
 // One Fastify route per operation, registered from the contract: its body limit, 405 with Allow, HEAD and OPTIONS. Reads the
 // request, hands it to openapi-backend, and turns what comes back into the reply the contract describes.
+import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Backend, Call } from './backend.ts'
 import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
@@ -9,8 +10,8 @@ import { Problem } from './problems.ts'
 export interface Answered {
   status: number
   headers: Record<string, string>
-  /** Undefined for replies without a body. */
-  body: string | undefined
+  /** Undefined for replies without a body. A stream is read as fast as the caller takes it. */
+  body: string | Buffer | Readable | undefined
   mediaType: string
 }
 
@@ -21,10 +22,12 @@ export type Allowed = (path: string) => string | undefined
 
 /** Registers every operation that has a handler. `docs` operations are served by docs.ts, under the same contract. */
 export function registerRoutes(app: FastifyInstance, backend: Backend): Allowed {
-  // The server would refuse a media type it cannot read before it is known who asks; body.ts reads it afterwards.
+  // The server would refuse a media type it cannot read before it is known who asks; body.ts reads it afterwards. A form with
+  // files is left in the connection until then.
+  app.addContentTypeParser(form, (_request, _payload, done) => done(null))
   app.addHook('onRequest', async (request) => {
     if (request.is404 || request.headers['content-type'] !== undefined)
-      request.headers = { 'content-type': 'application/octet-stream' }
+      request.headers = { 'content-type': isForm(request) ? form : 'application/octet-stream' }
   })
   const methods = new Map<string, string[]>()
   for (const [id, fact] of Object.entries(operations) as [OperationId, OperationFact][]) {
@@ -34,6 +37,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): Allowed 
     app.route({
       method: fact.method.toUpperCase(),
       url,
+      config: { takesForm: fact.consumes.includes(form) },
       handler: (request, reply) => serve(backend, id, fact, request, reply),
     })
   }
@@ -45,6 +49,16 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): Allowed 
       ([url, allow]) => [new RegExp(`^${url.replaceAll('.', '\\.').replaceAll(/:\w+/g, '[^/]+')}/?$`), allow] as const,
     )
   return (path) => patterns.find(([pattern]) => pattern.test(path))?.[1]
+}
+
+const form = 'multipart/form-data'
+/** What a form may have in all, files and texts. */
+const longestForm = 26 * 1024 * 1024
+
+function isForm({ raw, routeOptions }: FastifyRequest): boolean {
+  const { takesForm } = routeOptions.config as { takesForm?: boolean }
+  const [type = ''] = (raw.headers['content-type'] ?? '').split(';')
+  return takesForm === true && type.trim().toLowerCase() === form
 }
 
 /** What these methods miss goes the way of unknown paths, where app.ts asks `Allowed`. */
@@ -82,9 +96,17 @@ async function serve(
     headers: request.raw.headers,
     query,
     body: request.body as Buffer | undefined,
+    stream: isForm(request) ? request.raw : undefined,
     request,
   }
-  const answer = (await backend.handle(call)) as Answered
+  if (call.stream && Number(request.raw.headers['content-length'] ?? 0) > longestForm)
+    throw new Problem('payload_too_large')
+  let answer: Answered | undefined
+  try {
+    answer = (await backend.handle(call)) as Answered
+  } finally {
+    await backend.leave(call, answer === undefined)
+  }
   reply.code(answer.status).headers(answer.headers)
   if (answer.body === undefined) return reply.send()
   return reply.type(answer.mediaType).send(answer.body)

@@ -54,7 +54,7 @@ export interface paths {
         get: operations["getAccount"];
         /**
          * Change the own account
-         * @description Changes name, e-mail address or password. A new password revokes all other tokens of the account.
+         * @description Changes name, picture, e-mail address or password. A new password revokes all other tokens of the account.
          */
         put: operations["updateAccount"];
         post?: never;
@@ -226,6 +226,26 @@ export interface paths {
          * @description Deletes the leads. Every record is handled on its own and reported; the reply is 422 `mass_failed` when none succeeded.
          */
         post: operations["massDestroyLeads"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/leads/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export leads
+         * @description All leads the caller may see that match the filters, streamed from one consistent view of the database. As CSV, the columns are the fields: references by their id, lists with `|` between their values, and cells that a spreadsheet would take for a formula begin with an apostrophe.
+         */
+        get: operations["exportLeads"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -421,7 +441,7 @@ export interface paths {
         };
         /**
          * List the timeline of a lead
-         * @description Activities about the lead, e-mails and changes as one list, newest first. Activities need the permission `activities`, e-mails `mail.view`; without it they are left out.
+         * @description Activities about the lead, e-mails with their threads and changes field by field as one list, newest first. Activities need the permission `activities` and e-mails `mail.view`, a token the ability to read them; otherwise they are left out.
          */
         get: operations["listLeadActivities"];
         put?: never;
@@ -496,13 +516,13 @@ export interface paths {
         };
         /**
          * List the e-mails of a lead
-         * @description The e-mails linked to the lead, with the filters of e-mails.
+         * @description The e-mails linked to the lead, in the folders the role may open, with the filters of e-mails.
          */
         get: operations["listLeadEmails"];
         put?: never;
         /**
          * Link an e-mail to a lead
-         * @description Links the e-mail to the lead. Already linked, nothing changes and no event fires.
+         * @description Links the e-mail to the lead, instead of the one it was linked to; needs what changing the e-mail needs. Already linked, nothing changes and no event fires.
          */
         post: operations["attachLeadEmail"];
         delete?: never;
@@ -528,7 +548,7 @@ export interface paths {
         post?: never;
         /**
          * Unlink an e-mail from a lead
-         * @description Removes the link; the e-mail stays. 404 when it is not linked.
+         * @description Removes the link; the e-mail stays. 404 when it is not linked. Needs what changing the e-mail needs.
          */
         delete: operations["detachLeadEmail"];
         options?: never;
@@ -583,7 +603,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a person
-         * @description Deletes the person. Refused while leads refer to it.
+         * @description Deletes the person. Refused while leads or quotes refer to it.
          */
         delete: operations["deletePerson"];
         options?: never;
@@ -625,6 +645,26 @@ export interface paths {
          * @description Deletes the persons. Every record is handled on its own and reported; the reply is 422 `mass_failed` when none succeeded.
          */
         post: operations["massDestroyPersons"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/contacts/persons/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export persons
+         * @description All persons the caller may see that match the filters, streamed from one consistent view of the database. As CSV, the columns are the fields: references by their id, lists with `|` between their values, and cells that a spreadsheet would take for a formula begin with an apostrophe.
+         */
+        get: operations["exportPersons"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -764,7 +804,7 @@ export interface paths {
         };
         /**
          * List the timeline of a person
-         * @description Activities about the person, e-mails and changes as one list, newest first. Activities need the permission `activities`, e-mails `mail.view`; without it they are left out.
+         * @description Activities about the person, e-mails with their threads and changes field by field as one list, newest first. Activities need the permission `activities` and e-mails `mail.view`, a token the ability to read them; otherwise they are left out.
          */
         get: operations["listPersonActivities"];
         put?: never;
@@ -810,7 +850,7 @@ export interface paths {
         };
         /**
          * List the e-mails of a person
-         * @description The e-mails linked to the person, with the filters of e-mails.
+         * @description The e-mails linked to the person, in the folders the role may open, with the filters of e-mails.
          */
         get: operations["listPersonEmails"];
         put?: never;
@@ -890,6 +930,26 @@ export interface paths {
          * @description Deletes the organizations. Every record is handled on its own and reported; the reply is 422 `mass_failed` when none succeeded.
          */
         post: operations["massDestroyOrganizations"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/contacts/organizations/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export organizations
+         * @description All organizations the caller may see that match the filters, streamed from one consistent view of the database. As CSV, the columns are the fields: references by their id, lists with `|` between their values, and cells that a spreadsheet would take for a formula begin with an apostrophe.
+         */
+        get: operations["exportOrganizations"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1052,7 +1112,7 @@ export interface paths {
         };
         /**
          * List the timeline of an organization
-         * @description Activities about the organization, e-mails and changes as one list, newest first. Activities need the permission `activities`, e-mails `mail.view`; without it they are left out.
+         * @description Activities about the organization and changes field by field as one list, newest first. Activities need the permission `activities`, a token the ability to read them; otherwise they are left out.
          */
         get: operations["listOrganizationActivities"];
         put?: never;
@@ -1110,7 +1170,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a quote
-         * @description Deletes the quote with its items and links; leads and products stay.
+         * @description Deletes the quote with its items and links. Leads, products and activities stay.
          */
         delete: operations["deleteQuote"];
         options?: never;
@@ -1297,7 +1357,7 @@ export interface paths {
         };
         /**
          * List the timeline of a quote
-         * @description Activities about the quote, e-mails and changes as one list, newest first. Activities need the permission `activities`, e-mails `mail.view`; without it they are left out.
+         * @description Activities about the quote and changes field by field as one list, newest first. Activities need the permission `activities`, a token the ability to read them; otherwise they are left out.
          */
         get: operations["listQuoteActivities"];
         put?: never;
@@ -1429,6 +1489,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/products/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export products
+         * @description All products the caller may see that match the filters, streamed from one consistent view of the database. As CSV, the columns are the fields: references by their id, lists with `|` between their values, and cells that a spreadsheet would take for a formula begin with an apostrophe.
+         */
+        get: operations["exportProducts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/products/{id}/tags": {
         parameters: {
             query?: never;
@@ -1539,7 +1619,7 @@ export interface paths {
         };
         /**
          * List the timeline of a product
-         * @description Activities about the product, e-mails and changes as one list, newest first. Activities need the permission `activities`, e-mails `mail.view`; without it they are left out.
+         * @description Activities about the product and changes field by field as one list, newest first. Activities need the permission `activities`, a token the ability to read them; otherwise they are left out.
          */
         get: operations["listProductActivities"];
         put?: never;
@@ -1615,7 +1695,7 @@ export interface paths {
         put?: never;
         /**
          * Create an activity
-         * @description Creates an activity. A meeting that overlaps another open one of its owner or participants is refused with 409 `schedule_conflict` unless allow_overlap is set.
+         * @description Creates an activity. A meeting that overlaps another open one of its owner or participants is refused with 409 `schedule_conflict` unless allow_overlap is set. One of type `file` needs a file: `file_ids` of uploads, or a form with `file`.
          */
         post: operations["createActivity"];
         delete?: never;
@@ -1647,7 +1727,7 @@ export interface paths {
         post?: never;
         /**
          * Delete an activity
-         * @description Deletes the activity with its participants and links.
+         * @description Deletes the activity with its participants, files and links.
          */
         delete: operations["deleteActivity"];
         options?: never;
@@ -1689,6 +1769,26 @@ export interface paths {
          * @description Deletes the activities. Every record is handled on its own and reported; the reply is 422 `mass_failed` when none succeeded.
          */
         post: operations["massDestroyActivities"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/activities/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export activities
+         * @description All activities the caller may see that match the filters, streamed from one consistent view of the database. As CSV, the columns are the fields: references by their id, lists with `|` between their values, and cells that a spreadsheet would take for a formula begin with an apostrophe.
+         */
+        get: operations["exportActivities"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1753,13 +1853,13 @@ export interface paths {
         };
         /**
          * List the files of an activity
-         * @description The files attached to the activity.
+         * @description The files attached to the activity, in the order they were attached.
          */
         get: operations["listActivityFiles"];
         put?: never;
         /**
          * Attach a file to an activity
-         * @description Attaches an uploaded file. A file that belongs to another record is copied.
+         * @description Attaches an upload by its id, or the file a form brings along. A file that belongs to another record is copied; one that the activity has already stays as it is, and takes the name that is sent.
          */
         post: operations["attachActivityFile"];
         delete?: never;
@@ -1807,7 +1907,7 @@ export interface paths {
         };
         /**
          * Download a file of an activity
-         * @description The bytes of the file.
+         * @description The bytes, with the type that was found out. Images and PDF may be shown, everything else is an attachment.
          */
         get: operations["downloadActivityFile"];
         put?: never;
@@ -1827,7 +1927,7 @@ export interface paths {
         };
         /**
          * Show the own activities as a calendar
-         * @description Own and participated activities from 30 days ago to 365 days ahead, in the iCalendar format.
+         * @description Scheduled activities that the caller owns or takes part in, from 30 days ago to 365 days ahead, in the iCalendar format (RFC 5545) with times in UTC.
          */
         get: operations["getActivityCalendar"];
         put?: never;
@@ -1853,7 +1953,7 @@ export interface paths {
         put?: never;
         /**
          * Write an e-mail
-         * @description Writes an e-mail and queues it, or keeps it as a draft with `is_draft`. With `parent_id` it answers that e-mail and joins its thread.
+         * @description Writes an e-mail and queues it, or keeps it as a draft with `is_draft`. With `parent_id` it answers that e-mail: it joins its thread, and is about the same person and lead unless others are named. Files can be uploaded before and named in `attachment_ids`, or come along in a form as `attachments[]`.
          */
         post: operations["createEmail"];
         delete?: never;
@@ -2016,7 +2116,7 @@ export interface paths {
         };
         /**
          * Download an attachment
-         * @description The bytes of the attachment.
+         * @description The bytes, with the type that was found out. Images and PDF may be shown, everything else is an attachment.
          */
         get: operations["downloadEmailAttachment"];
         put?: never;
@@ -2472,6 +2572,124 @@ export interface paths {
          * @description What happened to the pipeline, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
          */
         get: operations["listPipelineHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/attributes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List attributes
+         * @description The fields of all resources that can have own ones: 42 that are built in, and those of this installation.
+         */
+        get: operations["listAttributes"];
+        put?: never;
+        /**
+         * Create an attribute
+         * @description Gives leads, persons, organizations, products, quotes or warehouses a field of this installation's own. It is there at once: in `custom_attributes` of every record, in the filters and sort keys of the list, and in the contract this server shows.
+         */
+        post: operations["createAttribute"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/attributes/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show an attribute
+         * @description One attribute with its options.
+         */
+        get: operations["getAttribute"];
+        /**
+         * Change an attribute
+         * @description Keys left out stay as they are; options that are sent are the complete list. An option that records have is refused with 409, unless `force` takes it from them. Of a built-in attribute only name, place and quick_add can change, and whether contact numbers are unique.
+         */
+        put: operations["updateAttribute"];
+        post?: never;
+        /**
+         * Delete an attribute
+         * @description Deletes the attribute, its options and its value in every record. Built-in attributes are refused.
+         */
+        delete: operations["deleteAttribute"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/attributes/mass-update": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Change several attributes
+         * @description Puts attributes into the quick-create form or takes them out, one by one; the reply says which were changed and why others were not. Answers 422 when none was.
+         */
+        post: operations["massUpdateAttributes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/attributes/mass-destroy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete several attributes
+         * @description Deletes attributes one by one; the reply says which were deleted and why others were not. Answers 422 when none was.
+         */
+        post: operations["massDestroyAttributes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/attributes/lookup/{lookup_type}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The kind of records. */
+                lookup_type: components["parameters"]["LookupType"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Look up what an attribute can refer to
+         * @description Id and name of the records of a kind, by name: those the caller may see, and none where the caller may not list that kind. For choosing a value, and with `id` for telling what a value is called.
+         */
+        get: operations["lookupAttributeValues"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3274,7 +3492,7 @@ export interface paths {
         };
         /**
          * List the timeline of a warehouse
-         * @description Activities about the warehouse, e-mails and changes as one list, newest first. Activities need the permission `activities`, e-mails `mail.view`; without it they are left out.
+         * @description Activities about the warehouse and changes field by field as one list, newest first. Activities need the permission `activities`, a token the ability to read them; otherwise they are left out.
          */
         get: operations["listWarehouseActivities"];
         put?: never;
@@ -3727,6 +3945,299 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Upload a file
+         * @description Keeps a file of at most 25 MiB. Its type is found out from its content, whatever the name says. Until it is attached to a record only its uploader sees it, and after 24 hours it is removed.
+         */
+        post: operations["uploadFile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/files/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show a file
+         * @description Name, size and type of a file; its bytes are at `url`. A file is seen by those who see the record it is attached to.
+         */
+        get: operations["getFile"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete an upload
+         * @description Deletes an own upload that is not attached to a record. One that is answers 409 `in_use`: it goes with its record.
+         */
+        delete: operations["deleteFile"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/files/{id}/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Download a file
+         * @description The bytes, with the type that was found out. Images and PDF may be shown, everything else is an attachment.
+         */
+        get: operations["downloadFile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/files/{id}/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Download a file by a signed link
+         * @description The bytes for whoever holds the link, without a token: pictures in rendered mails are such links. A link is good for five minutes; one that is not, or was changed, answers 403.
+         */
+        get: operations["downloadSignedFile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search everything
+         * @description Finds records of any type in which each word of `q` begins some word, without regard to case and accents; the best come first, and words in a title count most. Only records the caller may list and see are found. Types that are named and may not be listed are refused; left out, all that may be are searched.
+         */
+        get: operations["searchRecords"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/reports/over-all": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Report key figures
+         * @description Leads, quotes, persons and organizations created in the period, beside the period of the same length before it. `pipeline_id` narrows the figures of leads alone.
+         */
+        get: operations["getOverAllReport"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/reports/revenue-stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Report won and lost revenue
+         * @description Values of the leads that were won and lost in the period, by their closing time, beside the period of the same length before it.
+         */
+        get: operations["getRevenueStatsReport"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/reports/total-leads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Report leads over time
+         * @description Leads by day up to 31 days, by ISO week up to 26 weeks, else by month: all of them by creation, won and lost ones by closing time. Empty days, weeks and months are there with zeros.
+         */
+        get: operations["getTotalLeadsReport"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/reports/revenue-by-sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Report won revenue by source
+         * @description Values of the leads that were won in the period, by source; the largest first.
+         */
+        get: operations["getRevenueBySourcesReport"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/reports/revenue-by-types": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Report won revenue by type
+         * @description Values of the leads that were won in the period, by type; the largest first.
+         */
+        get: operations["getRevenueByTypesReport"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/reports/top-selling-products": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Report the best-selling products
+         * @description The five products with the highest revenue on leads that were won in the period.
+         */
+        get: operations["getTopSellingProductsReport"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/reports/top-persons": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Report the best customers
+         * @description The five persons with the highest value of leads that were won in the period. Of a person out of sight, name and first e-mail address are shown.
+         */
+        get: operations["getTopPersonsReport"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/reports/open-leads-by-states": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Report open leads by stage
+         * @description Leads that were created in the period and are still open, by stage in the order of the pipelines.
+         */
+        get: operations["getOpenLeadsByStatesReport"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/reports/forecast": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Report expected revenue
+         * @description Open leads by the month they are expected to close in, weighted with the probability of their stage. The period is that of the expected closing dates; without an end it reaches a year ahead.
+         */
+        get: operations["getForecastReport"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/documentation": {
         parameters: {
             query?: never;
@@ -3796,7 +4307,7 @@ export interface paths {
         };
         /**
          * This contract as YAML
-         * @description The contract as its authors wrote it, byte for byte.
+         * @description The contract with this installation's custom attributes; while there are none, as its authors wrote it, byte for byte.
          */
         get: operations["getOpenapiYaml"];
         put?: never;
@@ -4076,42 +4587,71 @@ export interface components {
          * @description Values of the installation's own lead attributes by code; null when unset.
          * @example {}
          */
-        LeadAttributes: Record<string, never>;
+        LeadAttributes: {
+            [key: string]: unknown;
+        };
         /**
          * @description Values for the installation's own lead attributes by code, merged into the stored ones; null clears one.
          * @example {}
          */
-        LeadAttributesInput: Record<string, never>;
+        LeadAttributesInput: {
+            [key: string]: unknown;
+        };
         /**
          * @description Values of the installation's own person attributes by code; null when unset.
          * @example {}
          */
-        PersonAttributes: Record<string, never>;
+        PersonAttributes: {
+            [key: string]: unknown;
+        };
         /**
          * @description Values for the installation's own person attributes by code, merged into the stored ones; null clears one.
          * @example {}
          */
-        PersonAttributesInput: Record<string, never>;
+        PersonAttributesInput: {
+            [key: string]: unknown;
+        };
         /**
          * @description Values of the installation's own organization attributes by code; null when unset.
          * @example {}
          */
-        OrganizationAttributes: Record<string, never>;
+        OrganizationAttributes: {
+            [key: string]: unknown;
+        };
         /**
          * @description Values for the installation's own organization attributes by code, merged into the stored ones; null clears one.
          * @example {}
          */
-        OrganizationAttributesInput: Record<string, never>;
+        OrganizationAttributesInput: {
+            [key: string]: unknown;
+        };
         /**
          * @description Values of the installation's own product attributes by code; null when unset.
          * @example {}
          */
-        ProductAttributes: Record<string, never>;
+        ProductAttributes: {
+            [key: string]: unknown;
+        };
         /**
          * @description Values for the installation's own product attributes by code, merged into the stored ones; null clears one.
          * @example {}
          */
-        ProductAttributesInput: Record<string, never>;
+        ProductAttributesInput: {
+            [key: string]: unknown;
+        };
+        /**
+         * @description With `include=custom_labels`: by code, the name of the chosen option or record, a list of names where several are chosen, null when unset.
+         * @example {
+         *       "industry": "Automotive",
+         *       "interests": [
+         *         "Racing",
+         *         "Restoration"
+         *       ]
+         *     }
+         */
+        CustomLabels: {
+            [key: string]: string | string[] | null;
+        };
         /**
          * @description What was done, as a sentence for people. Clients never parse it.
          * @example {
@@ -4140,6 +4680,38 @@ export interface components {
             prev: string | null;
             /** @description The page after; null on the last. */
             next: string | null;
+        };
+        /**
+         * @description One record that was found.
+         * @example {
+         *       "type": "leads",
+         *       "id": 7,
+         *       "title": "Analytical engines for Acme",
+         *       "subtitle": "Ada Lovelace · Acme",
+         *       "url": "http://localhost:8000/api/admin/leads/7",
+         *       "score": 9.41
+         *     }
+         */
+        SearchHit: {
+            /**
+             * @description What it is, as in its path.
+             * @enum {string}
+             */
+            type: "leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails";
+            id: components["schemas"]["Id"];
+            /** @description Its title, name or subject; of one without any, the beginning of its text. */
+            title: string;
+            /** @description What tells it from others of its title, such as the person and organization of a lead; may be empty. */
+            subtitle: string;
+            /** @description Where the record is shown. */
+            url: string;
+            /** @description How well it matches. Comparable within one answer only. */
+            score: number;
+        };
+        /** @description What was found. `total` and `last_page` are null, as nothing is counted. */
+        SearchPage: {
+            data: components["schemas"]["SearchHit"][];
+            meta: components["schemas"]["PageMeta"];
         };
         /**
          * @description Where this page stands. With a cursor the page numbers and totals are null and the cursors are present.
@@ -4370,6 +4942,7 @@ export interface components {
          *       },
          *       "group_ids": [],
          *       "groups": [],
+         *       "image": null,
          *       "image_url": null,
          *       "permissions": [
          *         "*"
@@ -4402,6 +4975,8 @@ export interface components {
             group_ids: components["schemas"]["Id"][];
             /** @description Groups the user is in; in full with `include=groups`. */
             groups: (components["schemas"]["GroupRef"] | components["schemas"]["Group"])[];
+            /** @description Path of the picture. */
+            image: string | null;
             /** @description Link to the picture. */
             image_url: string | null;
             /** @description Effective permission keys; `["*"]` for all. */
@@ -4442,6 +5017,8 @@ export interface components {
              * @description The new password again.
              */
             password_confirmation?: string;
+            /** @description An uploaded picture: JPEG, PNG, GIF or WebP of at most 5 MiB. Null removes it. */
+            image_file_id?: number | null;
         };
         /** @description The account after the change. */
         AccountResult: {
@@ -4626,7 +5203,9 @@ export interface components {
          *       ],
          *       "lead_products": [],
          *       "products_amount": 0,
+         *       "quotes_count": 1,
          *       "activities_count": 2,
+         *       "emails_count": 1,
          *       "custom_attributes": {},
          *       "created_at": "2026-03-01T09:30:00.000Z",
          *       "updated_at": "2026-03-01T09:30:00.000Z",
@@ -4678,9 +5257,16 @@ export interface components {
             /** @description Its product lines; written as `products`. */
             lead_products: components["schemas"]["LeadProduct"][];
             products_amount: components["schemas"]["MoneySum"];
+            /** @description The quotes linked to it; only with `include=quotes`. */
+            quotes?: (components["schemas"]["QuoteRef"] | components["schemas"]["Quote"])[];
+            /** @description Linked quotes the caller may see. */
+            quotes_count: number;
             /** @description Linked activities the caller may see. */
             activities_count: number;
+            /** @description E-mails linked to it that the caller may see. */
+            emails_count: number;
             custom_attributes: components["schemas"]["LeadAttributes"];
+            custom_labels?: components["schemas"]["CustomLabels"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -4758,6 +5344,8 @@ export interface components {
             /** @description The complete set of product lines. */
             products?: components["schemas"]["LeadProductInput"][];
             tag_ids?: components["schemas"]["TagIds"];
+            /** @description An e-mail to link to the new lead; needs what changing the e-mail needs. */
+            email_id?: number;
             custom_attributes?: components["schemas"]["LeadAttributesInput"];
         };
         /**
@@ -5062,6 +5650,7 @@ export interface components {
          *       "tags": [],
          *       "unsubscribed_at": null,
          *       "leads_count": 1,
+         *       "quotes_count": 0,
          *       "activities_count": 0,
          *       "custom_attributes": {},
          *       "created_at": "2026-03-01T09:30:00.000Z",
@@ -5092,9 +5681,12 @@ export interface components {
             unsubscribed_at: components["schemas"]["NullableTimestamp"];
             /** @description Leads of this person the caller may see. */
             leads_count: number;
+            /** @description Quotes for this person the caller may see. */
+            quotes_count: number;
             /** @description Linked activities the caller may see. */
             activities_count: number;
             custom_attributes: components["schemas"]["PersonAttributes"];
+            custom_labels?: components["schemas"]["CustomLabels"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -5156,6 +5748,8 @@ export interface components {
             organization_name?: string | null;
             user_id?: components["schemas"]["NullableId"];
             tag_ids?: components["schemas"]["TagIds"];
+            /** @description An e-mail to link to the new person; needs what changing the e-mail needs. */
+            email_id?: number;
             custom_attributes?: components["schemas"]["PersonAttributesInput"];
         };
         /**
@@ -5258,6 +5852,7 @@ export interface components {
             /** @description Leads of its persons the caller may see. */
             leads_count: number;
             custom_attributes: components["schemas"]["OrganizationAttributes"];
+            custom_labels?: components["schemas"]["CustomLabels"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -5327,6 +5922,9 @@ export interface components {
          *       "description": null,
          *       "quantity": 40,
          *       "price": 4821,
+         *       "in_stock": 40,
+         *       "allocated": 3,
+         *       "on_hand": 37,
          *       "tags": [],
          *       "custom_attributes": {},
          *       "created_at": "2026-03-01T09:30:00.000Z",
@@ -5343,9 +5941,18 @@ export interface components {
             description: components["schemas"]["LongText"];
             quantity: components["schemas"]["Quantity"];
             price: components["schemas"]["Money"];
+            /** @description How many lie in all warehouses. */
+            in_stock: number;
+            /** @description How many of them are promised. */
+            allocated: number;
+            /** @description How many are free to promise. */
+            on_hand: number;
+            /** @description By warehouse and location; only with `include=inventories`. */
+            inventories?: components["schemas"]["Inventory"][];
             /** @description Tags by name. */
             tags: components["schemas"]["TagRef"][];
             custom_attributes: components["schemas"]["ProductAttributes"];
+            custom_labels?: components["schemas"]["CustomLabels"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -5416,12 +6023,13 @@ export interface components {
             message: string;
         };
         /**
-         * @description A call, meeting, lunch or note, linked to the records it is about.
+         * @description A call, meeting, lunch, note or file, linked to the records it is about.
          * @example {
          *       "id": 9,
          *       "type": "call",
          *       "title": "First call",
          *       "comment": null,
+         *       "additional": null,
          *       "location": null,
          *       "schedule_from": "2026-03-02T09:00:00.000Z",
          *       "schedule_to": "2026-03-02T09:30:00.000Z",
@@ -5444,12 +6052,15 @@ export interface components {
          *           }
          *         }
          *       ],
+         *       "files": [],
          *       "lead_ids": [
          *         7
          *       ],
          *       "person_ids": [],
          *       "organization_ids": [],
          *       "product_ids": [],
+         *       "warehouse_ids": [],
+         *       "quote_ids": [],
          *       "leads": [
          *         {
          *           "id": 7,
@@ -5459,6 +6070,9 @@ export interface components {
          *       "persons": [],
          *       "organizations": [],
          *       "products": [],
+         *       "warehouses": [],
+         *       "quotes": [],
+         *       "parent_id": null,
          *       "created_at": "2026-03-01T09:30:00.000Z",
          *       "updated_at": "2026-03-01T09:30:00.000Z",
          *       "version": 1
@@ -5470,10 +6084,12 @@ export interface components {
              * @description What kind of activity.
              * @enum {string}
              */
-            type: "call" | "meeting" | "lunch" | "note";
+            type: "call" | "meeting" | "lunch" | "note" | "file";
             /** @description What it is about. */
             title: string | null;
             comment: components["schemas"]["LongText"];
+            /** @description What a timeline says of e-mails and changes; an activity has none. */
+            additional: null;
             /** @description Where it takes place. */
             location: string | null;
             schedule_from: components["schemas"]["NullableTimestamp"];
@@ -5485,6 +6101,8 @@ export interface components {
             user: components["schemas"]["UserRef"] | components["schemas"]["User"] | null;
             /** @description Who takes part. */
             participants: components["schemas"]["Participant"][];
+            /** @description In the order they were attached. */
+            files: components["schemas"]["ActivityFile"][];
             /** @description Linked leads. */
             lead_ids: components["schemas"]["Id"][];
             /** @description Linked persons. */
@@ -5493,6 +6111,10 @@ export interface components {
             organization_ids: components["schemas"]["Id"][];
             /** @description Linked products. */
             product_ids: components["schemas"]["Id"][];
+            /** @description Linked warehouses. */
+            warehouse_ids: components["schemas"]["Id"][];
+            /** @description Linked quotes. */
+            quote_ids: components["schemas"]["Id"][];
             /** @description Linked leads; in full with `include=leads`. */
             leads: (components["schemas"]["LeadRef"] | components["schemas"]["Lead"])[];
             /** @description Linked persons; in full with `include=persons`. */
@@ -5501,6 +6123,12 @@ export interface components {
             organizations: components["schemas"]["OrganizationRef"][];
             /** @description Linked products. */
             products: components["schemas"]["ProductRef"][];
+            /** @description Linked warehouses. */
+            warehouses: components["schemas"]["WarehouseRef"][];
+            /** @description Linked quotes. */
+            quotes: components["schemas"]["QuoteRef"][];
+            /** @description Activities have no parent. */
+            parent_id: null;
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -5555,7 +6183,7 @@ export interface components {
             } | null;
         }[];
         /**
-         * @description A new activity. Calls, meetings and lunches need a title and both times, notes a comment.
+         * @description A new activity. Calls, meetings and lunches need a title and both times, notes a comment, files a file.
          * @example {
          *       "type": "note",
          *       "comment": "Prefers to be called in the morning.",
@@ -5569,7 +6197,7 @@ export interface components {
              * @description What kind of activity; cannot be changed later.
              * @enum {string}
              */
-            type: "call" | "meeting" | "lunch" | "note";
+            type: "call" | "meeting" | "lunch" | "note" | "file";
             /** @description What it is about. */
             title?: string | null;
             comment?: components["schemas"]["LongText"];
@@ -5577,7 +6205,7 @@ export interface components {
             location?: string | null;
             schedule_from?: components["schemas"]["NullableTimestamp"];
             schedule_to?: components["schemas"]["NullableTimestamp"];
-            /** @description Whether it is finished; notes are from the start. */
+            /** @description Whether it is finished; notes and files are from the start. */
             is_done?: boolean;
             user_id?: components["schemas"]["NullableId"];
             participants?: components["schemas"]["ParticipantsInput"];
@@ -5591,10 +6219,25 @@ export interface components {
             organization_ids?: components["schemas"]["Id"][];
             /** @description The complete set of linked products. */
             product_ids?: components["schemas"]["Id"][];
+            /** @description The complete set of linked warehouses. */
+            warehouse_ids?: components["schemas"]["Id"][];
+            /** @description The complete set of linked quotes. */
+            quote_ids?: components["schemas"]["Id"][];
             lead_id?: components["schemas"]["Id"];
             person_id?: components["schemas"]["Id"];
             organization_id?: components["schemas"]["Id"];
             product_id?: components["schemas"]["Id"];
+            warehouse_id?: components["schemas"]["Id"];
+            quote_id?: components["schemas"]["Id"];
+            /** @description Uploads to attach. */
+            file_ids?: components["schemas"]["Id"][];
+            /**
+             * Format: binary
+             * @description A file to attach; only in a form.
+             */
+            file?: string;
+            /** @description Name to show for `file`. */
+            name?: string | null;
         };
         /**
          * @description Changes to an activity. Its type cannot change.
@@ -5607,7 +6250,7 @@ export interface components {
              * @description What kind of activity; cannot be changed later.
              * @enum {string}
              */
-            type?: "call" | "meeting" | "lunch" | "note";
+            type?: "call" | "meeting" | "lunch" | "note" | "file";
             /** @description What it is about. */
             title?: string | null;
             comment?: components["schemas"]["LongText"];
@@ -5615,7 +6258,7 @@ export interface components {
             location?: string | null;
             schedule_from?: components["schemas"]["NullableTimestamp"];
             schedule_to?: components["schemas"]["NullableTimestamp"];
-            /** @description Whether it is finished; notes are from the start. */
+            /** @description Whether it is finished; notes and files are from the start. */
             is_done?: boolean;
             user_id?: components["schemas"]["NullableId"];
             participants?: components["schemas"]["ParticipantsInput"];
@@ -5629,10 +6272,16 @@ export interface components {
             organization_ids?: components["schemas"]["Id"][];
             /** @description The complete set of linked products. */
             product_ids?: components["schemas"]["Id"][];
+            /** @description The complete set of linked warehouses. */
+            warehouse_ids?: components["schemas"]["Id"][];
+            /** @description The complete set of linked quotes. */
+            quote_ids?: components["schemas"]["Id"][];
             lead_id?: components["schemas"]["Id"];
             person_id?: components["schemas"]["Id"];
             organization_id?: components["schemas"]["Id"];
             product_id?: components["schemas"]["Id"];
+            warehouse_id?: components["schemas"]["Id"];
+            quote_id?: components["schemas"]["Id"];
         };
         /**
          * @description Either `value`, whether the activities are done, or `changes`, the body of an update for each of them.
@@ -6116,6 +6765,267 @@ export interface components {
             message: string;
         };
         /**
+         * @description A field of a resource: built in, or of this installation's own and then found in `custom_attributes`.
+         * @example {
+         *       "id": 43,
+         *       "code": "industry",
+         *       "name": "Industry",
+         *       "type": "select",
+         *       "entity_type": "organizations",
+         *       "lookup_type": null,
+         *       "validation": null,
+         *       "sort_order": 4,
+         *       "is_required": false,
+         *       "is_unique": false,
+         *       "quick_add": true,
+         *       "default_value": null,
+         *       "is_user_defined": true,
+         *       "options": [
+         *         {
+         *           "id": 1,
+         *           "name": "Automotive",
+         *           "sort_order": 1
+         *         }
+         *       ],
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        Attribute: {
+            id: components["schemas"]["Id"];
+            /** @description Name for programs, unique in its resource. */
+            code: string;
+            /** @description Name for people. */
+            name: string;
+            /**
+             * @description What values are; see AttributeCreate.
+             * @enum {string}
+             */
+            type: "text" | "textarea" | "price" | "boolean" | "select" | "multiselect" | "checkbox" | "email" | "address" | "phone" | "lookup" | "datetime" | "date" | "image" | "file" | "subheading";
+            /**
+             * @description Whose field it is.
+             * @enum {string}
+             */
+            entity_type: "leads" | "persons" | "organizations" | "products" | "quotes" | "warehouses";
+            /**
+             * @description The kind of records it refers to.
+             * @enum {string|null}
+             */
+            lookup_type: "leads" | "lead_sources" | "lead_types" | "lead_pipelines" | "lead_pipeline_stages" | "users" | "organizations" | "persons" | "warehouses" | "locations" | "products" | "quotes" | null;
+            /**
+             * @description What a text must be.
+             * @enum {string|null}
+             */
+            validation: "numeric" | "email" | "decimal" | "url" | null;
+            /** @description Place among the fields of the resource. */
+            sort_order: number;
+            /** @description Whether it may not be empty. */
+            is_required: boolean;
+            /** @description Whether no two records may have the same value. */
+            is_unique: boolean;
+            /** @description Whether the quick-create form shows it. */
+            quick_add: boolean;
+            /** @description Value of a new record that names none; null for none. */
+            default_value: unknown;
+            /** @description False for the built-in ones. */
+            is_user_defined: boolean;
+            /** @description Its own choices, in order. */
+            options: components["schemas"]["AttributeOption"][];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description One of the choices of an attribute.
+         * @example {
+         *       "id": 1,
+         *       "name": "Automotive",
+         *       "sort_order": 1
+         *     }
+         */
+        AttributeOption: {
+            id: components["schemas"]["Id"];
+            /** @description Name, unique in the attribute. */
+            name: string;
+            /** @description Place among the options. */
+            sort_order: number;
+        };
+        /**
+         * @description An option. With `id`, or with the name of an existing option, that option is changed; otherwise one is added, for which a name is needed.
+         * @example {
+         *       "name": "Automotive"
+         *     }
+         */
+        AttributeOptionInput: {
+            id?: components["schemas"]["Id"];
+            /** @description Name, unique in the attribute without regard to case. */
+            name?: string;
+            /** @description Place among the options; at the end when left out. */
+            sort_order?: number;
+        };
+        /**
+         * @description A new field. What its values are, by type:
+         *
+         *     - `text` up to 255 characters, checked by `validation`; `textarea` up to 65,535; `price` an amount of zero or more
+         *     - `boolean`, `date`, `datetime`
+         *     - `email` and `phone` lists of contact points; `address` a postal address
+         *     - `select` the id of an option; `multiselect` and `checkbox` lists of such ids; with `lookup_type` ids of records instead
+         *     - `lookup` the id of a record of the kind `lookup_type`
+         *     - `image` and `file` the id of an uploaded file
+         *     - `subheading` never has a value; it divides the form
+         * @example {
+         *       "code": "industry",
+         *       "name": "Industry",
+         *       "type": "select",
+         *       "entity_type": "organizations",
+         *       "options": [
+         *         {
+         *           "name": "Automotive"
+         *         },
+         *         {
+         *           "name": "Logistics"
+         *         }
+         *       ]
+         *     }
+         */
+        AttributeCreate: {
+            /** @description Name for programs, unique in the resource and none of its own fields. Never changes. */
+            code: string;
+            /** @description Name for people. */
+            name: string;
+            /**
+             * @description What values are. Never changes.
+             * @enum {string}
+             */
+            type: "text" | "textarea" | "price" | "boolean" | "select" | "multiselect" | "checkbox" | "email" | "address" | "phone" | "lookup" | "datetime" | "date" | "image" | "file" | "subheading";
+            /**
+             * @description Whose field it is. Never changes.
+             * @enum {string}
+             */
+            entity_type: "leads" | "persons" | "organizations" | "products" | "quotes" | "warehouses";
+            /**
+             * @description The kind of records to refer to: needed for `lookup`, possible for `select`, `multiselect` and `checkbox` instead of options.
+             * @enum {string|null}
+             */
+            lookup_type?: "leads" | "lead_sources" | "lead_types" | "lead_pipelines" | "lead_pipeline_stages" | "users" | "organizations" | "persons" | "warehouses" | "locations" | "products" | "quotes" | null;
+            /**
+             * @description What a `text` must be.
+             * @enum {string|null}
+             */
+            validation?: "numeric" | "email" | "decimal" | "url" | null;
+            /** @description Place among the fields of the resource; at the end when left out. */
+            sort_order?: number;
+            /** @description Whether it may not be empty, false when left out. */
+            is_required?: boolean;
+            /** @description Whether no two records may have the same value: for text, price, date, datetime, email, phone and lookup. */
+            is_unique?: boolean;
+            /** @description Whether the quick-create form shows it, true when left out. */
+            quick_add?: boolean;
+            /** @description Value of a new record that names none. Not for image, file and subheading. */
+            default_value?: unknown;
+            /** @description The choices of `select`, `multiselect` or `checkbox`. */
+            options?: components["schemas"]["AttributeOptionInput"][];
+        };
+        /**
+         * @description Changes to an attribute. Options that are sent are the complete list. Code, type and entity_type may be sent unchanged.
+         * @example {
+         *       "name": "Sector",
+         *       "is_required": false
+         *     }
+         */
+        AttributeUpdate: {
+            /** @description Name for programs. It cannot change. */
+            code?: string;
+            /** @description Name for people. */
+            name?: string;
+            /**
+             * @description What values are. It cannot change.
+             * @enum {string}
+             */
+            type?: "text" | "textarea" | "price" | "boolean" | "select" | "multiselect" | "checkbox" | "email" | "address" | "phone" | "lookup" | "datetime" | "date" | "image" | "file" | "subheading";
+            /**
+             * @description Whose field it is. It cannot change.
+             * @enum {string}
+             */
+            entity_type?: "leads" | "persons" | "organizations" | "products" | "quotes" | "warehouses";
+            /**
+             * @description The kind of records to refer to. It can change while no record has a value.
+             * @enum {string|null}
+             */
+            lookup_type?: "leads" | "lead_sources" | "lead_types" | "lead_pipelines" | "lead_pipeline_stages" | "users" | "organizations" | "persons" | "warehouses" | "locations" | "products" | "quotes" | null;
+            /**
+             * @description What a `text` must be; stored values are not looked at again.
+             * @enum {string|null}
+             */
+            validation?: "numeric" | "email" | "decimal" | "url" | null;
+            /** @description Place among the fields of the resource. */
+            sort_order?: number;
+            /** @description Whether it may not be empty; records that are stay as they are until the field itself is written. */
+            is_required?: boolean;
+            /** @description Whether no two records may have the same value. With the same value in several records, 409. */
+            is_unique?: boolean;
+            /** @description Whether the quick-create form shows it. */
+            quick_add?: boolean;
+            /** @description Value of a new record that names none; null for none. */
+            default_value?: unknown;
+            /** @description The complete list of choices. */
+            options?: components["schemas"]["AttributeOptionInput"][];
+        };
+        /**
+         * @description Whether the quick-create form shows these attributes.
+         * @example {
+         *       "indices": [
+         *         43
+         *       ],
+         *       "value": false
+         *     }
+         */
+        AttributeMassUpdate: {
+            /** @description Ids of the attributes. */
+            indices: components["schemas"]["Id"][];
+            /** @description Whether the form shows them. */
+            value: boolean;
+            /**
+             * @description Change all of them or none.
+             * @default false
+             */
+            atomic?: boolean;
+        };
+        /** @description One page of attributes. */
+        AttributePage: {
+            /** @description The attributes of this page. */
+            data: components["schemas"]["Attribute"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The attribute after the change. */
+        AttributeResult: {
+            data: components["schemas"]["Attribute"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description A record by id and name.
+         * @example {
+         *       "id": 7,
+         *       "name": "Ada Lovelace"
+         *     }
+         */
+        LookupChoice: {
+            id: components["schemas"]["Id"];
+            /** @description What people call it. */
+            name: string;
+        };
+        /** @description One page of choices. */
+        LookupPage: {
+            /** @description The choices of this page, by name. */
+            data: components["schemas"]["LookupChoice"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /**
          * @description An administrator account.
          * @example {
          *       "id": 1,
@@ -6131,6 +7041,7 @@ export interface components {
          *       },
          *       "group_ids": [],
          *       "groups": [],
+         *       "image": null,
          *       "image_url": null,
          *       "created_at": "2026-03-01T09:30:00.000Z",
          *       "updated_at": "2026-03-01T09:30:00.000Z",
@@ -6157,6 +7068,8 @@ export interface components {
             group_ids: components["schemas"]["Id"][];
             /** @description Groups the user is in; in full with `include=groups`. */
             groups: (components["schemas"]["GroupRef"] | components["schemas"]["Group"])[];
+            /** @description Path of the picture. */
+            image: string | null;
             /** @description Link to the picture. */
             image_url: string | null;
             created_at: components["schemas"]["Timestamp"];
@@ -6220,6 +7133,8 @@ export interface components {
             role_id: components["schemas"]["Id"];
             /** @description The complete set of groups; without a global view only groups the caller is in can be joined. */
             group_ids?: components["schemas"]["Id"][];
+            /** @description An uploaded picture: JPEG, PNG, GIF or WebP of at most 5 MiB. Null removes it. */
+            image_file_id?: number | null;
         };
         /**
          * @description Changes to a user. Setting a password or making the user inactive revokes all of the user's tokens.
@@ -6258,6 +7173,8 @@ export interface components {
             role_id?: components["schemas"]["Id"];
             /** @description The complete set of groups; without a global view only groups the caller is in can be joined. */
             group_ids?: components["schemas"]["Id"][];
+            /** @description An uploaded picture: JPEG, PNG, GIF or WebP of at most 5 MiB. Null removes it. */
+            image_file_id?: number | null;
         };
         /**
          * @description Either `value`, whether the users are active, or `changes`, the body of an update for each of them.
@@ -6652,13 +7569,14 @@ export interface components {
             field: string;
         };
         /**
-         * @description An activity, an e-mail or one changed field in the form of an activity. Ids are unique per source.
+         * @description An activity, an e-mail or one changed field in the form of an activity. Only activities have links and participants. Ids are unique per source: that of a change is made of its event and its place there.
          * @example {
          *       "source": "activity",
          *       "id": 9,
          *       "type": "note",
          *       "title": null,
          *       "comment": "Prefers mornings.",
+         *       "additional": null,
          *       "location": null,
          *       "schedule_from": null,
          *       "schedule_to": null,
@@ -6667,9 +7585,29 @@ export interface components {
          *       "user": null,
          *       "participants": [],
          *       "files": [],
-         *       "additional": null,
+         *       "lead_ids": [
+         *         7
+         *       ],
+         *       "person_ids": [],
+         *       "organization_ids": [],
+         *       "product_ids": [],
+         *       "warehouse_ids": [],
+         *       "quote_ids": [],
+         *       "leads": [
+         *         {
+         *           "id": 7,
+         *           "title": "40 seats for Analytical Ltd"
+         *         }
+         *       ],
+         *       "persons": [],
+         *       "organizations": [],
+         *       "products": [],
+         *       "warehouses": [],
+         *       "quotes": [],
+         *       "parent_id": null,
          *       "created_at": "2026-03-01T09:30:00.000Z",
-         *       "updated_at": "2026-03-01T09:30:00.000Z"
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
          *     }
          */
         TimelineEntry: {
@@ -6684,10 +7622,12 @@ export interface components {
              * @enum {string}
              */
             type: "call" | "meeting" | "lunch" | "note" | "file" | "email" | "system";
-            /** @description What it is about; the subject of an e-mail, "Created" or "Updated <field>" of a change. */
+            /** @description What it is about; the subject of an e-mail, "Created", "Restored" or "Updated <field>" of a change. */
             title: string | null;
             /** @description Text of the activity; body of the e-mail. */
             comment: string | null;
+            /** @description Of an e-mail its folders and addresses, of a change the field with its old and new value. */
+            additional: components["schemas"]["TimelineMail"] | components["schemas"]["TimelineChange"] | null;
             /** @description Where it takes place. */
             location: string | null;
             schedule_from: components["schemas"]["NullableTimestamp"];
@@ -6699,12 +7639,38 @@ export interface components {
             user: components["schemas"]["UserRef"] | null;
             /** @description Who takes part. */
             participants: components["schemas"]["Participant"][];
-            /** @description Attached files. */
+            /** @description Files of the activity; attachments of the e-mail. */
             files: components["schemas"]["ActivityFile"][];
-            /** @description Of an e-mail its folders and addresses, of a change the field with its old and new value. */
-            additional: components["schemas"]["TimelineMail"] | components["schemas"]["TimelineChange"] | null;
+            /** @description Linked leads. */
+            lead_ids: components["schemas"]["Id"][];
+            /** @description Linked persons. */
+            person_ids: components["schemas"]["Id"][];
+            /** @description Linked organizations. */
+            organization_ids: components["schemas"]["Id"][];
+            /** @description Linked products. */
+            product_ids: components["schemas"]["Id"][];
+            /** @description Linked warehouses. */
+            warehouse_ids: components["schemas"]["Id"][];
+            /** @description Linked quotes. */
+            quote_ids: components["schemas"]["Id"][];
+            /** @description Linked leads. */
+            leads: components["schemas"]["LeadRef"][];
+            /** @description Linked persons. */
+            persons: components["schemas"]["PersonRef"][];
+            /** @description Linked organizations. */
+            organizations: components["schemas"]["OrganizationRef"][];
+            /** @description Linked products. */
+            products: components["schemas"]["ProductRef"][];
+            /** @description Linked warehouses. */
+            warehouses: components["schemas"]["WarehouseRef"][];
+            /** @description Linked quotes. */
+            quotes: components["schemas"]["QuoteRef"][];
+            /** @description Entries have no parent. */
+            parent_id: null;
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
+            /** @description Version of the activity or e-mail; 1 for a change. */
+            version: number;
         };
         /**
          * @description Folders and addresses of an e-mail in a timeline.
@@ -6853,10 +7819,23 @@ export interface components {
             /** @description Tags by name. */
             tags: components["schemas"]["TagRef"][];
             custom_attributes: components["schemas"]["QuoteAttributes"];
+            custom_labels?: components["schemas"]["CustomLabels"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
             version: number;
+        };
+        /**
+         * @description A quote by id and subject.
+         * @example {
+         *       "id": 3,
+         *       "subject": "40 seats"
+         *     }
+         */
+        QuoteRef: {
+            id: components["schemas"]["Id"];
+            /** @description What is offered. */
+            subject: string;
         };
         /**
          * @description One line of a quote. Name and SKU are kept as they were, also when the product is deleted.
@@ -6959,7 +7938,7 @@ export interface components {
             subject: string;
             description?: components["schemas"]["LongText"];
             person_id: components["schemas"]["Id"];
-            user_id?: components["schemas"]["NullableId"];
+            user_id?: components["schemas"]["Id"];
             billing_address: components["schemas"]["AddressInput"];
             shipping_address?: components["schemas"]["AddressInput"];
             expired_at: components["schemas"]["Date"];
@@ -7200,14 +8179,19 @@ export interface components {
             updated_at: components["schemas"]["Timestamp"];
         };
         /**
-         * @description An uploaded file and, when it is to be another, its name.
+         * @description Either an upload by its id or the file itself, and the name to show.
          * @example {
          *       "file_id": 6
          *     }
          */
         ActivityFileAttach: {
-            file_id: components["schemas"]["Id"];
-            /** @description Name to show. */
+            file_id?: components["schemas"]["Id"];
+            /**
+             * Format: binary
+             * @description The file itself; only in a form.
+             */
+            file?: string;
+            /** @description Name to show; that of the file when left out. */
             name?: string | null;
         };
         /** @description The files of an activity. */
@@ -7278,9 +8262,9 @@ export interface components {
             id: components["schemas"]["Id"];
             /** @description Subject. */
             subject: string | null;
-            /** @description Body as sanitised HTML. */
+            /** @description Body as sanitised HTML. Pictures among the attachments are links good for five minutes; the address of a picture elsewhere is in `data-remote`, so that showing the e-mail does not fetch it. */
             reply: string | null;
-            /** @description Body as plain text. */
+            /** @description Body as plain text: as received, or derived from `reply`. */
             text: string | null;
             /** @description The recipients (To). */
             reply_to: string[];
@@ -7305,7 +8289,7 @@ export interface components {
              */
             user_type: "admin" | "person";
             /**
-             * @description How far it got.
+             * @description How far it got. The content can change while it is a draft or failed.
              * @enum {string}
              */
             status: "draft" | "queued" | "sending" | "sent" | "failed" | "received";
@@ -7327,7 +8311,8 @@ export interface components {
             parent_id: components["schemas"]["NullableId"];
             /** @description The e-mail it answers; in full with `include=parent`. */
             parent: components["schemas"]["EmailRef"] | components["schemas"]["Email"] | null;
-            thread_id: components["schemas"]["Id"];
+            /** @description Id of the first e-mail of its thread; its own when it is the first. */
+            thread_id: number;
             person_id: components["schemas"]["NullableId"];
             /** @description The person; in full with `include=person`. */
             person: components["schemas"]["PersonRef"] | components["schemas"]["Person"] | null;
@@ -7369,6 +8354,7 @@ export interface components {
          * @description A file of an e-mail.
          * @example {
          *       "id": 4,
+         *       "file_id": 9,
          *       "name": "quote.pdf",
          *       "path": "/api/admin/emails/21/attachments/4/download",
          *       "url": "http://localhost:8000/api/admin/emails/21/attachments/4/download",
@@ -7381,6 +8367,8 @@ export interface components {
          */
         EmailAttachment: {
             id: components["schemas"]["Id"];
+            /** @description Id of the file, by which `attachment_ids` keeps it. */
+            file_id: number;
             /** @description Name of the file. */
             name: string;
             /** @description Path of its download. */
@@ -7397,7 +8385,15 @@ export interface components {
             updated_at: components["schemas"]["Timestamp"];
         };
         /**
-         * @description A new e-mail. Unless it is a draft it needs a body and a recipient.
+         * @description A new e-mail. Unless it is a draft it needs a body and a recipient; it has at most 100 recipients in all.
+         * @example {
+         *       "subject": "Your quote",
+         *       "reply": "<p>Please find it attached.</p>",
+         *       "reply_to": [
+         *         "ada@example.com"
+         *       ],
+         *       "is_draft": true
+         *     }
          * @example {
          *       "subject": "Your quote",
          *       "reply": "<p>Please find it attached.</p>",
@@ -7417,24 +8413,24 @@ export interface components {
             cc?: string[];
             /** @description Hidden recipients. */
             bcc?: string[];
-            /** @description Folders; draft, outbox and sent are set by the server alone. */
+            /** @description Folders beside draft or outbox, which the server sets. */
             folders?: ("inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash")[];
-            /** @description Whether it was read. */
+            /** @description Whether it was read; true when left out. */
             is_read?: boolean;
             person_id?: components["schemas"]["NullableId"];
             lead_id?: components["schemas"]["NullableId"];
-            /** @description Uploaded files: the complete list of attachments. */
+            /** @description Uploaded files to attach, 25 MiB at most together with those of the form. */
             attachment_ids?: components["schemas"]["Id"][];
             tag_ids?: components["schemas"]["TagIds"];
-            parent_id?: components["schemas"]["NullableId"];
-            /**
-             * @description Keep it as a draft instead of queueing it.
-             * @default false
-             */
+            /** @description Files to attach; only in a form. */
+            attachments?: string[];
+            /** @description The e-mail it answers; it cannot change later. */
+            parent_id?: components["schemas"]["Id"] | null;
+            /** @description Keep it as a draft instead of queueing it. */
             is_draft?: boolean;
         };
         /**
-         * @description Changes to an e-mail.
+         * @description Changes to an e-mail. The content (subject, reply, recipients, attachments) can change while it is a draft or failed; folders, links and tags always.
          * @example {
          *       "folders": [
          *         "inbox",
@@ -7443,7 +8439,7 @@ export interface components {
          *     }
          */
         EmailUpdate: {
-            /** @description Subject; an answer without one takes "Re: " and that of the e-mail it answers. */
+            /** @description Subject. */
             subject?: string | null;
             /** @description Body as HTML, sanitised; needed unless it is a draft. */
             reply?: string | null;
@@ -7453,18 +8449,20 @@ export interface components {
             cc?: string[];
             /** @description Hidden recipients. */
             bcc?: string[];
-            /** @description Folders; draft, outbox and sent are set by the server alone. */
+            /** @description The folders it shall be in. Those of the server (draft, outbox, sent) stay as they are, listed or not; the trash keeps the folders it was in before. */
             folders?: ("inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash")[];
             /** @description Whether it was read. */
             is_read?: boolean;
             person_id?: components["schemas"]["NullableId"];
             lead_id?: components["schemas"]["NullableId"];
-            /** @description Uploaded files: the complete list of attachments. */
+            /** @description The complete list of attachments: ids of uploads, and `file_id` of those to keep; 25 MiB at most together. */
             attachment_ids?: components["schemas"]["Id"][];
             tag_ids?: components["schemas"]["TagIds"];
+            /** @description The e-mail it answers, which cannot change. */
+            parent_id?: components["schemas"]["Id"] | null;
         };
         /**
-         * @description Folders for the e-mails, or whether they are read; `value` is another word for `is_read`.
+         * @description Either folders for the e-mails or whether they are read; `value` is another word for `is_read`.
          * @example {
          *       "indices": [
          *         21
@@ -8416,6 +9414,7 @@ export interface components {
             /** @description Tags by name. */
             tags: components["schemas"]["TagRef"][];
             custom_attributes: components["schemas"]["WarehouseAttributes"];
+            custom_labels?: components["schemas"]["CustomLabels"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -9056,8 +10055,13 @@ export interface components {
             field_separator?: "," | ";" | "\t" | "|";
             /** @description Whether rows are imported in the background; true when left out. */
             process_in_queue?: boolean;
-            /** @description The uploaded file. */
-            file_id: components["schemas"]["Id"] | components["schemas"]["FileRefInput"];
+            /**
+             * Format: binary
+             * @description The file itself; only in a form.
+             */
+            file?: string;
+            /** @description An uploaded file instead of `file`. */
+            file_id?: components["schemas"]["Id"] | components["schemas"]["FileRefInput"];
         };
         /**
          * @description Changes to an import.
@@ -9090,7 +10094,12 @@ export interface components {
             field_separator?: "," | ";" | "\t" | "|";
             /** @description Whether rows are imported in the background; true when left out. */
             process_in_queue?: boolean;
-            /** @description The uploaded file. */
+            /**
+             * Format: binary
+             * @description The file itself; only in a form.
+             */
+            file?: string;
+            /** @description An uploaded file instead of `file`. */
             file_id?: components["schemas"]["Id"] | components["schemas"]["FileRefInput"];
         };
         /** @description One page of imports. */
@@ -9105,6 +10114,613 @@ export interface components {
             data: components["schemas"]["Import"];
             /** @description A sentence for people. */
             message: string;
+        };
+        /**
+         * Format: binary
+         * @description The bytes of a file.
+         * @example Quarterly figures
+         */
+        Bytes: string;
+        /**
+         * @description An upload. The bytes are stored once, however often they were sent.
+         * @example {
+         *       "id": 7,
+         *       "name": "figures.csv",
+         *       "size": 17,
+         *       "content_type": "text/csv",
+         *       "sha256": "4f6bcd7f4a1d2b8c19b8c1a9c0d2f38d8b6b1f6c2a44b0f1b3d85a56de1c9a7e",
+         *       "url": "http://localhost:8000/api/admin/files/7/download",
+         *       "user_id": 1,
+         *       "created_at": "2026-03-01T09:30:00.000Z"
+         *     }
+         */
+        File: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the file, without a path. */
+            name: string;
+            /** @description Bytes. */
+            size: number;
+            /** @description The media type, found out from the content. */
+            content_type: string;
+            /** @description Hash of the bytes, in hexadecimal digits. */
+            sha256: string;
+            /** @description Where the bytes are. */
+            url: string;
+            user_id: components["schemas"]["Id"] | null;
+            created_at: components["schemas"]["Timestamp"];
+        };
+        /**
+         * @description A file to keep.
+         * @example {
+         *       "file": "Quarterly figures"
+         *     }
+         */
+        FileUpload: {
+            /**
+             * Format: binary
+             * @description The file, at most 25 MiB.
+             */
+            file: string;
+        };
+        /** @description The uploaded file. */
+        FileResult: {
+            data: components["schemas"]["File"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description The days a report covers, and those of the same length before them.
+         * @example {
+         *       "start": "2026-02-01",
+         *       "end": "2026-03-02",
+         *       "previous_start": "2026-01-02",
+         *       "previous_end": "2026-01-31"
+         *     }
+         */
+        ReportRange: {
+            /**
+             * Format: date
+             * @description First day.
+             */
+            start: string;
+            /**
+             * Format: date
+             * @description Last day.
+             */
+            end: string;
+            /**
+             * Format: date
+             * @description First day of the period before.
+             */
+            previous_start: string;
+            /**
+             * Format: date
+             * @description Last day of the period before.
+             */
+            previous_end: string;
+        };
+        /**
+         * @description A figure of the period and of the one before.
+         * @example {
+         *       "previous": 40,
+         *       "current": 50,
+         *       "progress": 25
+         *     }
+         */
+        ReportFigure: {
+            /**
+             * Format: decimal
+             * @description In the period before.
+             */
+            previous: number;
+            /**
+             * Format: decimal
+             * @description In the period.
+             */
+            current: number;
+            /**
+             * Format: decimal
+             * @description Change in percent; null when there was nothing before.
+             */
+            progress: number | null;
+        };
+        /**
+         * @description A day, a week or a month.
+         * @example {
+         *       "label": "2026-03-01",
+         *       "count": 3,
+         *       "total": 9200
+         *     }
+         */
+        ReportBucket: {
+            /** @description A day `2026-03-01`, an ISO week `2026-W09` or a month `2026-03`. */
+            label: string;
+            /** @description Leads in it. */
+            count: number;
+            total: components["schemas"]["MoneySum"];
+        };
+        /**
+         * @description Leads over time.
+         * @example {
+         *       "over_time": [
+         *         {
+         *           "label": "2026-03-01",
+         *           "count": 3,
+         *           "total": 9200
+         *         }
+         *       ]
+         *     }
+         */
+        ReportOverTime: {
+            /** @description Every day, week or month of the period in order. */
+            over_time: components["schemas"]["ReportBucket"][];
+        };
+        /**
+         * @description What a source or type brought in.
+         * @example {
+         *       "id": 2,
+         *       "name": "Web",
+         *       "total": 9200
+         *     }
+         */
+        ReportShare: {
+            id: components["schemas"]["Id"];
+            /** @description Its name. */
+            name: string;
+            total: components["schemas"]["MoneySum"];
+        };
+        /**
+         * @description A product and what won leads brought in with it.
+         * @example {
+         *       "id": 2,
+         *       "name": "GTX Pro",
+         *       "price": 4821,
+         *       "revenue": 9642,
+         *       "quantity": 2
+         *     }
+         */
+        ReportProduct: {
+            id: components["schemas"]["NullableId"];
+            /** @description Its name; of a deleted product the name it was sold under. */
+            name: string;
+            /**
+             * Format: money
+             * @description Its price now; null when it is deleted.
+             */
+            price: number | null;
+            revenue: components["schemas"]["MoneySum"];
+            /** @description How many. */
+            quantity: number;
+        };
+        /**
+         * @description A person and what won leads brought in.
+         * @example {
+         *       "id": 12,
+         *       "name": "Ada Lovelace",
+         *       "emails": [
+         *         {
+         *           "value": "ada@example.com",
+         *           "label": "work"
+         *         }
+         *       ],
+         *       "revenue": 9642
+         *     }
+         */
+        ReportPerson: {
+            id: components["schemas"]["Id"];
+            /** @description Full name. */
+            name: string;
+            /** @description E-mail addresses in order. */
+            emails: components["schemas"]["ContactPoint"][];
+            revenue: components["schemas"]["MoneySum"];
+        };
+        /**
+         * @description A stage and the open leads in it.
+         * @example {
+         *       "id": 2,
+         *       "name": "Follow Up",
+         *       "total": 3,
+         *       "lead_value": 9200
+         *     }
+         */
+        ReportStage: {
+            id: components["schemas"]["Id"];
+            /** @description Its name. */
+            name: string;
+            /** @description Open leads in it. */
+            total: number;
+            lead_value: components["schemas"]["MoneySum"];
+        };
+        /**
+         * @description A month and the open leads expected to close in it.
+         * @example {
+         *       "month": "2026-03",
+         *       "count": 3,
+         *       "lead_value": 9200,
+         *       "weighted_value": 2300
+         *     }
+         */
+        ReportMonth: {
+            /** @description The month, `2026-03`. */
+            month: string;
+            /** @description Open leads. */
+            count: number;
+            lead_value: components["schemas"]["MoneySum"];
+            weighted_value: components["schemas"]["MoneySum"];
+        };
+        /**
+         * @description Key figures by creation.
+         * @example {
+         *       "average_lead_value": {
+         *         "previous": 40,
+         *         "current": 50,
+         *         "progress": 25
+         *       },
+         *       "total_leads": {
+         *         "previous": 40,
+         *         "current": 50,
+         *         "progress": 25
+         *       },
+         *       "average_leads_per_day": {
+         *         "previous": 40,
+         *         "current": 50,
+         *         "progress": 25
+         *       },
+         *       "total_quotations": {
+         *         "previous": 40,
+         *         "current": 50,
+         *         "progress": 25
+         *       },
+         *       "total_persons": {
+         *         "previous": 40,
+         *         "current": 50,
+         *         "progress": 25
+         *       },
+         *       "total_organizations": {
+         *         "previous": 40,
+         *         "current": 50,
+         *         "progress": 25
+         *       }
+         *     }
+         */
+        OverAllStatistics: {
+            average_lead_value: components["schemas"]["ReportFigure"];
+            total_leads: components["schemas"]["ReportFigure"];
+            average_leads_per_day: components["schemas"]["ReportFigure"];
+            total_quotations: components["schemas"]["ReportFigure"];
+            total_persons: components["schemas"]["ReportFigure"];
+            total_organizations: components["schemas"]["ReportFigure"];
+        };
+        /**
+         * @description Values of closed leads.
+         * @example {
+         *       "won_revenue": {
+         *         "previous": 800,
+         *         "current": 1000,
+         *         "progress": 25
+         *       },
+         *       "lost_revenue": {
+         *         "previous": 0,
+         *         "current": 500,
+         *         "progress": null
+         *       }
+         *     }
+         */
+        RevenueStatistics: {
+            won_revenue: components["schemas"]["ReportFigure"];
+            lost_revenue: components["schemas"]["ReportFigure"];
+        };
+        /**
+         * @description Leads over time.
+         * @example {
+         *       "all": {
+         *         "over_time": []
+         *       },
+         *       "won": {
+         *         "over_time": []
+         *       },
+         *       "lost": {
+         *         "over_time": []
+         *       }
+         *     }
+         */
+        TotalLeadsStatistics: {
+            all: components["schemas"]["ReportOverTime"];
+            won: components["schemas"]["ReportOverTime"];
+            lost: components["schemas"]["ReportOverTime"];
+        };
+        /**
+         * @description Key figures of a period.
+         * @example {
+         *       "data": {
+         *         "statistics": {
+         *           "average_lead_value": {
+         *             "previous": 40,
+         *             "current": 50,
+         *             "progress": 25
+         *           },
+         *           "total_leads": {
+         *             "previous": 40,
+         *             "current": 50,
+         *             "progress": 25
+         *           },
+         *           "average_leads_per_day": {
+         *             "previous": 40,
+         *             "current": 50,
+         *             "progress": 25
+         *           },
+         *           "total_quotations": {
+         *             "previous": 40,
+         *             "current": 50,
+         *             "progress": 25
+         *           },
+         *           "total_persons": {
+         *             "previous": 40,
+         *             "current": 50,
+         *             "progress": 25
+         *           },
+         *           "total_organizations": {
+         *             "previous": 40,
+         *             "current": 50,
+         *             "progress": 25
+         *           }
+         *         },
+         *         "date_range": {
+         *           "start": "2026-02-01",
+         *           "end": "2026-03-02",
+         *           "previous_start": "2026-01-02",
+         *           "previous_end": "2026-01-31"
+         *         }
+         *       }
+         *     }
+         */
+        OverAllReport: {
+            /** @description The figures and the period they are of. */
+            data: {
+                statistics: components["schemas"]["OverAllStatistics"];
+                date_range: components["schemas"]["ReportRange"];
+            };
+        };
+        /**
+         * @description Won and lost revenue of a period.
+         * @example {
+         *       "data": {
+         *         "statistics": {
+         *           "won_revenue": {
+         *             "previous": 800,
+         *             "current": 1000,
+         *             "progress": 25
+         *           },
+         *           "lost_revenue": {
+         *             "previous": 0,
+         *             "current": 500,
+         *             "progress": null
+         *           }
+         *         },
+         *         "date_range": {
+         *           "start": "2026-02-01",
+         *           "end": "2026-03-02",
+         *           "previous_start": "2026-01-02",
+         *           "previous_end": "2026-01-31"
+         *         }
+         *       }
+         *     }
+         */
+        RevenueStatsReport: {
+            /** @description The figures and the period they are of. */
+            data: {
+                statistics: components["schemas"]["RevenueStatistics"];
+                date_range: components["schemas"]["ReportRange"];
+            };
+        };
+        /**
+         * @description Leads of a period over time.
+         * @example {
+         *       "data": {
+         *         "statistics": {
+         *           "all": {
+         *             "over_time": []
+         *           },
+         *           "won": {
+         *             "over_time": []
+         *           },
+         *           "lost": {
+         *             "over_time": []
+         *           }
+         *         },
+         *         "date_range": {
+         *           "start": "2026-02-01",
+         *           "end": "2026-03-02",
+         *           "previous_start": "2026-01-02",
+         *           "previous_end": "2026-01-31"
+         *         }
+         *       }
+         *     }
+         */
+        TotalLeadsReport: {
+            /** @description The figures and the period they are of. */
+            data: {
+                statistics: components["schemas"]["TotalLeadsStatistics"];
+                date_range: components["schemas"]["ReportRange"];
+            };
+        };
+        /**
+         * @description Won revenue of a period by source.
+         * @example {
+         *       "data": {
+         *         "statistics": [
+         *           {
+         *             "id": 2,
+         *             "name": "Web",
+         *             "total": 9200
+         *           }
+         *         ],
+         *         "date_range": {
+         *           "start": "2026-02-01",
+         *           "end": "2026-03-02",
+         *           "previous_start": "2026-01-02",
+         *           "previous_end": "2026-01-31"
+         *         }
+         *       }
+         *     }
+         */
+        RevenueBySourcesReport: {
+            /** @description The figures and the period they are of. */
+            data: {
+                /** @description The largest first. */
+                statistics: components["schemas"]["ReportShare"][];
+                date_range: components["schemas"]["ReportRange"];
+            };
+        };
+        /**
+         * @description Won revenue of a period by type.
+         * @example {
+         *       "data": {
+         *         "statistics": [
+         *           {
+         *             "id": 1,
+         *             "name": "New Business",
+         *             "total": 9200
+         *           }
+         *         ],
+         *         "date_range": {
+         *           "start": "2026-02-01",
+         *           "end": "2026-03-02",
+         *           "previous_start": "2026-01-02",
+         *           "previous_end": "2026-01-31"
+         *         }
+         *       }
+         *     }
+         */
+        RevenueByTypesReport: {
+            /** @description The figures and the period they are of. */
+            data: {
+                /** @description The largest first. */
+                statistics: components["schemas"]["ReportShare"][];
+                date_range: components["schemas"]["ReportRange"];
+            };
+        };
+        /**
+         * @description The best-selling products of a period.
+         * @example {
+         *       "data": {
+         *         "statistics": [
+         *           {
+         *             "id": 2,
+         *             "name": "GTX Pro",
+         *             "price": 4821,
+         *             "revenue": 9642,
+         *             "quantity": 2
+         *           }
+         *         ],
+         *         "date_range": {
+         *           "start": "2026-02-01",
+         *           "end": "2026-03-02",
+         *           "previous_start": "2026-01-02",
+         *           "previous_end": "2026-01-31"
+         *         }
+         *       }
+         *     }
+         */
+        TopSellingProductsReport: {
+            /** @description The figures and the period they are of. */
+            data: {
+                /** @description At most five, the highest revenue first. */
+                statistics: components["schemas"]["ReportProduct"][];
+                date_range: components["schemas"]["ReportRange"];
+            };
+        };
+        /**
+         * @description The best customers of a period.
+         * @example {
+         *       "data": {
+         *         "statistics": [
+         *           {
+         *             "id": 12,
+         *             "name": "Ada Lovelace",
+         *             "emails": [
+         *               {
+         *                 "value": "ada@example.com",
+         *                 "label": "work"
+         *               }
+         *             ],
+         *             "revenue": 9642
+         *           }
+         *         ],
+         *         "date_range": {
+         *           "start": "2026-02-01",
+         *           "end": "2026-03-02",
+         *           "previous_start": "2026-01-02",
+         *           "previous_end": "2026-01-31"
+         *         }
+         *       }
+         *     }
+         */
+        TopPersonsReport: {
+            /** @description The figures and the period they are of. */
+            data: {
+                /** @description At most five, the highest revenue first. */
+                statistics: components["schemas"]["ReportPerson"][];
+                date_range: components["schemas"]["ReportRange"];
+            };
+        };
+        /**
+         * @description Open leads of a period by stage.
+         * @example {
+         *       "data": {
+         *         "statistics": [
+         *           {
+         *             "id": 2,
+         *             "name": "Follow Up",
+         *             "total": 3,
+         *             "lead_value": 9200
+         *           }
+         *         ],
+         *         "date_range": {
+         *           "start": "2026-02-01",
+         *           "end": "2026-03-02",
+         *           "previous_start": "2026-01-02",
+         *           "previous_end": "2026-01-31"
+         *         }
+         *       }
+         *     }
+         */
+        OpenLeadsByStatesReport: {
+            /** @description The figures and the period they are of. */
+            data: {
+                /** @description In the order of the pipelines and their stages. */
+                statistics: components["schemas"]["ReportStage"][];
+                date_range: components["schemas"]["ReportRange"];
+            };
+        };
+        /**
+         * @description Expected revenue by month.
+         * @example {
+         *       "data": {
+         *         "statistics": [
+         *           {
+         *             "month": "2026-03",
+         *             "count": 3,
+         *             "lead_value": 9200,
+         *             "weighted_value": 2300
+         *           }
+         *         ],
+         *         "date_range": {
+         *           "start": "2026-02-01",
+         *           "end": "2026-03-02",
+         *           "previous_start": "2026-01-02",
+         *           "previous_end": "2026-01-31"
+         *         }
+         *       }
+         *     }
+         */
+        ForecastReport: {
+            /** @description The figures and the period they are of. */
+            data: {
+                /** @description Every month of the period in order. */
+                statistics: components["schemas"]["ReportMonth"][];
+                date_range: components["schemas"]["ReportRange"];
+            };
         };
         /**
          * @description The process is alive.
@@ -9215,8 +10831,17 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `payload_too_large`: the body is larger than 1 MiB. */
+        /** @description `payload_too_large`: the body is larger than 1 MiB, or a file in it than 25 MiB. */
         TooLarge: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `range_not_satisfiable`: the range begins behind the last byte; Content-Range says how many there are. */
+        RangeNotSatisfiable: {
             headers: {
                 [name: string]: unknown;
             };
@@ -9276,6 +10901,12 @@ export interface components {
         IdempotencyKey: string;
         /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
         DryRun: "true" | "false";
+        /** @description A part of the bytes, such as `bytes=0-1023`; several at once are answered with all of them. */
+        Range: string;
+        /** @description Until when the link is good, in seconds since 1970. */
+        Expires: number;
+        /** @description What proves that this server made the link. */
+        Signature: string;
         /** @description Number of the page. Not together with cursor. */
         Page: number;
         /** @description Rows a page. */
@@ -9432,8 +11063,12 @@ export interface components {
         StageChangedAtLte: string;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         LeadSort: ("id" | "title" | "lead_value" | "status" | "expected_close_date" | "closed_at" | "stage_changed_at" | "created_at" | "updated_at" | "person_name" | "user_name" | "stage_sort_order" | "-id" | "-title" | "-lead_value" | "-status" | "-expected_close_date" | "-closed_at" | "-stage_changed_at" | "-created_at" | "-updated_at" | "-person_name" | "-user_name" | "-stage_sort_order")[];
-        /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
-        LeadInclude: ("user" | "person" | "organization" | "source" | "type" | "pipeline" | "stage")[];
+        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+        LeadCustomAttributes: {
+            [key: string]: string;
+        };
+        /** @description References to replace by the full resource, `quotes` to show them, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
+        LeadInclude: ("user" | "person" | "organization" | "source" | "type" | "pipeline" | "stage" | "quotes" | "custom_labels")[];
         /** @description The pipeline to show; the default one when left out. */
         KanbanPipelineId: components["schemas"]["Id"];
         /** @description Show this stage of the pipeline alone. */
@@ -9456,16 +11091,24 @@ export interface components {
         OrganizationIdNull: boolean;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         PersonSort: ("id" | "name" | "job_title" | "organization_name" | "created_at" | "updated_at" | "-id" | "-name" | "-job_title" | "-organization_name" | "-created_at" | "-updated_at")[];
-        /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
-        PersonInclude: ("organization" | "user")[];
+        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+        PersonCustomAttributes: {
+            [key: string]: string;
+        };
+        /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
+        PersonInclude: ("organization" | "user" | "custom_labels")[];
         /** @description The country code of the address. Any of the listed values, in either case; a comma inside a value is written \,. */
         Country: string[];
         /** @description The country code of the address. None of the listed values. */
         CountryNot: string[];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         OrganizationSort: ("id" | "name" | "created_at" | "updated_at" | "-id" | "-name" | "-created_at" | "-updated_at")[];
-        /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
-        OrganizationInclude: "user"[];
+        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+        OrganizationCustomAttributes: {
+            [key: string]: string;
+        };
+        /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
+        OrganizationInclude: ("user" | "custom_labels")[];
         /** @description The SKU. Any of the listed values, in either case; a comma inside a value is written \,. */
         Sku: string[];
         /** @description The SKU. None of the listed values. */
@@ -9486,8 +11129,30 @@ export interface components {
         QuantityLt: number;
         /** @description quantity at or below this value. */
         QuantityLte: number;
+        /** @description in_stock above this value. */
+        InStockGt: number;
+        /** @description in_stock at or above this value. */
+        InStockGte: number;
+        /** @description in_stock below this value. */
+        InStockLt: number;
+        /** @description in_stock at or below this value. */
+        InStockLte: number;
+        /** @description on_hand above this value. */
+        OnHandGt: number;
+        /** @description on_hand at or above this value. */
+        OnHandGte: number;
+        /** @description on_hand below this value. */
+        OnHandLt: number;
+        /** @description on_hand at or below this value. */
+        OnHandLte: number;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
-        ProductSort: ("id" | "sku" | "name" | "price" | "quantity" | "created_at" | "updated_at" | "-id" | "-sku" | "-name" | "-price" | "-quantity" | "-created_at" | "-updated_at")[];
+        ProductSort: ("id" | "sku" | "name" | "price" | "quantity" | "in_stock" | "allocated" | "on_hand" | "created_at" | "updated_at" | "-id" | "-sku" | "-name" | "-price" | "-quantity" | "-in_stock" | "-allocated" | "-on_hand" | "-created_at" | "-updated_at")[];
+        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+        ProductCustomAttributes: {
+            [key: string]: string;
+        };
+        /** @description `inventories` adds them; `custom_labels` the names of chosen options and records. */
+        ProductInclude: ("inventories" | "custom_labels")[];
         /** @description The kind of activity. Any of the listed values. */
         ActivityType: ("call" | "meeting" | "lunch" | "note")[];
         /** @description The kind of activity. None of the listed values. */
@@ -9556,6 +11221,50 @@ export interface components {
         RottenDaysLte: number;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         PipelineSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
+        /** @description The kind of records. */
+        LookupType: "leads" | "lead_sources" | "lead_types" | "lead_pipelines" | "lead_pipeline_stages" | "users" | "organizations" | "persons" | "warehouses" | "locations" | "products" | "quotes";
+        /** @description The code. Any of the listed values. */
+        AttributeCode: string[];
+        /** @description The code. None of the listed values. */
+        AttributeCodeNot: string[];
+        /** @description The type. Any of the listed values. */
+        AttributeType: ("text" | "textarea" | "price" | "boolean" | "select" | "multiselect" | "checkbox" | "email" | "address" | "phone" | "lookup" | "datetime" | "date" | "image" | "file" | "subheading")[];
+        /** @description The type. None of the listed values. */
+        AttributeTypeNot: ("text" | "textarea" | "price" | "boolean" | "select" | "multiselect" | "checkbox" | "email" | "address" | "phone" | "lookup" | "datetime" | "date" | "image" | "file" | "subheading")[];
+        /** @description Whose field it is. Any of the listed values. */
+        AttributeEntityType: ("leads" | "persons" | "organizations" | "products" | "quotes" | "warehouses")[];
+        /** @description Whose field it is. None of the listed values. */
+        AttributeEntityTypeNot: ("leads" | "persons" | "organizations" | "products" | "quotes" | "warehouses")[];
+        /** @description Only attributes of this installation's own, or only built-in ones. */
+        IsUserDefined: boolean;
+        /** @description All but attributes of this installation's own, or all but built-in ones. */
+        IsUserDefinedNot: boolean;
+        /** @description Only required attributes, or only those that may be empty. */
+        IsRequired: boolean;
+        /** @description All but required attributes, or all but those that may be empty. */
+        IsRequiredNot: boolean;
+        /** @description Only unique attributes, or only those that need not be. */
+        IsUnique: boolean;
+        /** @description All but unique attributes, or all but those that need not be. */
+        IsUniqueNot: boolean;
+        /** @description Only attributes of the quick-create form, or only the others. */
+        QuickAdd: boolean;
+        /** @description All but attributes of the quick-create form, or all but the others. */
+        QuickAddNot: boolean;
+        /** @description sort_order above this value. */
+        SortOrderGt: number;
+        /** @description sort_order at or above this value. */
+        SortOrderGte: number;
+        /** @description sort_order below this value. */
+        SortOrderLt: number;
+        /** @description sort_order at or below this value. */
+        SortOrderLte: number;
+        /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+        AttributeSort: ("id" | "code" | "name" | "type" | "entity_type" | "sort_order" | "created_at" | "-id" | "-code" | "-name" | "-type" | "-entity_type" | "-sort_order" | "-created_at")[];
+        /** @description Take removed options from the records that have them. */
+        Force: boolean;
+        /** @description With `false` the contract without custom attributes, as its authors wrote it. */
+        Custom: boolean;
         /** @description The e-mail address. Any of the listed values, in either case. */
         UserEmail: string[];
         /** @description The e-mail address. None of the listed values. */
@@ -9594,8 +11303,12 @@ export interface components {
         GroupInclude: "users"[];
         /** @description The kind of entry. Any of the listed values. */
         TimelineType: ("call" | "meeting" | "lunch" | "note" | "file" | "email" | "system")[];
+        /** @description The kind of entry. None of the listed values. */
+        TimelineTypeNot: ("call" | "meeting" | "lunch" | "note" | "file" | "email" | "system")[];
         /** @description Where the entry comes from. Any of the listed values. */
         TimelineSource: ("activity" | "email" | "event")[];
+        /** @description Where the entry comes from. None of the listed values. */
+        TimelineSourceNot: ("activity" | "email" | "event")[];
         /** @description Id of the quote. */
         PathQuoteId: components["schemas"]["Id"];
         /** @description Id of the lead. */
@@ -9608,8 +11321,12 @@ export interface components {
         PathAttachmentId: components["schemas"]["Id"];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         QuoteSort: ("id" | "subject" | "sub_total" | "discount_amount" | "tax_amount" | "grand_total" | "expired_at" | "created_at" | "updated_at" | "-id" | "-subject" | "-sub_total" | "-discount_amount" | "-tax_amount" | "-grand_total" | "-expired_at" | "-created_at" | "-updated_at")[];
-        /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
-        QuoteInclude: ("user" | "person" | "leads")[];
+        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+        QuoteCustomAttributes: {
+            [key: string]: string;
+        };
+        /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
+        QuoteInclude: ("user" | "person" | "leads" | "custom_labels")[];
         /** @description The subject. Any of the listed values, in either case; a comma inside a value is written \,. */
         Subject: string[];
         /** @description The subject. None of the listed values. */
@@ -9698,7 +11415,7 @@ export interface components {
         ThreadId: components["schemas"]["Id"][];
         /** @description The first e-mail of its thread. None of the listed ids. */
         ThreadIdNot: components["schemas"]["Id"][];
-        /** @description The Message-ID. Any of the listed values, in either case; a comma inside a value is written \,. */
+        /** @description The Message-ID without brackets. Any of the listed values, in either case; a comma inside a value is written \,. */
         MessageId: string[];
         /** @description The Message-ID. None of the listed values. */
         MessageIdNot: string[];
@@ -9706,9 +11423,9 @@ export interface components {
         HasAttachments: boolean;
         /** @description All but e-mails with attachments, or all but those without. */
         HasAttachmentsNot: boolean;
-        /** @description Only first e-mails of threads, or only answers. */
+        /** @description Only e-mails that answer no other, as threads begin with, or only answers. */
         IsRoot: boolean;
-        /** @description All but first e-mails of threads, or all but answers. */
+        /** @description All but e-mails that answer no other, or all but answers. */
         IsRootNot: boolean;
         /** @description sent_at after this timestamp or date. */
         SentAtGt: string;
@@ -9754,8 +11471,12 @@ export interface components {
         CreateLeadNot: boolean;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         WarehouseSort: ("id" | "name" | "contact_name" | "created_at" | "-id" | "-name" | "-contact_name" | "-created_at")[];
-        /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
-        WarehouseInclude: ("locations" | "activities")[];
+        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+        WarehouseCustomAttributes: {
+            [key: string]: string;
+        };
+        /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
+        WarehouseInclude: ("locations" | "activities" | "custom_labels")[];
         /** @description The contact. Any of the listed values, in either case; a comma inside a value is written \,. */
         ContactName: string[];
         /** @description The contact. None of the listed values. */
@@ -9766,6 +11487,10 @@ export interface components {
         LocationInclude: "warehouse"[];
         /** @description The warehouse. None of the listed ids. */
         WarehouseIdNot: components["schemas"]["Id"][];
+        /** @description The quote. Any of the listed ids. */
+        QuoteId: components["schemas"]["Id"][];
+        /** @description The quote. None of the listed ids. */
+        QuoteIdNot: components["schemas"]["Id"][];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         MarketingEventSort: ("id" | "name" | "date" | "created_at" | "-id" | "-name" | "-date" | "-created_at")[];
         /** @description True for records without date, false for those with it. */
@@ -9832,6 +11557,21 @@ export interface components {
         CompletedAtLte: string;
         /** @description What is to be imported. */
         PathImportType: "persons" | "organizations" | "products" | "leads";
+        /**
+         * @description Words, each of which must begin some word of the record.
+         * @example acme
+         */
+        SearchQ: string;
+        /** @description The types to search, all that may be listed when left out. */
+        SearchTypes: ("leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails")[];
+        /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+        ReportStart: string;
+        /** @description Last day of the period. It is at most three years long. */
+        ReportEnd: string;
+        /** @description Only leads of this pipeline. */
+        ReportPipelineId: components["schemas"]["Id"];
+        /** @description Only records of this owner. */
+        ReportUserId: components["schemas"]["Id"];
     };
     requestBodies: never;
     headers: never;
@@ -10197,7 +11937,9 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["LeadCustomAttributes"];
+                /** @description References to replace by the full resource, `quotes` to show them, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["LeadInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -10394,6 +12136,8 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["LeadCustomAttributes"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
                 q?: components["parameters"]["Q"];
                 /** @description The record. Any of the listed ids. */
@@ -10539,7 +12283,7 @@ export interface operations {
     getLead: {
         parameters: {
             query?: {
-                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                /** @description References to replace by the full resource, `quotes` to show them, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["LeadInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -10730,6 +12474,154 @@ export interface operations {
             409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    exportLeads: {
+        parameters: {
+            query?: {
+                /** @description One JSON object a line, or comma-separated values. */
+                format?: components["parameters"]["ExportFormat"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["LeadSort"];
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["LeadCustomAttributes"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The title. Any of the listed values, in either case; a comma inside a value is written \,. */
+                title?: components["parameters"]["Title"];
+                /** @description The title. None of the listed values. */
+                "title[not]"?: components["parameters"]["TitleNot"];
+                /** @description 1 open, 2 won, 3 lost. Any of the listed values. */
+                status?: components["parameters"]["LeadStatus"];
+                /** @description 1 open, 2 won, 3 lost. None of the listed values. */
+                "status[not]"?: components["parameters"]["LeadStatusNot"];
+                /** @description The owner. Any of the listed ids. */
+                user_id?: components["parameters"]["UserId"];
+                /** @description The owner. None of the listed ids. */
+                "user_id[not]"?: components["parameters"]["UserIdNot"];
+                /** @description True for records without user_id, false for those with it. */
+                "user_id[null]"?: components["parameters"]["UserIdNull"];
+                /** @description The person. Any of the listed ids. */
+                person_id?: components["parameters"]["PersonId"];
+                /** @description The person. None of the listed ids. */
+                "person_id[not]"?: components["parameters"]["PersonIdNot"];
+                /** @description True for records without person_id, false for those with it. */
+                "person_id[null]"?: components["parameters"]["PersonIdNull"];
+                /** @description The organization. Any of the listed ids. */
+                organization_id?: components["parameters"]["OrganizationId"];
+                /** @description The organization. None of the listed ids. */
+                "organization_id[not]"?: components["parameters"]["OrganizationIdNot"];
+                /** @description The source. Any of the listed ids. */
+                lead_source_id?: components["parameters"]["LeadSourceId"];
+                /** @description The source. None of the listed ids. */
+                "lead_source_id[not]"?: components["parameters"]["LeadSourceIdNot"];
+                /** @description The type. Any of the listed ids. */
+                lead_type_id?: components["parameters"]["LeadTypeId"];
+                /** @description The type. None of the listed ids. */
+                "lead_type_id[not]"?: components["parameters"]["LeadTypeIdNot"];
+                /** @description The pipeline. Any of the listed ids. */
+                lead_pipeline_id?: components["parameters"]["LeadPipelineId"];
+                /** @description The pipeline. None of the listed ids. */
+                "lead_pipeline_id[not]"?: components["parameters"]["LeadPipelineIdNot"];
+                /** @description The stage. Any of the listed ids. */
+                lead_pipeline_stage_id?: components["parameters"]["LeadPipelineStageId"];
+                /** @description The stage. None of the listed ids. */
+                "lead_pipeline_stage_id[not]"?: components["parameters"]["LeadPipelineStageIdNot"];
+                /** @description The code of the stage. Any of the listed values, in either case; a comma inside a value is written \,. */
+                stage_code?: components["parameters"]["StageCode"];
+                /** @description The code of the stage. None of the listed values. */
+                "stage_code[not]"?: components["parameters"]["StageCodeNot"];
+                /** @description Only rotten leads, or only fresh ones. */
+                is_rotten?: components["parameters"]["IsRotten"];
+                /** @description All but rotten leads, or all but fresh ones. */
+                "is_rotten[not]"?: components["parameters"]["IsRottenNot"];
+                /** @description The tags. Any of the listed ids. */
+                tag_id?: components["parameters"]["TagId"];
+                /** @description The tags. None of the listed ids. */
+                "tag_id[not]"?: components["parameters"]["TagIdNot"];
+                /** @description The products. Any of the listed ids. */
+                product_id?: components["parameters"]["ProductId"];
+                /** @description The products. None of the listed ids. */
+                "product_id[not]"?: components["parameters"]["ProductIdNot"];
+                /** @description True for records without closed_at, false for those with it. */
+                "closed_at[null]"?: components["parameters"]["ClosedAtNull"];
+                /** @description True for records without expected_close_date, false for those with it. */
+                "expected_close_date[null]"?: components["parameters"]["ExpectedCloseDateNull"];
+                /** @description lead_value above this value. */
+                "lead_value[gt]"?: components["parameters"]["LeadValueGt"];
+                /** @description lead_value at or above this value. */
+                "lead_value[gte]"?: components["parameters"]["LeadValueGte"];
+                /** @description lead_value below this value. */
+                "lead_value[lt]"?: components["parameters"]["LeadValueLt"];
+                /** @description lead_value at or below this value. */
+                "lead_value[lte]"?: components["parameters"]["LeadValueLte"];
+                /** @description expected_close_date after this value. */
+                "expected_close_date[gt]"?: components["parameters"]["ExpectedCloseDateGt"];
+                /** @description expected_close_date at or after this value. */
+                "expected_close_date[gte]"?: components["parameters"]["ExpectedCloseDateGte"];
+                /** @description expected_close_date before this value. */
+                "expected_close_date[lt]"?: components["parameters"]["ExpectedCloseDateLt"];
+                /** @description expected_close_date at or before this value. */
+                "expected_close_date[lte]"?: components["parameters"]["ExpectedCloseDateLte"];
+                /** @description closed_at after this timestamp or date. */
+                "closed_at[gt]"?: components["parameters"]["ClosedAtGt"];
+                /** @description closed_at at or after this timestamp or date. */
+                "closed_at[gte]"?: components["parameters"]["ClosedAtGte"];
+                /** @description closed_at before this timestamp or date. */
+                "closed_at[lt]"?: components["parameters"]["ClosedAtLt"];
+                /** @description closed_at at or before this timestamp or date. */
+                "closed_at[lte]"?: components["parameters"]["ClosedAtLte"];
+                /** @description stage_changed_at after this timestamp or date. */
+                "stage_changed_at[gt]"?: components["parameters"]["StageChangedAtGt"];
+                /** @description stage_changed_at at or after this timestamp or date. */
+                "stage_changed_at[gte]"?: components["parameters"]["StageChangedAtGte"];
+                /** @description stage_changed_at before this timestamp or date. */
+                "stage_changed_at[lt]"?: components["parameters"]["StageChangedAtLt"];
+                /** @description stage_changed_at at or before this timestamp or date. */
+                "stage_changed_at[lte]"?: components["parameters"]["StageChangedAtLte"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The leads. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -11161,10 +13053,16 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
                 type?: components["parameters"]["TimelineType"];
+                /** @description The kind of entry. None of the listed values. */
+                "type[not]"?: components["parameters"]["TimelineTypeNot"];
                 /** @description Only finished activities, or only open ones. */
                 is_done?: components["parameters"]["IsDone"];
+                /** @description All but finished activities, or all but open ones. */
+                "is_done[not]"?: components["parameters"]["IsDoneNot"];
                 /** @description Where the entry comes from. Any of the listed values. */
                 source?: components["parameters"]["TimelineSource"];
+                /** @description Where the entry comes from. None of the listed values. */
+                "source[not]"?: components["parameters"]["TimelineSourceNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -11210,7 +13108,9 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["QuoteSort"];
-                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["QuoteCustomAttributes"];
+                /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["QuoteInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -11505,7 +13405,7 @@ export interface operations {
                 thread_id?: components["parameters"]["ThreadId"];
                 /** @description The first e-mail of its thread. None of the listed ids. */
                 "thread_id[not]"?: components["parameters"]["ThreadIdNot"];
-                /** @description The Message-ID. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The Message-ID without brackets. Any of the listed values, in either case; a comma inside a value is written \,. */
                 message_id?: components["parameters"]["MessageId"];
                 /** @description The Message-ID. None of the listed values. */
                 "message_id[not]"?: components["parameters"]["MessageIdNot"];
@@ -11517,9 +13417,9 @@ export interface operations {
                 has_attachments?: components["parameters"]["HasAttachments"];
                 /** @description All but e-mails with attachments, or all but those without. */
                 "has_attachments[not]"?: components["parameters"]["HasAttachmentsNot"];
-                /** @description Only first e-mails of threads, or only answers. */
+                /** @description Only e-mails that answer no other, as threads begin with, or only answers. */
                 is_root?: components["parameters"]["IsRoot"];
-                /** @description All but first e-mails of threads, or all but answers. */
+                /** @description All but e-mails that answer no other, or all but answers. */
                 "is_root[not]"?: components["parameters"]["IsRootNot"];
                 /** @description The tags. Any of the listed ids. */
                 tag_id?: components["parameters"]["TagId"];
@@ -11664,7 +13564,9 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["PersonSort"];
-                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["PersonCustomAttributes"];
+                /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["PersonInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -11793,7 +13695,7 @@ export interface operations {
     getPerson: {
         parameters: {
             query?: {
-                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["PersonInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -11989,6 +13891,96 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    exportPersons: {
+        parameters: {
+            query?: {
+                /** @description One JSON object a line, or comma-separated values. */
+                format?: components["parameters"]["ExportFormat"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["PersonSort"];
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["PersonCustomAttributes"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                name?: components["parameters"]["Name"];
+                /** @description The name. None of the listed values. */
+                "name[not]"?: components["parameters"]["NameNot"];
+                /** @description One of the e-mail addresses. Any of the listed values, in either case; a comma inside a value is written \,. */
+                email?: components["parameters"]["Email"];
+                /** @description One of the e-mail addresses. None of the listed values. */
+                "email[not]"?: components["parameters"]["EmailNot"];
+                /** @description One of the telephone numbers, by its digits. Any of the listed values, in either case; a comma inside a value is written \,. */
+                phone?: components["parameters"]["Phone"];
+                /** @description One of the telephone numbers, by its digits. None of the listed values. */
+                "phone[not]"?: components["parameters"]["PhoneNot"];
+                /** @description The job title. Any of the listed values, in either case; a comma inside a value is written \,. */
+                job_title?: components["parameters"]["JobTitle"];
+                /** @description The job title. None of the listed values. */
+                "job_title[not]"?: components["parameters"]["JobTitleNot"];
+                /** @description True for records without job_title, false for those with it. */
+                "job_title[null]"?: components["parameters"]["JobTitleNull"];
+                /** @description The organization. Any of the listed ids. */
+                organization_id?: components["parameters"]["OrganizationId"];
+                /** @description The organization. None of the listed ids. */
+                "organization_id[not]"?: components["parameters"]["OrganizationIdNot"];
+                /** @description True for records without organization_id, false for those with it. */
+                "organization_id[null]"?: components["parameters"]["OrganizationIdNull"];
+                /** @description The owner. Any of the listed ids. */
+                user_id?: components["parameters"]["UserId"];
+                /** @description The owner. None of the listed ids. */
+                "user_id[not]"?: components["parameters"]["UserIdNot"];
+                /** @description True for records without user_id, false for those with it. */
+                "user_id[null]"?: components["parameters"]["UserIdNull"];
+                /** @description The tags. Any of the listed ids. */
+                tag_id?: components["parameters"]["TagId"];
+                /** @description The tags. None of the listed ids. */
+                "tag_id[not]"?: components["parameters"]["TagIdNot"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The persons. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listPersonLeads: {
         parameters: {
             query?: {
@@ -12002,7 +13994,9 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["LeadCustomAttributes"];
+                /** @description References to replace by the full resource, `quotes` to show them, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["LeadInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -12373,10 +14367,16 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
                 type?: components["parameters"]["TimelineType"];
+                /** @description The kind of entry. None of the listed values. */
+                "type[not]"?: components["parameters"]["TimelineTypeNot"];
                 /** @description Only finished activities, or only open ones. */
                 is_done?: components["parameters"]["IsDone"];
+                /** @description All but finished activities, or all but open ones. */
+                "is_done[not]"?: components["parameters"]["IsDoneNot"];
                 /** @description Where the entry comes from. Any of the listed values. */
                 source?: components["parameters"]["TimelineSource"];
+                /** @description Where the entry comes from. None of the listed values. */
+                "source[not]"?: components["parameters"]["TimelineSourceNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -12422,7 +14422,9 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["QuoteSort"];
-                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["QuoteCustomAttributes"];
+                /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["QuoteInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -12631,7 +14633,7 @@ export interface operations {
                 thread_id?: components["parameters"]["ThreadId"];
                 /** @description The first e-mail of its thread. None of the listed ids. */
                 "thread_id[not]"?: components["parameters"]["ThreadIdNot"];
-                /** @description The Message-ID. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The Message-ID without brackets. Any of the listed values, in either case; a comma inside a value is written \,. */
                 message_id?: components["parameters"]["MessageId"];
                 /** @description The Message-ID. None of the listed values. */
                 "message_id[not]"?: components["parameters"]["MessageIdNot"];
@@ -12643,9 +14645,9 @@ export interface operations {
                 has_attachments?: components["parameters"]["HasAttachments"];
                 /** @description All but e-mails with attachments, or all but those without. */
                 "has_attachments[not]"?: components["parameters"]["HasAttachmentsNot"];
-                /** @description Only first e-mails of threads, or only answers. */
+                /** @description Only e-mails that answer no other, as threads begin with, or only answers. */
                 is_root?: components["parameters"]["IsRoot"];
-                /** @description All but first e-mails of threads, or all but answers. */
+                /** @description All but e-mails that answer no other, or all but answers. */
                 "is_root[not]"?: components["parameters"]["IsRootNot"];
                 /** @description The tags. Any of the listed ids. */
                 tag_id?: components["parameters"]["TagId"];
@@ -12704,7 +14706,9 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["OrganizationSort"];
-                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["OrganizationCustomAttributes"];
+                /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["OrganizationInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -12817,7 +14821,7 @@ export interface operations {
     getOrganization: {
         parameters: {
             query?: {
-                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["OrganizationInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -12975,6 +14979,80 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    exportOrganizations: {
+        parameters: {
+            query?: {
+                /** @description One JSON object a line, or comma-separated values. */
+                format?: components["parameters"]["ExportFormat"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["OrganizationSort"];
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["OrganizationCustomAttributes"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                name?: components["parameters"]["Name"];
+                /** @description The name. None of the listed values. */
+                "name[not]"?: components["parameters"]["NameNot"];
+                /** @description The owner. Any of the listed ids. */
+                user_id?: components["parameters"]["UserId"];
+                /** @description The owner. None of the listed ids. */
+                "user_id[not]"?: components["parameters"]["UserIdNot"];
+                /** @description True for records without user_id, false for those with it. */
+                "user_id[null]"?: components["parameters"]["UserIdNull"];
+                /** @description The country code of the address. Any of the listed values, in either case; a comma inside a value is written \,. */
+                country?: components["parameters"]["Country"];
+                /** @description The country code of the address. None of the listed values. */
+                "country[not]"?: components["parameters"]["CountryNot"];
+                /** @description The tags. Any of the listed ids. */
+                tag_id?: components["parameters"]["TagId"];
+                /** @description The tags. None of the listed ids. */
+                "tag_id[not]"?: components["parameters"]["TagIdNot"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The organizations. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listOrganizationPersons: {
         parameters: {
             query?: {
@@ -12988,7 +15066,9 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["PersonSort"];
-                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["PersonCustomAttributes"];
+                /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["PersonInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -13093,7 +15173,9 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["LeadCustomAttributes"];
+                /** @description References to replace by the full resource, `quotes` to show them, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["LeadInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -13464,10 +15546,16 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
                 type?: components["parameters"]["TimelineType"];
+                /** @description The kind of entry. None of the listed values. */
+                "type[not]"?: components["parameters"]["TimelineTypeNot"];
                 /** @description Only finished activities, or only open ones. */
                 is_done?: components["parameters"]["IsDone"];
+                /** @description All but finished activities, or all but open ones. */
+                "is_done[not]"?: components["parameters"]["IsDoneNot"];
                 /** @description Where the entry comes from. Any of the listed values. */
                 source?: components["parameters"]["TimelineSource"];
+                /** @description Where the entry comes from. None of the listed values. */
+                "source[not]"?: components["parameters"]["TimelineSourceNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -13513,7 +15601,9 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["QuoteSort"];
-                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["QuoteCustomAttributes"];
+                /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["QuoteInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -13678,7 +15768,7 @@ export interface operations {
     getQuote: {
         parameters: {
             query?: {
-                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["QuoteInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -13843,6 +15933,8 @@ export interface operations {
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["QuoteSort"];
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["QuoteCustomAttributes"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
                 q?: components["parameters"]["Q"];
                 /** @description The record. Any of the listed ids. */
@@ -14004,7 +16096,9 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["LeadCustomAttributes"];
+                /** @description References to replace by the full resource, `quotes` to show them, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["LeadInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -14373,10 +16467,16 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
                 type?: components["parameters"]["TimelineType"];
+                /** @description The kind of entry. None of the listed values. */
+                "type[not]"?: components["parameters"]["TimelineTypeNot"];
                 /** @description Only finished activities, or only open ones. */
                 is_done?: components["parameters"]["IsDone"];
+                /** @description All but finished activities, or all but open ones. */
+                "is_done[not]"?: components["parameters"]["IsDoneNot"];
                 /** @description Where the entry comes from. Any of the listed values. */
                 source?: components["parameters"]["TimelineSource"];
+                /** @description Where the entry comes from. None of the listed values. */
+                "source[not]"?: components["parameters"]["TimelineSourceNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -14511,6 +16611,10 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["ProductSort"];
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["ProductCustomAttributes"];
+                /** @description `inventories` adds them; `custom_labels` the names of chosen options and records. */
+                include?: components["parameters"]["ProductInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
@@ -14563,6 +16667,26 @@ export interface operations {
                 "quantity[lt]"?: components["parameters"]["QuantityLt"];
                 /** @description quantity at or below this value. */
                 "quantity[lte]"?: components["parameters"]["QuantityLte"];
+                /** @description in_stock above this value. */
+                "in_stock[gt]"?: components["parameters"]["InStockGt"];
+                /** @description in_stock at or above this value. */
+                "in_stock[gte]"?: components["parameters"]["InStockGte"];
+                /** @description in_stock below this value. */
+                "in_stock[lt]"?: components["parameters"]["InStockLt"];
+                /** @description in_stock at or below this value. */
+                "in_stock[lte]"?: components["parameters"]["InStockLte"];
+                /** @description on_hand above this value. */
+                "on_hand[gt]"?: components["parameters"]["OnHandGt"];
+                /** @description on_hand at or above this value. */
+                "on_hand[gte]"?: components["parameters"]["OnHandGte"];
+                /** @description on_hand below this value. */
+                "on_hand[lt]"?: components["parameters"]["OnHandLt"];
+                /** @description on_hand at or below this value. */
+                "on_hand[lte]"?: components["parameters"]["OnHandLte"];
+                /** @description The warehouse. Any of the listed ids. */
+                warehouse_id?: components["parameters"]["WarehouseId"];
+                /** @description The warehouse. None of the listed ids. */
+                "warehouse_id[not]"?: components["parameters"]["WarehouseIdNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -14632,6 +16756,8 @@ export interface operations {
     getProduct: {
         parameters: {
             query?: {
+                /** @description `inventories` adds them; `custom_labels` the names of chosen options and records. */
+                include?: components["parameters"]["ProductInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
             };
@@ -14783,6 +16909,110 @@ export interface operations {
             409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    exportProducts: {
+        parameters: {
+            query?: {
+                /** @description One JSON object a line, or comma-separated values. */
+                format?: components["parameters"]["ExportFormat"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["ProductSort"];
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["ProductCustomAttributes"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The SKU. Any of the listed values, in either case; a comma inside a value is written \,. */
+                sku?: components["parameters"]["Sku"];
+                /** @description The SKU. None of the listed values. */
+                "sku[not]"?: components["parameters"]["SkuNot"];
+                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                name?: components["parameters"]["Name"];
+                /** @description The name. None of the listed values. */
+                "name[not]"?: components["parameters"]["NameNot"];
+                /** @description The tags. Any of the listed ids. */
+                tag_id?: components["parameters"]["TagId"];
+                /** @description The tags. None of the listed ids. */
+                "tag_id[not]"?: components["parameters"]["TagIdNot"];
+                /** @description price above this value. */
+                "price[gt]"?: components["parameters"]["PriceGt"];
+                /** @description price at or above this value. */
+                "price[gte]"?: components["parameters"]["PriceGte"];
+                /** @description price below this value. */
+                "price[lt]"?: components["parameters"]["PriceLt"];
+                /** @description price at or below this value. */
+                "price[lte]"?: components["parameters"]["PriceLte"];
+                /** @description quantity above this value. */
+                "quantity[gt]"?: components["parameters"]["QuantityGt"];
+                /** @description quantity at or above this value. */
+                "quantity[gte]"?: components["parameters"]["QuantityGte"];
+                /** @description quantity below this value. */
+                "quantity[lt]"?: components["parameters"]["QuantityLt"];
+                /** @description quantity at or below this value. */
+                "quantity[lte]"?: components["parameters"]["QuantityLte"];
+                /** @description in_stock above this value. */
+                "in_stock[gt]"?: components["parameters"]["InStockGt"];
+                /** @description in_stock at or above this value. */
+                "in_stock[gte]"?: components["parameters"]["InStockGte"];
+                /** @description in_stock below this value. */
+                "in_stock[lt]"?: components["parameters"]["InStockLt"];
+                /** @description in_stock at or below this value. */
+                "in_stock[lte]"?: components["parameters"]["InStockLte"];
+                /** @description on_hand above this value. */
+                "on_hand[gt]"?: components["parameters"]["OnHandGt"];
+                /** @description on_hand at or above this value. */
+                "on_hand[gte]"?: components["parameters"]["OnHandGte"];
+                /** @description on_hand below this value. */
+                "on_hand[lt]"?: components["parameters"]["OnHandLt"];
+                /** @description on_hand at or below this value. */
+                "on_hand[lte]"?: components["parameters"]["OnHandLte"];
+                /** @description The warehouse. Any of the listed ids. */
+                warehouse_id?: components["parameters"]["WarehouseId"];
+                /** @description The warehouse. None of the listed ids. */
+                "warehouse_id[not]"?: components["parameters"]["WarehouseIdNot"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The products. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -15009,10 +17239,16 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
                 type?: components["parameters"]["TimelineType"];
+                /** @description The kind of entry. None of the listed values. */
+                "type[not]"?: components["parameters"]["TimelineTypeNot"];
                 /** @description Only finished activities, or only open ones. */
                 is_done?: components["parameters"]["IsDone"];
+                /** @description All but finished activities, or all but open ones. */
+                "is_done[not]"?: components["parameters"]["IsDoneNot"];
                 /** @description Where the entry comes from. Any of the listed values. */
                 source?: components["parameters"]["TimelineSource"];
+                /** @description Where the entry comes from. None of the listed values. */
+                "source[not]"?: components["parameters"]["TimelineSourceNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -15228,6 +17464,14 @@ export interface operations {
                 product_id?: components["parameters"]["ProductId"];
                 /** @description The products. None of the listed ids. */
                 "product_id[not]"?: components["parameters"]["ProductIdNot"];
+                /** @description The warehouse. Any of the listed ids. */
+                warehouse_id?: components["parameters"]["WarehouseId"];
+                /** @description The warehouse. None of the listed ids. */
+                "warehouse_id[not]"?: components["parameters"]["WarehouseIdNot"];
+                /** @description The quote. Any of the listed ids. */
+                quote_id?: components["parameters"]["QuoteId"];
+                /** @description The quote. None of the listed ids. */
+                "quote_id[not]"?: components["parameters"]["QuoteIdNot"];
                 /** @description A participating user. Any of the listed ids. */
                 participant_user_id?: components["parameters"]["ParticipantUserId"];
                 /** @description A participating user. None of the listed ids. */
@@ -15297,6 +17541,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ActivityCreate"];
+                "multipart/form-data": components["schemas"]["ActivityCreate"];
             };
         };
         responses: {
@@ -15519,6 +17764,124 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    exportActivities: {
+        parameters: {
+            query?: {
+                /** @description One JSON object a line, or comma-separated values. */
+                format?: components["parameters"]["ExportFormat"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["ActivitySort"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The kind of activity. Any of the listed values. */
+                type?: components["parameters"]["ActivityType"];
+                /** @description The kind of activity. None of the listed values. */
+                "type[not]"?: components["parameters"]["ActivityTypeNot"];
+                /** @description Only finished activities, or only open ones. */
+                is_done?: components["parameters"]["IsDone"];
+                /** @description All but finished activities, or all but open ones. */
+                "is_done[not]"?: components["parameters"]["IsDoneNot"];
+                /** @description The owner. Any of the listed ids. */
+                user_id?: components["parameters"]["UserId"];
+                /** @description The owner. None of the listed ids. */
+                "user_id[not]"?: components["parameters"]["UserIdNot"];
+                /** @description True for records without user_id, false for those with it. */
+                "user_id[null]"?: components["parameters"]["UserIdNull"];
+                /** @description A linked lead. Any of the listed ids. */
+                lead_id?: components["parameters"]["LeadId"];
+                /** @description A linked lead. None of the listed ids. */
+                "lead_id[not]"?: components["parameters"]["LeadIdNot"];
+                /** @description The person. Any of the listed ids. */
+                person_id?: components["parameters"]["PersonId"];
+                /** @description The person. None of the listed ids. */
+                "person_id[not]"?: components["parameters"]["PersonIdNot"];
+                /** @description The organization. Any of the listed ids. */
+                organization_id?: components["parameters"]["OrganizationId"];
+                /** @description The organization. None of the listed ids. */
+                "organization_id[not]"?: components["parameters"]["OrganizationIdNot"];
+                /** @description The products. Any of the listed ids. */
+                product_id?: components["parameters"]["ProductId"];
+                /** @description The products. None of the listed ids. */
+                "product_id[not]"?: components["parameters"]["ProductIdNot"];
+                /** @description The warehouse. Any of the listed ids. */
+                warehouse_id?: components["parameters"]["WarehouseId"];
+                /** @description The warehouse. None of the listed ids. */
+                "warehouse_id[not]"?: components["parameters"]["WarehouseIdNot"];
+                /** @description The quote. Any of the listed ids. */
+                quote_id?: components["parameters"]["QuoteId"];
+                /** @description The quote. None of the listed ids. */
+                "quote_id[not]"?: components["parameters"]["QuoteIdNot"];
+                /** @description A participating user. Any of the listed ids. */
+                participant_user_id?: components["parameters"]["ParticipantUserId"];
+                /** @description A participating user. None of the listed ids. */
+                "participant_user_id[not]"?: components["parameters"]["ParticipantUserIdNot"];
+                /** @description A participating person. Any of the listed ids. */
+                participant_person_id?: components["parameters"]["ParticipantPersonId"];
+                /** @description A participating person. None of the listed ids. */
+                "participant_person_id[not]"?: components["parameters"]["ParticipantPersonIdNot"];
+                /** @description True for records without schedule_from, false for those with it. */
+                "schedule_from[null]"?: components["parameters"]["ScheduleFromNull"];
+                /** @description schedule_from after this timestamp or date. */
+                "schedule_from[gt]"?: components["parameters"]["ScheduleFromGt"];
+                /** @description schedule_from at or after this timestamp or date. */
+                "schedule_from[gte]"?: components["parameters"]["ScheduleFromGte"];
+                /** @description schedule_from before this timestamp or date. */
+                "schedule_from[lt]"?: components["parameters"]["ScheduleFromLt"];
+                /** @description schedule_from at or before this timestamp or date. */
+                "schedule_from[lte]"?: components["parameters"]["ScheduleFromLte"];
+                /** @description schedule_to after this timestamp or date. */
+                "schedule_to[gt]"?: components["parameters"]["ScheduleToGt"];
+                /** @description schedule_to at or after this timestamp or date. */
+                "schedule_to[gte]"?: components["parameters"]["ScheduleToGte"];
+                /** @description schedule_to before this timestamp or date. */
+                "schedule_to[lt]"?: components["parameters"]["ScheduleToLt"];
+                /** @description schedule_to at or before this timestamp or date. */
+                "schedule_to[lte]"?: components["parameters"]["ScheduleToLte"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The activities. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listActivityHistory: {
         parameters: {
             query?: {
@@ -15662,6 +18025,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ActivityFileAttach"];
+                "multipart/form-data": components["schemas"]["ActivityFileAttach"];
             };
         };
         responses: {
@@ -15731,7 +18095,12 @@ export interface operations {
     downloadActivityFile: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A part of the bytes, such as `bytes=0-1023`; several at once are answered with all of them. */
+                Range?: components["parameters"]["Range"];
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
             path: {
                 /** @description Id of the record. */
                 id: components["parameters"]["Id"];
@@ -15742,19 +18111,30 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The file. */
+            /** @description All bytes. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": string;
+                    "*/*": components["schemas"]["Bytes"];
                 };
             };
+            /** @description The range asked for. */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": components["schemas"]["Bytes"];
+                };
+            };
+            304: components["responses"]["NotModified"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            416: components["responses"]["RangeNotSatisfiable"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -15763,7 +18143,10 @@ export interface operations {
     getActivityCalendar: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -15778,10 +18161,10 @@ export interface operations {
                     "text/calendar": string;
                 };
             };
+            304: components["responses"]["NotModified"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -15868,7 +18251,7 @@ export interface operations {
                 thread_id?: components["parameters"]["ThreadId"];
                 /** @description The first e-mail of its thread. None of the listed ids. */
                 "thread_id[not]"?: components["parameters"]["ThreadIdNot"];
-                /** @description The Message-ID. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The Message-ID without brackets. Any of the listed values, in either case; a comma inside a value is written \,. */
                 message_id?: components["parameters"]["MessageId"];
                 /** @description The Message-ID. None of the listed values. */
                 "message_id[not]"?: components["parameters"]["MessageIdNot"];
@@ -15880,9 +18263,9 @@ export interface operations {
                 has_attachments?: components["parameters"]["HasAttachments"];
                 /** @description All but e-mails with attachments, or all but those without. */
                 "has_attachments[not]"?: components["parameters"]["HasAttachmentsNot"];
-                /** @description Only first e-mails of threads, or only answers. */
+                /** @description Only e-mails that answer no other, as threads begin with, or only answers. */
                 is_root?: components["parameters"]["IsRoot"];
-                /** @description All but first e-mails of threads, or all but answers. */
+                /** @description All but e-mails that answer no other, or all but answers. */
                 "is_root[not]"?: components["parameters"]["IsRootNot"];
                 /** @description The tags. Any of the listed ids. */
                 tag_id?: components["parameters"]["TagId"];
@@ -15939,6 +18322,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["EmailCreate"];
+                "multipart/form-data": components["schemas"]["EmailCreate"];
             };
         };
         responses: {
@@ -16294,7 +18678,12 @@ export interface operations {
     downloadEmailAttachment: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A part of the bytes, such as `bytes=0-1023`; several at once are answered with all of them. */
+                Range?: components["parameters"]["Range"];
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
             path: {
                 /** @description Id of the record. */
                 id: components["parameters"]["Id"];
@@ -16305,19 +18694,30 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The attachment. */
+            /** @description All bytes. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": string;
+                    "*/*": components["schemas"]["Bytes"];
                 };
             };
+            /** @description The range asked for. */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": components["schemas"]["Bytes"];
+                };
+            };
+            304: components["responses"]["NotModified"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            416: components["responses"]["RangeNotSatisfiable"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -17702,6 +20102,394 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listAttributes: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["AttributeSort"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+                /** @description updated_at after this timestamp or date. */
+                "updated_at[gt]"?: components["parameters"]["UpdatedAtGt"];
+                /** @description updated_at at or after this timestamp or date. */
+                "updated_at[gte]"?: components["parameters"]["UpdatedAtGte"];
+                /** @description updated_at before this timestamp or date. */
+                "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
+                /** @description updated_at at or before this timestamp or date. */
+                "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
+                /** @description The code. Any of the listed values. */
+                code?: components["parameters"]["AttributeCode"];
+                /** @description The code. None of the listed values. */
+                "code[not]"?: components["parameters"]["AttributeCodeNot"];
+                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                name?: components["parameters"]["Name"];
+                /** @description The name. None of the listed values. */
+                "name[not]"?: components["parameters"]["NameNot"];
+                /** @description The type. Any of the listed values. */
+                type?: components["parameters"]["AttributeType"];
+                /** @description The type. None of the listed values. */
+                "type[not]"?: components["parameters"]["AttributeTypeNot"];
+                /** @description Whose field it is. Any of the listed values. */
+                entity_type?: components["parameters"]["AttributeEntityType"];
+                /** @description Whose field it is. None of the listed values. */
+                "entity_type[not]"?: components["parameters"]["AttributeEntityTypeNot"];
+                /** @description Only attributes of this installation's own, or only built-in ones. */
+                is_user_defined?: components["parameters"]["IsUserDefined"];
+                /** @description All but attributes of this installation's own, or all but built-in ones. */
+                "is_user_defined[not]"?: components["parameters"]["IsUserDefinedNot"];
+                /** @description Only required attributes, or only those that may be empty. */
+                is_required?: components["parameters"]["IsRequired"];
+                /** @description All but required attributes, or all but those that may be empty. */
+                "is_required[not]"?: components["parameters"]["IsRequiredNot"];
+                /** @description Only unique attributes, or only those that need not be. */
+                is_unique?: components["parameters"]["IsUnique"];
+                /** @description All but unique attributes, or all but those that need not be. */
+                "is_unique[not]"?: components["parameters"]["IsUniqueNot"];
+                /** @description Only attributes of the quick-create form, or only the others. */
+                quick_add?: components["parameters"]["QuickAdd"];
+                /** @description All but attributes of the quick-create form, or all but the others. */
+                "quick_add[not]"?: components["parameters"]["QuickAddNot"];
+                /** @description sort_order above this value. */
+                "sort_order[gt]"?: components["parameters"]["SortOrderGt"];
+                /** @description sort_order at or above this value. */
+                "sort_order[gte]"?: components["parameters"]["SortOrderGte"];
+                /** @description sort_order below this value. */
+                "sort_order[lt]"?: components["parameters"]["SortOrderLt"];
+                /** @description sort_order at or below this value. */
+                "sort_order[lte]"?: components["parameters"]["SortOrderLte"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of attributes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AttributePage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createAttribute: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AttributeCreate"];
+            };
+        };
+        responses: {
+            /** @description The created attribute. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AttributeResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAttribute: {
+        parameters: {
+            query?: {
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The attribute. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Attribute"];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateAttribute: {
+        parameters: {
+            query?: {
+                /** @description Take removed options from the records that have them. */
+                force?: components["parameters"]["Force"];
+            };
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AttributeUpdate"];
+            };
+        };
+        responses: {
+            /** @description The attribute after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AttributeResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteAttribute: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    massUpdateAttributes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AttributeMassUpdate"];
+            };
+        };
+        responses: {
+            /** @description What was done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MassResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    massDestroyAttributes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MassDestroy"];
+            };
+        };
+        responses: {
+            /** @description What was done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MassResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    lookupAttributeValues: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Words that must all occur in the searchable fields, in either case. */
+                q?: components["parameters"]["Q"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description The kind of records. */
+                lookup_type: components["parameters"]["LookupType"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of choices. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LookupPage"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -19883,7 +22671,9 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["WarehouseSort"];
-                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["WarehouseCustomAttributes"];
+                /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["WarehouseInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -19990,7 +22780,7 @@ export interface operations {
     getWarehouse: {
         parameters: {
             query?: {
-                /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
+                /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["WarehouseInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -20123,6 +22913,8 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["ProductSort"];
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                custom_attributes?: components["parameters"]["ProductCustomAttributes"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
@@ -20175,6 +22967,22 @@ export interface operations {
                 "quantity[lt]"?: components["parameters"]["QuantityLt"];
                 /** @description quantity at or below this value. */
                 "quantity[lte]"?: components["parameters"]["QuantityLte"];
+                /** @description in_stock above this value. */
+                "in_stock[gt]"?: components["parameters"]["InStockGt"];
+                /** @description in_stock at or above this value. */
+                "in_stock[gte]"?: components["parameters"]["InStockGte"];
+                /** @description in_stock below this value. */
+                "in_stock[lt]"?: components["parameters"]["InStockLt"];
+                /** @description in_stock at or below this value. */
+                "in_stock[lte]"?: components["parameters"]["InStockLte"];
+                /** @description on_hand above this value. */
+                "on_hand[gt]"?: components["parameters"]["OnHandGt"];
+                /** @description on_hand at or above this value. */
+                "on_hand[gte]"?: components["parameters"]["OnHandGte"];
+                /** @description on_hand below this value. */
+                "on_hand[lt]"?: components["parameters"]["OnHandLt"];
+                /** @description on_hand at or below this value. */
+                "on_hand[lte]"?: components["parameters"]["OnHandLte"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -20340,10 +23148,16 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
                 type?: components["parameters"]["TimelineType"];
+                /** @description The kind of entry. None of the listed values. */
+                "type[not]"?: components["parameters"]["TimelineTypeNot"];
                 /** @description Only finished activities, or only open ones. */
                 is_done?: components["parameters"]["IsDone"];
+                /** @description All but finished activities, or all but open ones. */
+                "is_done[not]"?: components["parameters"]["IsDoneNot"];
                 /** @description Where the entry comes from. Any of the listed values. */
                 source?: components["parameters"]["TimelineSource"];
+                /** @description Where the entry comes from. None of the listed values. */
+                "source[not]"?: components["parameters"]["TimelineSourceNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -21563,6 +24377,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ImportCreate"];
+                "multipart/form-data": components["schemas"]["ImportCreate"];
             };
         };
         responses: {
@@ -21643,6 +24458,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ImportUpdate"];
+                "multipart/form-data": components["schemas"]["ImportUpdate"];
             };
         };
         responses: {
@@ -21710,7 +24526,12 @@ export interface operations {
     downloadImportFile: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A part of the bytes, such as `bytes=0-1023`; several at once are answered with all of them. */
+                Range?: components["parameters"]["Range"];
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
             path: {
                 /** @description Id of the record. */
                 id: components["parameters"]["Id"];
@@ -21719,19 +24540,30 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The file. */
+            /** @description All bytes. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": string;
+                    "*/*": components["schemas"]["Bytes"];
                 };
             };
+            /** @description The range asked for. */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": components["schemas"]["Bytes"];
+                };
+            };
+            304: components["responses"]["NotModified"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            416: components["responses"]["RangeNotSatisfiable"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -21762,6 +24594,615 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    uploadFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": components["schemas"]["FileUpload"];
+            };
+        };
+        responses: {
+            /** @description The uploaded file. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getFile: {
+        parameters: {
+            query?: {
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["File"];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    downloadFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A part of the bytes, such as `bytes=0-1023`; several at once are answered with all of them. */
+                Range?: components["parameters"]["Range"];
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All bytes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": components["schemas"]["Bytes"];
+                };
+            };
+            /** @description The range asked for. */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": components["schemas"]["Bytes"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            416: components["responses"]["RangeNotSatisfiable"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    downloadSignedFile: {
+        parameters: {
+            query: {
+                /** @description Until when the link is good, in seconds since 1970. */
+                expires: components["parameters"]["Expires"];
+                /** @description What proves that this server made the link. */
+                signature: components["parameters"]["Signature"];
+            };
+            header?: {
+                /** @description A part of the bytes, such as `bytes=0-1023`; several at once are answered with all of them. */
+                Range?: components["parameters"]["Range"];
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All bytes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": components["schemas"]["Bytes"];
+                };
+            };
+            /** @description The range asked for. */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": components["schemas"]["Bytes"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            416: components["responses"]["RangeNotSatisfiable"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    searchRecords: {
+        parameters: {
+            query: {
+                /**
+                 * @description Words, each of which must begin some word of the record.
+                 * @example acme
+                 */
+                q: components["parameters"]["SearchQ"];
+                /** @description The types to search, all that may be listed when left out. */
+                types?: components["parameters"]["SearchTypes"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was found, best first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getOverAllReport: {
+        parameters: {
+            query?: {
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                start?: components["parameters"]["ReportStart"];
+                /** @description Last day of the period. It is at most three years long. */
+                end?: components["parameters"]["ReportEnd"];
+                /** @description Only leads of this pipeline. */
+                pipeline_id?: components["parameters"]["ReportPipelineId"];
+                /** @description Only records of this owner. */
+                user_id?: components["parameters"]["ReportUserId"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OverAllReport"];
+                    "image/svg+xml": string;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getRevenueStatsReport: {
+        parameters: {
+            query?: {
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                start?: components["parameters"]["ReportStart"];
+                /** @description Last day of the period. It is at most three years long. */
+                end?: components["parameters"]["ReportEnd"];
+                /** @description Only leads of this pipeline. */
+                pipeline_id?: components["parameters"]["ReportPipelineId"];
+                /** @description Only records of this owner. */
+                user_id?: components["parameters"]["ReportUserId"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevenueStatsReport"];
+                    "image/svg+xml": string;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getTotalLeadsReport: {
+        parameters: {
+            query?: {
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                start?: components["parameters"]["ReportStart"];
+                /** @description Last day of the period. It is at most three years long. */
+                end?: components["parameters"]["ReportEnd"];
+                /** @description Only leads of this pipeline. */
+                pipeline_id?: components["parameters"]["ReportPipelineId"];
+                /** @description Only records of this owner. */
+                user_id?: components["parameters"]["ReportUserId"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TotalLeadsReport"];
+                    "image/svg+xml": string;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getRevenueBySourcesReport: {
+        parameters: {
+            query?: {
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                start?: components["parameters"]["ReportStart"];
+                /** @description Last day of the period. It is at most three years long. */
+                end?: components["parameters"]["ReportEnd"];
+                /** @description Only leads of this pipeline. */
+                pipeline_id?: components["parameters"]["ReportPipelineId"];
+                /** @description Only records of this owner. */
+                user_id?: components["parameters"]["ReportUserId"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevenueBySourcesReport"];
+                    "image/svg+xml": string;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getRevenueByTypesReport: {
+        parameters: {
+            query?: {
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                start?: components["parameters"]["ReportStart"];
+                /** @description Last day of the period. It is at most three years long. */
+                end?: components["parameters"]["ReportEnd"];
+                /** @description Only leads of this pipeline. */
+                pipeline_id?: components["parameters"]["ReportPipelineId"];
+                /** @description Only records of this owner. */
+                user_id?: components["parameters"]["ReportUserId"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevenueByTypesReport"];
+                    "image/svg+xml": string;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getTopSellingProductsReport: {
+        parameters: {
+            query?: {
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                start?: components["parameters"]["ReportStart"];
+                /** @description Last day of the period. It is at most three years long. */
+                end?: components["parameters"]["ReportEnd"];
+                /** @description Only leads of this pipeline. */
+                pipeline_id?: components["parameters"]["ReportPipelineId"];
+                /** @description Only records of this owner. */
+                user_id?: components["parameters"]["ReportUserId"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TopSellingProductsReport"];
+                    "image/svg+xml": string;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getTopPersonsReport: {
+        parameters: {
+            query?: {
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                start?: components["parameters"]["ReportStart"];
+                /** @description Last day of the period. It is at most three years long. */
+                end?: components["parameters"]["ReportEnd"];
+                /** @description Only leads of this pipeline. */
+                pipeline_id?: components["parameters"]["ReportPipelineId"];
+                /** @description Only records of this owner. */
+                user_id?: components["parameters"]["ReportUserId"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TopPersonsReport"];
+                    "image/svg+xml": string;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getOpenLeadsByStatesReport: {
+        parameters: {
+            query?: {
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                start?: components["parameters"]["ReportStart"];
+                /** @description Last day of the period. It is at most three years long. */
+                end?: components["parameters"]["ReportEnd"];
+                /** @description Only leads of this pipeline. */
+                pipeline_id?: components["parameters"]["ReportPipelineId"];
+                /** @description Only records of this owner. */
+                user_id?: components["parameters"]["ReportUserId"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenLeadsByStatesReport"];
+                    "image/svg+xml": string;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getForecastReport: {
+        parameters: {
+            query?: {
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                start?: components["parameters"]["ReportStart"];
+                /** @description Last day of the period. It is at most three years long. */
+                end?: components["parameters"]["ReportEnd"];
+                /** @description Only leads of this pipeline. */
+                pipeline_id?: components["parameters"]["ReportPipelineId"];
+                /** @description Only records of this owner. */
+                user_id?: components["parameters"]["ReportUserId"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForecastReport"];
+                    "image/svg+xml": string;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -21815,7 +25256,10 @@ export interface operations {
     };
     getOpenapiJson: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description With `false` the contract without custom attributes, as its authors wrote it. */
+                custom?: components["parameters"]["Custom"];
+            };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -21838,13 +25282,17 @@ export interface operations {
             };
             304: components["responses"]["NotModified"];
             404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
         };
     };
     getOpenapiYaml: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description With `false` the contract without custom attributes, as its authors wrote it. */
+                custom?: components["parameters"]["Custom"];
+            };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -21865,6 +25313,7 @@ export interface operations {
             };
             304: components["responses"]["NotModified"];
             404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
         };

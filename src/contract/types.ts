@@ -1,5 +1,6 @@
 // The contract as TypeScript: what a handler receives and returns, by operationId. Derived from the generated types; a
 // change of openapi.yaml reaches every handler through here.
+import type { Download } from './download.ts'
 import type { operations as facts } from './operations.gen.ts'
 import type { components, operations } from './schema.gen.ts'
 
@@ -19,23 +20,28 @@ export type Query<O extends OperationId> = NonNullable<Parameters<O>['query']>
 export type Params<O extends OperationId> = Parameters<O> extends { path: infer P } ? P : Record<string, never>
 
 export type Body<O extends OperationId> = operations[O] extends { requestBody?: infer R }
-  ? NonNullable<R> extends { content: { 'application/json': infer B } }
+  ? NonNullable<R> extends { content: { 'application/json': infer B } | { 'multipart/form-data': infer B } }
     ? B
     : Record<string, never>
   : Record<string, never>
 
 type Success = 200 | 201 | 202
 
-export type Reply<O extends OperationId> = {
-  [S in keyof operations[O]['responses'] & Success]: operations[O]['responses'][S] extends {
-    content: { 'application/json': infer R }
-  }
-    ? R
+type Content<O extends OperationId> = {
+  [S in keyof operations[O]['responses'] & Success]: operations[O]['responses'][S] extends { content: infer C }
+    ? C
     : never
 }[keyof operations[O]['responses'] & Success]
 
+type Json<O extends OperationId> = Content<O> extends { 'application/json': infer R } ? R : never
+
+/** JSON as its schema says; for every other media type, the bytes and what is to be said of them. */
+export type Reply<O extends OperationId> =
+  | Json<O>
+  | (Exclude<keyof Content<O>, 'application/json'> extends never ? never : Download)
+
 /** The record inside a reply: `data` of a show, one element of `data` of a list. */
-export type Data<O extends OperationId> = Reply<O> extends { data: infer D } ? (D extends (infer E)[] ? E : D) : never
+export type Data<O extends OperationId> = Json<O> extends { data: infer D } ? (D extends (infer E)[] ? E : D) : never
 
 /** The names a list may be sorted by, without the sign. */
 export type SortName<O extends OperationId> =

@@ -23,6 +23,7 @@ const titles: Record<number, string> = {
   412: 'Changed in the meantime',
   413: 'Too large',
   415: 'The wrong format',
+  416: 'Beyond the end',
   422: 'Read, but not valid',
   429: 'Too often',
   500: 'Our fault',

@@ -1,12 +1,16 @@
 // What every handler receives first: who is calling, through which database, at what time. Plain data and functions;
 // inside a transaction the context is a copy whose `db` is that transaction (house rule 4).
+import { randomUUID } from 'node:crypto'
 import type { Db, Store } from '../../db/open.ts'
 import type { Config } from '../config.ts'
 import { operations } from '../contract/operations.gen.ts'
 import type { OperationFact, OperationId } from '../contract/types.ts'
 import { covers } from './auth.ts'
+import type { Resource } from './definition.ts'
 import { forbidden, Problem } from './errors.ts'
 import type { Emitter } from './events.ts'
+import type { FileStore } from './files.ts'
+import type { Uploads } from './multipart.ts'
 import type { Releases } from './releases.ts'
 import type { Seal } from './seal.ts'
 import type { Unit } from './write.ts'
@@ -39,6 +43,14 @@ export interface Services {
   events: Emitter
   /** What goes with a deleted record, by entity. */
   releases: Releases
+  /** All resources by entity (`leads`, `persons` …), for what is the same for all of them. */
+  resources: ReadonlyMap<string, Resource<unknown, never>>
+  /** The bytes of files. */
+  files: FileStore
+  /** Removes bytes that no file refers to. */
+  sweepFiles: (ctx: Context, sha256s: readonly string[]) => Promise<void>
+  /** The generated contract this program runs. */
+  contract: object
   clock: { now(): Date }
   log: Log
   /** Encrypts what must be kept but not be readable in the file. */
@@ -77,10 +89,38 @@ export interface Context {
   readonly query: string
   readonly time: Date
   readonly unit: Unit | null
+  /** The files that came with the body. */
+  readonly uploads?: Uploads
   /** One record the caller may see whoever owns it: the one just written. */
   readonly admitted?: { table: string; id: number }
   /** Called inside the transaction before it commits; remembers that the work of an idempotent request is done. */
   readonly beforeCommit: ((db: Db) => Promise<void>) | null
+}
+
+/** Whoever acts when nobody has called: commands and jobs. No user, every permission. */
+export function systemContext(services: Services, origin: Origin): Context {
+  const { config, store, clock } = services
+  const base = config.appUrl ?? `http://localhost:${config.port}`
+  return {
+    services,
+    db: store.db,
+    operation: null,
+    user: null,
+    token: null,
+    origin,
+    requestId: randomUUID(),
+    ip: null,
+    dryRun: false,
+    ifMatch: null,
+    headers: {},
+    base,
+    calledAt: base,
+    path: '',
+    query: '',
+    time: clock.now(),
+    unit: null,
+    beforeCommit: null,
+  }
 }
 
 /** Time of the request, as stored. One request sees one time. */
@@ -106,8 +146,8 @@ export const may = (ctx: Context, { permission, ability }: Needs): boolean =>
   hasAbility(ctx, ability) && (permission === null || holds(ctx, permission))
 
 /** For a write that does on the way what another operation does. Throws 403 with what is missing for that one. */
-export function requireCall(ctx: Context, operation: OperationId): void {
-  const { permission, ability }: OperationFact = operations[operation]
+export function requireCall(ctx: Context, operation: OperationId | Needs): void {
+  const { permission, ability }: Needs = typeof operation === 'string' ? operations[operation] : operation
   if (ability !== null && !hasAbility(ctx, ability))
     throw new Problem('forbidden', `This token lacks the ability ${ability}.`, { required: ability })
   if (permission !== null && !holds(ctx, permission)) throw forbidden(permission)

@@ -1,11 +1,13 @@
 // What a slice says of its table (Definition), and what it and others get for it (Resource). The types of resource.ts.
 import type { Db } from '../../db/open.ts'
 import type { DB as Tables } from '../../db/tables.gen.ts'
-import type { Body, Data, OperationFact, OperationId, SortName } from '../contract/types.ts'
+import type { Body, Data, EventBase, OperationFact, OperationId, SortName } from '../contract/types.ts'
 import type { Context } from './context.ts'
 import type { Findings } from './errors.ts'
+import type { Snapshot } from './events.ts'
 import type { Fields, SearchField } from './filter.ts'
-import type { Rows } from './page.ts'
+import type { Rows, SortColumn } from './page.ts'
+import type { Mend, Restored } from './restore.ts'
 
 /** What the rules of a write can look at. `current` is the row before an update, null on creation. */
 export interface Writing<Row> {
@@ -13,6 +15,8 @@ export interface Writing<Row> {
   current: Row | null
   found: Findings
 }
+
+export type Sorts<Name extends string> = Record<Name, SortColumn>
 
 export interface Definition<
   Table extends keyof Tables,
@@ -30,8 +34,8 @@ export interface Definition<
   operations: { list: L; get: G; create: C; update: U; delete: D }
   /** What a reply needs, one row a record. Visibility is applied here. */
   rows: (ctx: Context, db: Db) => Rows<Row>
-  /** Every name the contract lets a list be sorted by, and its column. */
-  sort: Record<SortName<L>, string>
+  /** Every name the contract lets a list be sorted by, and its column; a function when some are known only at run time. */
+  sort: Sorts<SortName<L>> | ((ctx: Context, query: Record<string, unknown>) => Promise<Sorts<SortName<L>>>)
   /** Columns of the filters, and the fields that `q` looks into. */
   filter: (ctx: Context, query: Record<string, unknown>) => Fields | Promise<Fields>
   search: readonly SearchField[]
@@ -47,6 +51,10 @@ export interface Definition<
   release?: (ctx: Context, row: Row) => Promise<void>
   /** Links with events of their own, after the record's pair (DOMAIN 17.1 Nesting). True when something changed. */
   link?: (ctx: Context, id: number, body: Body<U>) => Promise<boolean>
+  /** What takes the place of references that are gone when a deleted record comes back (DOMAIN 17.4): columns. */
+  mend?: Mend
+  /** What the caller must hold, besides seeing its owner, to know of a deleted record. */
+  opensDeleted?: (ctx: Context, last: Snapshot) => boolean
 }
 
 export type Include = readonly string[]
@@ -58,14 +66,26 @@ export interface Resource<Reply, Write> {
   table: keyof Tables
   /** The operation that shows one record: who may see it, by permission and ability. */
   shows: OperationFact
+  /** The operation that lists them: who may come upon one without knowing its id. */
+  lists: OperationFact
+  /** Names of its own events. */
+  events: { create: EventBase; update: EventBase; delete: EventBase }
   locate(ctx: Context, id: number): Promise<void>
   /** Which of the ids exist and are visible. */
   seen(ctx: Context, ids: readonly number[]): Promise<Set<number>>
+  /** Whether there is such a record, seen or not. */
+  exists(ctx: Context, id: number): Promise<boolean>
+  /** Whether the caller may know of a deleted record that was shown like this last (DOMAIN 7.4, history). */
+  seesDeleted(ctx: Context, last: Snapshot): boolean
   get(ctx: Context, id: number, include?: Include): Promise<Reply>
   many(ctx: Context, ids: readonly number[]): Promise<Map<number, Reply>>
   list(ctx: Context, query: any, narrow?: (rows: Rows<any>) => Rows<any>): Promise<any>
+  /** All rows that a list shows to the same query, in its order; for what is not a page of them. */
+  matching(ctx: Context, query: any): Promise<Rows<any>>
   create(ctx: Context, body: Write): Promise<Reply>
   update(ctx: Context, id: number, body: Write): Promise<Reply>
   remove(ctx: Context, id: number): Promise<void>
+  /** Brings a deleted record back. */
+  restore(ctx: Context, id: number): Promise<Restored<Reply>>
   touch(ctx: Context, id: number): Promise<void>
 }

@@ -5,6 +5,10 @@ import { Problem } from './errors.ts'
 
 export const versionTag = (version: number): string => `"${version}"`
 
+/** For what has no version: the hash of what is sent. */
+export const textTag = (text: string): string =>
+  `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
+
 /** The ETag of a reply body, or undefined for replies that have none (messages, mass results). */
 export function etagOf(reply: unknown, text: string, isRead: boolean): string | undefined {
   if (typeof reply !== 'object' || reply === null || !('data' in reply)) return undefined
@@ -12,7 +16,7 @@ export function etagOf(reply: unknown, text: string, isRead: boolean): string | 
   if (typeof data === 'object' && data !== null && 'version' in data && typeof data.version === 'number')
     return versionTag(data.version)
   if (!isRead) return undefined
-  return `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
+  return textTag(text)
 }
 
 const tagsOf = (header: string): string[] => header.split(',').map((tag) => tag.trim().replace(/^W\//, ''))

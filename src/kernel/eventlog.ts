@@ -1,5 +1,5 @@
-// One append-only row per write, in the write's transaction (DOMAIN 17.3). History, feed, webhooks, workflows and restore
-// will read it; what is not here has not happened.
+// One append-only row per write, in the write's transaction (DOMAIN 17.3). History and restore read it, feed, webhooks and
+// workflows will; what is not here has not happened.
 import type { Context } from './context.ts'
 import type { AccordEvent, Snapshot } from './events.ts'
 
@@ -14,10 +14,18 @@ const secrets = new Set([
   'token',
 ])
 /** Follow from other keys, from the clock or from other records; they are no change of this record. */
-const derived = new Set(['updated_at', 'version', 'tags', 'rotten_days', 'is_rotten'])
+const derived = new Set(['updated_at', 'version', 'tags', 'rotten_days', 'is_rotten', 'is_expired', 'sales_owner'])
+
+/** Longer texts, which only mails have, are left out of snapshots (DOMAIN 17.3). */
+const longestText = 64 * 1024
+
+const isLeftOut = (key: string, value: unknown): boolean =>
+  secrets.has(key) || (typeof value === 'string' && value.length > longestText)
 
 const withoutSecrets = (snapshot: Snapshot | null): string | null =>
-  snapshot === null ? null : JSON.stringify(snapshot, (key, value: unknown) => (secrets.has(key) ? undefined : value))
+  snapshot === null
+    ? null
+    : JSON.stringify(snapshot, (key, value: unknown) => (isLeftOut(key, value) ? undefined : value))
 
 /** What a `before` listener gets to see of a body: everything but secrets. */
 export function withoutSecretKeys(input: unknown): unknown {
@@ -44,14 +52,15 @@ export function changedKeys(before: Snapshot | undefined, after: Snapshot): stri
   return keys
 }
 
+/** Answers the id of the row. */
 export async function record(
   ctx: Context,
   event: AccordEvent,
   before: Snapshot | null,
   after: Snapshot | null,
-): Promise<void> {
+): Promise<number> {
   const owner = (after ?? before)?.user_id
-  await ctx.db
+  const { id } = await ctx.db
     .insertInto('events')
     .values({
       name: event.name,
@@ -69,9 +78,11 @@ export async function record(
       before: withoutSecrets(before),
       after: withoutSecrets(after),
       changed: JSON.stringify(event.changed ?? []),
-      restored: 0,
+      restored: event.restored ? 1 : 0,
       owner_id: typeof owner === 'number' ? owner : null,
       created_at: event.timestamp,
     })
-    .execute()
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return id
 }

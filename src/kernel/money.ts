@@ -27,17 +27,47 @@ export function times(scaledPrice: number, quantity: number): number | undefined
   return product > BigInt(largest) ? undefined : Number(product)
 }
 
+/** Whether an amount of any size is one that can be stored and shown. */
+export const isAmount = (scaled: bigint): boolean => scaled <= BigInt(largest) && scaled >= -BigInt(largest)
+
 /** A sum that cannot overflow: whole units and ten-thousandths are added apart, as text `units|parts`. */
 export const sumOf = (ref: string): RawBuilder<string> =>
   sql<string>`cast(coalesce(sum(${sql.ref(ref)} / 10000), 0) as text) || '|' || cast(coalesce(sum(${sql.ref(ref)} % 10000), 0) as text)`
 
+/** Orders by a `sumOf` of amounts that are never negative: by its whole units, then by what is left. */
+export const sumOrder = (ref: string): [RawBuilder<number>, RawBuilder<number>] => [
+  sql<number>`sum(${sql.ref(ref)} / 10000) + sum(${sql.ref(ref)} % 10000) / 10000`,
+  sql<number>`sum(${sql.ref(ref)} % 10000) % 10000`,
+]
+
 /** The number of a `sumOf`. */
-export function fromSum(text: string): number {
+export const fromSum = (text: string): number => fromBig(scaledSum(text))
+
+/** The exact scaled integer of a `sumOf`, for what is computed from it. */
+export function scaledSum(text: string): bigint {
   const [units = '0', parts = '0'] = text.split('|')
-  return fromBig(BigInt(units) * BigInt(scale) + BigInt(parts))
+  return BigInt(units) * BigInt(scale) + BigInt(parts)
 }
 
-function fromBig(scaled: bigint): number {
+/** Each sum times its percent, added up and rounded once to 4 decimals. */
+export const weighted = (parts: readonly { scaled: bigint; percent: number }[]): number =>
+  fromBig(
+    divided(
+      parts.reduce((total, { scaled, percent }) => total + scaled * BigInt(percent), 0n),
+      100n,
+    ),
+  )
+
+/** A quotient rounded to the nearest integer, halves away from zero. */
+export function divided(dividend: bigint, divisor: bigint): bigint {
+  const [above, below] = divisor < 0n ? [-dividend, -divisor] : [dividend, divisor]
+  const twice = 2n * (above < 0n ? -above : above)
+  const rounded = (twice + below) / (2n * below)
+  return above < 0n ? -rounded : rounded
+}
+
+/** The number of a scaled integer of any size. */
+export function fromBig(scaled: bigint): number {
   const absolute = scaled < 0n ? -scaled : scaled
   const parts = String(absolute % BigInt(scale)).padStart(4, '0')
   return Number(`${scaled < 0n ? '-' : ''}${absolute / BigInt(scale)}.${parts}`)

@@ -2,6 +2,7 @@
 // the envelope of the contract; knows no resource.
 import { createHash } from 'node:crypto'
 import { type Expression, type RawBuilder, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
+import { didYouMean } from '../contract/findings.ts'
 import type { Schema } from '../contract/types.ts'
 import type { Context } from './context.ts'
 import { invalid } from './errors.ts'
@@ -16,8 +17,12 @@ export interface Paged<Row> {
   meta: Schema<'PageMeta'>
 }
 
+/** A column by its name, or an expression with one value a row. */
+export type SortColumn = string | Expression<unknown>
+
 interface Key {
-  column: string
+  name: string
+  column: Expression<unknown>
   descending: boolean
 }
 
@@ -38,7 +43,7 @@ export async function page<Row extends object>(
   ctx: Context,
   rows: Rows<Row>,
   query: Query,
-  sort: Record<string, string>,
+  sort: Record<string, SortColumn>,
   id: string,
 ): Promise<Paged<Row>> {
   const keys = sortKeys(query, sort, id)
@@ -48,18 +53,23 @@ export async function page<Row extends object>(
   return byCursor(ctx, rows, query, keys, size)
 }
 
-function sortKeys(query: Query, sort: Record<string, string>, id: string): Key[] {
+function sortKeys(query: Query, sort: Record<string, SortColumn>, id: string): Key[] {
   const names = (query.sort as string[] | undefined) ?? ['-id']
   const keys: Key[] = []
-  for (const name of names) {
-    const descending = name.startsWith('-')
-    const column = sort[descending ? name.slice(1) : name]
-    if (column === undefined) throw invalid({ 'query.sort': [`Unknown sort key ${name}.`] })
-    if (!keys.some((key) => key.column === column)) keys.push({ column, descending })
+  for (const sent of names) {
+    const descending = sent.startsWith('-')
+    const name = descending ? sent.slice(1) : sent
+    const column = Object.hasOwn(sort, name) ? sort[name] : undefined
+    if (column === undefined)
+      throw invalid({ 'query.sort': [`Unknown sort key ${name}.${didYouMean(name, Object.keys(sort))}`] })
+    if (!keys.some((key) => key.name === name)) keys.push({ name, column: expressionOf(column), descending })
     if (column === id) return keys
   }
-  return [...keys, { column: id, descending: keys.at(-1)?.descending ?? true }]
+  return [...keys, { name: 'id', column: sql.ref(id), descending: keys.at(-1)?.descending ?? true }]
 }
+
+const expressionOf = (column: SortColumn): Expression<unknown> =>
+  typeof column === 'string' ? sql.ref(column) : column
 
 async function byNumber<Row extends object>(
   ctx: Context,
@@ -114,7 +124,7 @@ async function byCursor<Row extends object>(
   const cursor = query.cursor === '' ? null : readCursor(ctx, String(query.cursor), of)
   const back = cursor?.back ?? false
   let selected = ordered(rows, keys, back).select(
-    keys.map(({ column }, index) => sql<string | number | null>`${sql.ref(column)}`.as(`cursor_${index}`)),
+    keys.map(({ column }, index) => sql<string | number | null>`${column}`.as(`cursor_${index}`)),
   )
   if (cursor) selected = selected.where(behind(keys, cursor))
   const found = (await selected.limit(size + 1).execute()) as (Row & Record<string, string | number | null>)[]
@@ -148,14 +158,16 @@ async function byCursor<Row extends object>(
   }
 }
 
+/** All rows in the order of the query. */
+export const inOrder = <Row>(rows: Rows<Row>, query: Query, sort: Record<string, SortColumn>, id: string): Rows<Row> =>
+  ordered(rows, sortKeys(query, sort, id), false)
+
 /** Nulls sort last in both directions (DOMAIN 5.2). */
 function ordered<Row>(rows: Rows<Row>, keys: readonly Key[], reverse: boolean): Rows<Row> {
   let result = rows
   for (const { column, descending } of keys) {
-    const nulls = sql`(${sql.ref(column)} is null)`
-    result = result
-      .orderBy(nulls, reverse ? 'desc' : 'asc')
-      .orderBy(sql.ref(column), descending !== reverse ? 'desc' : 'asc')
+    const nulls = sql`(${column} is null)`
+    result = result.orderBy(nulls, reverse ? 'desc' : 'asc').orderBy(column, descending !== reverse ? 'desc' : 'asc')
   }
   return result
 }
@@ -173,17 +185,16 @@ function behind(keys: readonly Key[], { at, back }: Cursor): Expression<SqlBool>
 }
 
 const equal = ({ column }: Key, at: string | number | null): RawBuilder<SqlBool> =>
-  at === null ? sql<SqlBool>`${sql.ref(column)} is null` : sql<SqlBool>`${sql.ref(column)} = ${at}`
+  at === null ? sql<SqlBool>`${column} is null` : sql<SqlBool>`${column} = ${at}`
 
 function beyond(
   { column, descending }: Key,
   at: string | number | null,
   back: boolean,
 ): RawBuilder<SqlBool> | undefined {
-  const ref = sql.ref(column)
-  if (at === null) return back ? sql<SqlBool>`${ref} is not null` : undefined
+  if (at === null) return back ? sql<SqlBool>`${column} is not null` : undefined
   const sign = sql.raw(descending !== back ? '<' : '>')
-  return back ? sql<SqlBool>`${ref} ${sign} ${at}` : sql<SqlBool>`(${ref} ${sign} ${at} or ${ref} is null)`
+  return back ? sql<SqlBool>`${column} ${sign} ${at}` : sql<SqlBool>`(${column} ${sign} ${at} or ${column} is null)`
 }
 
 async function count<Row>(rows: Rows<Row>): Promise<number> {
@@ -194,8 +205,9 @@ async function count<Row>(rows: Rows<Row>): Promise<number> {
 /** Binds a cursor to its list, sort and filters. */
 function fingerprint(ctx: Context, query: Query, keys: readonly Key[]): string {
   const filters = Object.entries(query).filter(([name]) => !bookkeeping.has(name))
+  const order = keys.map(({ name, descending }) => [name, descending])
   return createHash('sha256')
-    .update(JSON.stringify([ctx.path, keys, filters.sort(([a], [b]) => (a < b ? -1 : 1))]))
+    .update(JSON.stringify([ctx.path, order, filters.sort(([a], [b]) => (a < b ? -1 : 1))]))
     .digest('base64url')
     .slice(0, 16)
 }

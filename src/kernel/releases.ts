@@ -19,7 +19,10 @@ export function collectReleases(slices: readonly Readonly<Record<string, Release
   return found
 }
 
-/** Called in a resource's `release`. An If-Match was about the record itself, so the others do not see it. */
+/**
+ * Called for every record that a resource deletes, once its own `release` has had no objection. An If-Match was about the
+ * record itself, so the others do not see it.
+ */
 export async function letGo(ctx: Context, entity: string, id: number): Promise<void> {
   for (const release of ctx.services.releases.get(entity) ?? []) await release({ ...ctx, ifMatch: null }, id)
 }

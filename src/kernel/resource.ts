@@ -5,15 +5,19 @@ import { sql } from 'kysely'
 import type { DB as Tables } from '../../db/tables.gen.ts'
 import { operations } from '../contract/operations.gen.ts'
 import type { Body, Data, EventBase, OperationFact, OperationId } from '../contract/types.ts'
+import { archiving } from './archive.ts'
 import { type Context, now } from './context.ts'
-import type { Definition, Include, Resource } from './definition.ts'
+import type { Definition, Include, Resource, Sorts } from './definition.ts'
 import { Findings, notFound } from './errors.ts'
 import { checkIfMatch } from './etag.ts'
 import { changedKeys } from './eventlog.ts'
 import type { Snapshot } from './events.ts'
 import { conditions, type Fields, time, value } from './filter.ts'
 import { capital } from './format.ts'
-import { page } from './page.ts'
+import { inOrder, page, type Rows } from './page.ts'
+import { letGo } from './releases.ts'
+import { restore } from './restore.ts'
+import { seesDeleted } from './visibility.ts'
 import { transaction, write } from './write.ts'
 
 export type { Definition, Include, Resource, Writing } from './definition.ts'
@@ -39,6 +43,10 @@ export function defineResource<
   const fact = (id: OperationId): OperationFact => operations[id]
   const entity = fact(d.operations.list).path.split('/').at(-1) ?? d.noun
   const event = (id: OperationId): EventBase => fact(id).events[0] as EventBase
+  const { create, update, delete: remove } = d.operations
+  const events = { create: event(create), update: event(update), delete: event(remove) }
+  const restores = `${fact(d.operations.get).path}/restore`
+  const isRestorable = Object.values(operations).some(({ path }) => path === restores)
   const table = d.table as string
   const idColumn = `${table}.id`
 
@@ -57,11 +65,21 @@ export function defineResource<
   const one = async (ctx: Context, row: Row, include: Include = []): Promise<Reply> =>
     (await present(ctx, [row], include))[0] as Reply
 
+  async function filtered(ctx: Context, query: any, rows: Rows<any>): Promise<Rows<any>> {
+    const fields = { ...columnsBase(table), ...(await d.filter(ctx, query)) }
+    return conditions(ctx, query, fields, d.search).reduce((rows, condition) => rows.where(condition), rows)
+  }
+
+  const sorts = async (ctx: Context, query: any): Promise<Sorts<string>> =>
+    typeof d.sort === 'function' ? d.sort(ctx, query) : d.sort
+
   const base: Resource<Reply, Body<U>> = {
     noun: d.noun,
     entity,
     table: d.table,
     shows: fact(d.operations.get),
+    lists: fact(d.operations.list),
+    events,
 
     async locate(ctx, id) {
       const row = await find(ctx, id)
@@ -80,6 +98,14 @@ export function defineResource<
       return new Set(rows.map((row: any) => row.id as number))
     },
 
+    async exists(ctx, id) {
+      return (
+        (await (ctx.db as any).selectFrom(table).select('id').where('id', '=', id).executeTakeFirst()) !== undefined
+      )
+    },
+
+    seesDeleted: (ctx, last) => seesDeleted(ctx, last, d.rows) && (d.opensDeleted?.(ctx, last) ?? true),
+
     async get(ctx, id, include = []) {
       return one(ctx, await find(ctx, id), include)
     },
@@ -93,19 +119,20 @@ export function defineResource<
     },
 
     async list(ctx, query, narrow = (rows) => rows) {
-      const fields = { ...columnsBase(table), ...(await d.filter(ctx, query)) }
-      let rows = narrow(d.rows(ctx, ctx.db))
-      for (const condition of conditions(ctx, query, fields, d.search)) rows = rows.where(condition)
-      const { rows: shown, links, meta } = await page(ctx, rows, query, d.sort, idColumn)
+      const rows = await filtered(ctx, query, narrow(d.rows(ctx, ctx.db)))
+      const { rows: shown, links, meta } = await page(ctx, rows, query, await sorts(ctx, query), idColumn)
       return { data: await present(ctx, shown, query.include ?? []), links, meta }
     },
+
+    matching: async (ctx, query) =>
+      inOrder(await filtered(ctx, query, d.rows(ctx, ctx.db)), query, await sorts(ctx, query), idColumn),
 
     create: (ctx, body) =>
       transaction(ctx, async (ctx) => {
         const found = new Findings()
         const columns = await d.columns(body, { ctx, current: null, found })
         found.settle()
-        const { id } = await write(ctx, event(d.operations.create), { entity, input: body }, async (ctx) => {
+        const { id } = await write(ctx, events.create, { entity, input: body }, async (ctx) => {
           const at = now(ctx)
           const inserted = await (ctx.db as any)
             .insertInto(table)
@@ -130,7 +157,7 @@ export function defineResource<
         const columns = await d.columns(body, { ctx, current, found })
         found.settle()
         let touched = false
-        await write(ctx, event(d.operations.update), { entity, input: body, id, before }, async (ctx) => {
+        await write(ctx, events.update, { entity, input: body, id, before }, async (ctx) => {
           const stored = await (ctx.db as any)
             .selectFrom(table)
             .selectAll()
@@ -165,13 +192,18 @@ export function defineResource<
         const { version } = row as { version?: number }
         if (version !== undefined) checkIfMatch(ctx, version)
         const before = (await one(ctx, row)) as Snapshot
-        await write(ctx, event(d.operations.delete), { entity, input: {}, id, before }, async (ctx) => {
-          await d.release?.(ctx, row)
-          await (ctx.db as any).deleteFrom(table).where('id', '=', id).execute()
-          return { id, entity: null }
-        })
+        const removal = () =>
+          write(ctx, events.delete, { entity, input: {}, id, before }, async (ctx) => {
+            await d.release?.(ctx, row)
+            await letGo(ctx, entity, id)
+            await (ctx.db as any).deleteFrom(table).where('id', '=', id).execute()
+            return { id, entity: null }
+          })
+        await (isRestorable ? archiving(ctx, { entity, table, id }, removal) : removal())
       })
     },
+
+    restore: (ctx, id) => restore(ctx, { resource: base, id, mend: d.mend, written: (ctx) => written(ctx, id) }),
 
     async touch(ctx, id) {
       await (ctx.db as any)

@@ -1,15 +1,21 @@
 // The only function that opens a transaction and the only one that emits (DESIGN 6): before → work → event log → commit →
 // after. Veto, rollback, dry run and the order of events are right for every write because they are decided here.
 import type { Db } from '../../db/open.ts'
+import { refresh, type Stale } from '../../db/search.ts'
 import type { EventBase } from '../contract/types.ts'
 import { type Context, now } from './context.ts'
 import { Problem } from './errors.ts'
 import { changedKeys, record, withoutSecretKeys } from './eventlog.ts'
 import { type AccordEvent, type Snapshot, Veto } from './events.ts'
 
-/** One transaction in progress: the events that wait for its commit. */
+/** One transaction in progress. */
 export interface Unit {
+  /** The events that wait for its commit. */
   readonly after: AccordEvent[]
+  /** The records archived in it so far (archive.ts), in their order. */
+  readonly archived: { entity: string; id: number; event: number }[]
+  /** The records whose words for search may have changed. */
+  readonly stale: Stale[]
 }
 
 export interface About {
@@ -20,10 +26,13 @@ export interface About {
   /** The record before the change; left out on creation. */
   before?: Snapshot
   related?: { type: string; id: number }
+  /** The record was there before and comes back as it was. */
+  restored?: true
 }
 
-export interface Outcome {
-  id: number
+export interface Outcome<Id extends number | null = number> {
+  /** Null for what is one record without an id, such as the configuration. */
+  id: Id
   /** The record after the change; null after a deletion. */
   entity: Snapshot | null
   /** Changes that no reply shows, such as a password. */
@@ -47,12 +56,13 @@ class DryRun extends Error {
  */
 export async function transaction<T>(ctx: Context, work: (ctx: Context & { unit: Unit }) => Promise<T>): Promise<T> {
   if (ctx.unit) return work(ctx as Context & { unit: Unit })
-  const unit: Unit = { after: [] }
+  const unit: Unit = { after: [], archived: [], stale: [] }
   let result: T
   try {
     result = await ctx.db.transaction().execute(async (db) => {
       const done = await work({ ...ctx, db: db as Db, unit })
       if (ctx.dryRun) throw new DryRun(done)
+      await refresh(db as Db, unit.stale)
       await ctx.beforeCommit?.(db as Db)
       return done
     })
@@ -66,14 +76,14 @@ export async function transaction<T>(ctx: Context, work: (ctx: Context & { unit:
 
 /**
  * One change with its pair of events. `work` changes the rows and returns the record as it is then; a change of nothing
- * leaves no row in the event log. Throws 403 `event_vetoed` when a listener refuses.
+ * leaves no row in the event log, and its `eventId` is null. Throws 403 `event_vetoed` when a listener refuses.
  */
-export async function write(
+export async function write<Id extends number | null = number>(
   ctx: Context,
   name: EventBase,
   about: About,
-  work: (ctx: Context & { unit: Unit }) => Promise<Outcome>,
-): Promise<Outcome> {
+  work: (ctx: Context & { unit: Unit }) => Promise<Outcome<Id>>,
+): Promise<Outcome<Id> & { eventId: number | null }> {
   return transaction(ctx, async (ctx) => {
     const event = {
       entityType: about.entity,
@@ -83,6 +93,7 @@ export async function write(
       origin: ctx.origin,
       timestamp: now(ctx),
       ...(about.related && { related: about.related }),
+      ...(about.restored && { restored: about.restored }),
     }
     if (!ctx.dryRun) {
       offer(ctx, {
@@ -95,8 +106,11 @@ export async function write(
       })
     }
     const outcome = await work(ctx)
+    if (outcome.id !== null) ctx.unit.stale.push({ entity: about.entity, id: outcome.id })
     const deleted = outcome.entity === null
-    const changed = deleted ? [] : [...changedKeys(about.before, outcome.entity ?? {}), ...(outcome.hidden ?? [])]
+    const changed = deleted
+      ? []
+      : [...new Set([...changedKeys(about.before, outcome.entity ?? {}), ...(outcome.hidden ?? [])])]
     const after: AccordEvent = {
       ...event,
       name: `${name}.after`,
@@ -105,12 +119,12 @@ export async function write(
       ...(about.before && { before: about.before }),
       changed,
     }
-    if (deleted || about.before === undefined || changed.length > 0) {
-      await record(ctx, { ...after, name: bare.has(name) ? name : after.name }, about.before ?? null, outcome.entity)
-    }
+    const isChange = deleted || about.before === undefined || changed.length > 0
+    const logged = { ...after, name: bare.has(name) ? name : after.name }
+    const eventId = isChange ? await record(ctx, logged, about.before ?? null, outcome.entity) : null
     ctx.unit.after.push(after)
     if (bare.has(name)) ctx.unit.after.push({ ...after, name })
-    return outcome
+    return { ...outcome, eventId }
   })
 }
 

@@ -25,6 +25,10 @@ const wrongTypes: [type: string, value: unknown][] = [
 /** Breakages of a valid value, at every depth. */
 export function* breakagesOf(shape: Schema | undefined, valid: unknown): Generator<Breakage> {
   const schema = follow(shape)
+  if (schema.format === 'binary') {
+    yield { field: '', what: 'is an empty file', value: '' }
+    return
+  }
   const branches = (schema.anyOf ?? schema.oneOf ?? []).map(follow)
   const types = branches.length > 0 ? branches.flatMap(typesOf) : typesOf(schema)
   const fits = (type: string) => types.includes(type) || (type === 'integer' && types.includes('number'))
@@ -56,8 +60,8 @@ function* ofObject(schema: Schema, valid: Json): Generator<Breakage> {
   for (const name of requiredOf(schema)) {
     const { [name]: _left, ...rest } = valid
     yield { field: name, what: 'is missing', value: rest }
-    const { type } = follow(properties[name])
-    if (type === 'string' && follow(properties[name]).format !== 'password')
+    const { type, format = '' } = follow(properties[name])
+    if (type === 'string' && !['password', 'binary'].includes(format))
       yield { field: name, what: 'is blank', value: { ...valid, [name]: '  ' } }
   }
   if (schema.additionalProperties !== false) return

@@ -2,8 +2,10 @@
 // describes, a request id. Kept apart from the world, because it knows no record.
 import type { InjectOptions } from 'fastify'
 import { createReplyChecker } from '../../src/contract/replies.ts'
+import { signatureOf } from '../../src/resources/files/signed.ts'
 import type { TestServer } from '../support/app.ts'
-import { document, fact, facts } from '../support/schema.ts'
+import { encode, file } from '../support/form.ts'
+import { bodySchema, document, fact, facts, isFile, parametersOf, sample, takesFormOnly } from '../support/schema.ts'
 
 export interface Request {
   method: string
@@ -23,25 +25,28 @@ export interface Answer {
 /** Sends one request. Throws when the answer breaks the contract: a status it does not list, a problem it does not describe. */
 export async function send({ server }: { server: TestServer }, id: string, request: Request): Promise<Answer> {
   const { method, url, body, headers = {}, token = server.admin.token } = request
+  const isForm = takesFormOnly(id) && typeof body === 'object' && !Buffer.isBuffer(body)
+  const form = isForm ? await formOf(id, body as Record<string, unknown>) : undefined
   const sent = {
     accept: 'application/json',
     ...(token !== null && { authorization: `Bearer ${token}` }),
     ...(body !== undefined && { 'content-type': 'application/json' }),
+    ...form?.headers,
     ...headers,
   }
   const before = server.seen.length
-  const payload = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
+  const payload = form?.body ?? (typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body))
   const {
     statusCode: status,
     headers: received,
     body: text,
   } = await server.inject({
     method: method as NonNullable<InjectOptions['method']>,
-    url,
+    url: complete(server, id, url),
     headers: sent,
     ...(payload !== undefined && { payload }),
   })
-  const isJson = String(received['content-type'] ?? '').includes('json') && text !== ''
+  const isJson = /[/+]json/.test(String(received['content-type'] ?? '')) && text !== ''
   const answer = {
     status,
     headers: received as Record<string, string>,
@@ -52,6 +57,40 @@ export async function send({ server }: { server: TestServer }, id: string, reque
   if (breaches.length > 0)
     throw new Error(`${method} ${url} ${short(body)}\n${breaches.join('\n')}\n${text.slice(0, 600)}`)
   return answer
+}
+
+/** A body as a form: what the schema says is a file goes as one. */
+async function formOf(id: string, body: Record<string, unknown>) {
+  const data = new FormData()
+  const properties = bodySchema(id)?.properties ?? {}
+  for (const [name, value] of Object.entries(body ?? {})) {
+    const property = Object.hasOwn(properties, name) ? properties[name] : undefined
+    for (const each of [value].flat()) {
+      if (property && isFile(property)) data.append(name, file(`${name}.txt`, String(each)))
+      else data.append(name, typeof each === 'object' ? JSON.stringify(each) : String(each))
+    }
+  }
+  return encode(data)
+}
+
+/** The URL with the query parameters that must be there, unless the request says something of them. */
+function complete(server: TestServer, id: string, url: string): string {
+  const [path = '', query] = url.split('?')
+  const given = new URLSearchParams(query)
+  const values: Record<string, () => unknown> = {
+    expires: () => Math.floor(server.clock.now().getTime() / 1000) + 60,
+    // What proves a link is made as the server makes it.
+    signature: () =>
+      signatureOf(server.app.services, Number(/\/(\d+)\//.exec(path)?.[1] ?? 0), Number(given.get('expires'))),
+  }
+  const added = parametersOf(id, 'query')
+    .filter(({ name, required }) => required && !given.has(name))
+    .map(({ name, schema }) => {
+      const value = String((values[name] ?? (() => sample(schema)))())
+      given.set(name, value)
+      return `${name}=${encodeURIComponent(value)}`
+    })
+  return added.reduce((whole, each) => `${whole}${whole.includes('?') ? '&' : '?'}${each}`, url)
 }
 
 /**

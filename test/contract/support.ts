@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { type ServerOptions, startServer, type TestServer } from '../support/app.ts'
 import { type Known, seeded, validBody } from '../support/given.ts'
+import { keptBytes } from '../support/pictures.ts'
 import { bodySchema, creators, entityOf, fact, facts, requiredOf } from '../support/schema.ts'
 import { type Answer, type Request, send } from './send.ts'
 
@@ -17,6 +18,8 @@ export interface World {
   spare: Record<string, number>
   /** What others must refer to, with nothing in it but what it must have. */
   plain: Record<string, number>
+  /** Deleted records: what is restored. */
+  gone: Record<string, number>
   /** What could not be made, and the answer that says why. */
   missing: string[]
 }
@@ -24,7 +27,7 @@ export interface World {
 /** A world with one linked and one spare record of every resource, and every link of the contract. */
 export async function startWorld(options: ServerOptions = {}): Promise<World> {
   const server = await startServer(options)
-  const world: World = { server, main: {}, spare: {}, plain: {}, missing: [] }
+  const world: World = { server, main: {}, spare: {}, plain: {}, gone: {}, missing: [] }
   let waiting = [...creators]
   for (let patience = waiting.length + 1; waiting.length > 0 && patience > 0; patience--) {
     const last = patience === 1
@@ -39,8 +42,10 @@ export async function startWorld(options: ServerOptions = {}): Promise<World> {
   }
   for (const id of links()) {
     const attached = await attempt(world, id, { ...request(world, id), body: validBody(id, knownIn(world.main)) })
-    if (attached?.status !== 200) world.missing.push(`${id}: ${attached?.text}`)
+    if (attached?.status !== fact(id).status) world.missing.push(`${id}: ${attached?.text}`)
   }
+  for (const [entity, id] of creators)
+    if (facts.some(([, { path }]) => isRestoreOf(id, path))) await bury(world, entity, id)
   await server.admin.get('/account')
   server.events()
   server.keep()
@@ -62,6 +67,20 @@ async function populate(world: World, entity: string, id: string): Promise<void>
   if ([...creators.values()].some((each) => needs(each).includes(entity))) await make('plain', 'required')
   await make('main', 'example')
   await make('spare', 'required')
+}
+
+const isRestoreOf = (creator: string, path: string): boolean => path === `${fact(creator).path}/{id}/restore`
+
+/** Makes a record and deletes it; what goes to the trash first is deleted from there. */
+async function bury(world: World, entity: string, creator: string): Promise<void> {
+  const { path } = fact(creator)
+  const remover = facts.find(([, { method, path: each }]) => method === 'delete' && each === `${path}/{id}`)?.[0] ?? ''
+  const body = validBody(creator, knownIn({ ...world.main, ...world.plain }))
+  const made = await attempt(world, creator, { method: 'POST', url: path, body })
+  const url = `${path}/${made?.body.data?.id}`
+  for (let patience = 2; patience > 0 && (await world.server.admin.get(`/${url}`)).status === 200; patience--)
+    await attempt(world, remover, { method: 'DELETE', url })
+  world.gone[entity] = made?.body.data?.id
 }
 
 async function attempt(world: World, id: string, wanted: Request): Promise<Answer | undefined> {
@@ -111,7 +130,7 @@ export function request(
   if (inMass && body) body.indices = [ids(collection) ?? 0]
   return {
     method: method.toUpperCase(),
-    url: urlOf(world, id, takesAway ? world.spare : world.main),
+    url: urlOf(world, id, /\/restore$/.test(path) ? world.gone : takesAway ? world.spare : world.main),
     ...(body && { body }),
   }
 }
@@ -138,13 +157,15 @@ export function urlOf(
 let tables: string[] | undefined
 
 /** Everything that is stored, as one text to compare. */
-export async function stored({ server: { store } }: World): Promise<string> {
+export async function stored({ server }: World): Promise<string> {
+  const { store } = server
   const hash = createHash('sha256')
   tables ??= (await store.db.introspection.getTables()).map(({ name }) => name)
   for (const name of tables) {
     const { rows } = await sql`select * from ${sql.table(name)}`.execute(store.db)
     hash.update(JSON.stringify([name, rows]))
   }
+  hash.update(JSON.stringify(await keptBytes(server)))
   return hash.digest('hex')
 }
 

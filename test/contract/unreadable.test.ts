@@ -1,7 +1,7 @@
 // Requests that can hardly be read, to every operation: bodies that are no JSON object, ids that are none, wrong methods,
 // broken encoding. Each gets its documented problem, never a 5xx, and nothing is written.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { bodySchema, fact, facts, parametersOf } from '../support/schema.ts'
+import { bodySchema, fact, facts, parametersOf, takesFormOnly } from '../support/schema.ts'
 import { nobody } from './breakages.ts'
 import { changesNothing, request, send, short, startWorld, urlOf, type World } from './support.ts'
 
@@ -14,7 +14,9 @@ afterAll(() => world.server.close())
 const ids = facts.filter(([, each]) => each.servedBy === 'handler').map(([id]) => id)
 const tooLarge = JSON.stringify({ a: 'x'.repeat(1024 * 1024) })
 
-describe.each(ids.filter((id) => bodySchema(id) !== undefined))('%s', (id) => {
+const ofJson = (id: string): boolean => bodySchema(id) !== undefined && !takesFormOnly(id)
+
+describe.each(ids.filter(ofJson))('%s', (id) => {
   it('answers 400 to a body that is no JSON object, 415 to another media type, 413 to more than a mebibyte', async () => {
     const valid = { ...request(world, id) }
     const answer = async (body: unknown, headers: Record<string, string> = {}): Promise<string> => {
@@ -42,11 +44,32 @@ describe.each(ids.filter((id) => bodySchema(id) !== undefined))('%s', (id) => {
         'multipart/form-data; boundary=x',
         'application/jsonx',
         'nonsense',
-      ]) {
+      ].filter((each) => !fact(id).consumes.includes(each.split(';')[0] ?? ''))) {
         expect.soft(await answer('{}', { 'content-type': type }), type).toBe('415 unsupported_media_type')
       }
       expect.soft(await answer(tooLarge)).toBe('413 payload_too_large')
       if (fact(id).bodyRequired) expect.soft(await answer('')).toBe('400 malformed_json')
+    })
+    expect(findings).toEqual([])
+  })
+})
+
+describe.each(ids.filter((id) => fact(id).consumes.includes('multipart/form-data')))('%s', (id) => {
+  it('answers 400 to a form that cannot be read, and 413 to one of more than 26 MiB', async () => {
+    const type = 'multipart/form-data; boundary=x'
+    const part = '--x\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n'
+    const answer = async (body: string | Buffer, headers: Record<string, string>): Promise<string> => {
+      const { status, body: problem } = await send(world, id, { ...request(world, id), body, headers })
+      return `${status} ${problem?.code}`
+    }
+    const findings = await changesNothing(world, async () => {
+      for (const text of ['{}', part, `${part}cut off`, '--x\r\n\r\n\r\n--x', '--x'])
+        expect.soft(await answer(text, { 'content-type': type }), text).toBe('400 malformed_request')
+      expect.soft(await answer('{}', { 'content-type': 'multipart/form-data' })).toBe('400 malformed_request')
+      const large = Buffer.alloc(26 * 1024 * 1024 + 1)
+      expect.soft(await answer(large, { 'content-type': type })).toBe('413 payload_too_large')
+      if (takesFormOnly(id))
+        expect.soft(await answer('{}', { 'content-type': 'application/json' })).toBe('415 unsupported_media_type')
     })
     expect(findings).toEqual([])
   })

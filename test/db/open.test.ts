@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
-import { openImage, openStore, type Store } from '../../db/open.ts'
+import { openImage, openStore, type Snapshot, type Store } from '../../db/open.ts'
 
 const stores: Store[] = []
 const folders: string[] = []
@@ -77,6 +77,62 @@ describe('openImage', () => {
       .execute()
       .catch((e) => e)
     expect(copy.dialect.isForeignKeyViolation(failure)).toBe(true)
+  })
+})
+
+describe('a snapshot', () => {
+  it.each(['a file', 'memory'])('of %s shows one moment, while others write', async (place) => {
+    const store = await migrated(place === 'memory' ? undefined : fileUrl())
+    await store.db
+      .insertInto('lead_sources')
+      .values([source('A'), source('B')])
+      .execute()
+    const snapshot = await store.snapshot()
+    await store.db.insertInto('lead_sources').values(source('C')).execute()
+    await store.db.deleteFrom('lead_sources').where('name', '=', 'A').execute()
+    const seen: string[] = []
+    for await (const { name } of snapshot.each(snapshot.db.selectFrom('lead_sources').select('name').orderBy('id'))) {
+      // In the middle of one query another one is answered.
+      const { total } = await snapshot.db
+        .selectFrom('lead_sources')
+        .select(({ fn }) => fn.countAll<number>().as('total'))
+        .executeTakeFirstOrThrow()
+      seen.push(`${name} of ${total}`)
+    }
+    expect(seen).toEqual(['A of 2', 'B of 2'])
+    expect(await names(store)).toEqual(['B', 'C'])
+    await snapshot.close()
+    await expect(snapshot.close()).resolves.toBeUndefined()
+  })
+
+  it('holds nothing of a transaction that is still going on', async () => {
+    for (const store of [await migrated(), await migrated(fileUrl())]) {
+      let snapshot: Promise<Snapshot> | undefined
+      await store.db.transaction().execute(async (db) => {
+        await db.insertInto('lead_sources').values(source('Half')).execute()
+        snapshot = store.snapshot()
+        await new Promise((resolve) => setImmediate(resolve))
+        await db.deleteFrom('lead_sources').execute()
+        await db.insertInto('lead_sources').values(source('Whole')).execute()
+      })
+      const opened = await snapshot
+      const found = await opened?.db.selectFrom('lead_sources').select('name').execute()
+      expect(found?.map(({ name }) => name)).not.toContain('Half')
+      await opened?.close()
+    }
+  })
+
+  it('that is closed while it is read says so, rather than to look complete', async () => {
+    const store = await migrated()
+    await store.db
+      .insertInto('lead_sources')
+      .values([source('A'), source('B')])
+      .execute()
+    const snapshot = await store.snapshot()
+    const rows = snapshot.each(snapshot.db.selectFrom('lead_sources').select('name'))[Symbol.asyncIterator]()
+    expect((await rows.next()).value).toEqual({ name: 'A' })
+    await snapshot.close()
+    await expect(rows.next()).rejects.toThrow('closed while it was read')
   })
 })
 

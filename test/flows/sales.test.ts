@@ -4,41 +4,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 import { type Api, must, signIn } from './sales/api.ts'
-import { besideTheRepository, missingIn, readSales, type Sales, salesOf, type Texts } from './sales/data.ts'
+import { besideTheRepository, missingIn, readSales, type Sales, salesOf } from './sales/data.ts'
 import { expectedFigures, listFigures, pipelineFigures } from './sales/figures.ts'
 import { AlreadyLoaded, type Loaded, loadSales } from './sales/load.ts'
-
-/** 32 opportunities, every stage, with the spellings, gaps and dates of the real files. */
-function smallTexts(): Texts {
-  const stages = ['Won', 'Lost', 'Engaging', 'Prospecting']
-  const lines = Array.from({ length: 32 }, (_, index) => {
-    const stage = stages[index % 4] ?? ''
-    const isClosed = index % 4 < 2
-    const account = index % 8 > 5 ? '' : ['Acme Corporation', 'Cancity'][index % 2]
-    const product = ['GTXPro', 'GTX Basic', 'MG Special'][index % 3]
-    const agent = ['Moses Frase', 'Vicki Laflamme'][index % 2]
-    const engaged = stage === 'Prospecting' ? '' : `${(index % 12) + 1}/${index % 28 || 1}/2016`
-    const value = stage === 'Won' ? 100.25 * (index + 1) : 0
-    return [
-      `OPP${index}`,
-      agent,
-      product,
-      account,
-      stage,
-      engaged,
-      isClosed ? `3/${(index % 3) + 1}/2017` : '',
-      isClosed ? value : '',
-    ].join(',')
-  })
-  return {
-    accounts:
-      'account,sector,year_established,revenue,employees,office_location,subsidiary_of\nAcme Corporation,technolgy,1996,1100.04,2822,United States,\nCancity,retail,2001,718.62,2448,Philipines,\n',
-    products: 'product,series,sales_price\nGTX Basic,GTX,550\nGTX Pro,GTX,4821\nMG Special,MG,55\n',
-    teams:
-      'sales_agent,manager,regional_office\nMoses Frase,Dustin Brinkmann,Central\nVicki Laflamme,Celia Rouche,West\n',
-    pipeline: `opportunity_id,sales_agent,product,account,deal_stage,engage_date,close_date,close_value\n${lines.join('\n')}\n`,
-  }
-}
+import { byMonth, ranked, revenueIn, wonIn } from './sales/reports.ts'
+import { smallTexts } from './sales/small.ts'
 
 interface DataSet {
   name: string
@@ -75,7 +45,7 @@ describe.each(dataSets)('$name', ({ name, read }) => {
       persons: sales.accounts.length,
       products: sales.products.length,
     })
-    expect(steps).toEqual(['groups', 'users', 'organizations', 'persons', 'products', 'leads', 'moves'])
+    expect(steps).toEqual(['attributes', 'groups', 'users', 'organizations', 'persons', 'products', 'leads', 'moves'])
     if (name === 'the whole data set')
       expect(loaded.counts).toMatchObject({ leads: 8800, organizations: 85, users: 41, groups: 3, products: 7 })
   })
@@ -146,6 +116,86 @@ describe.each(dataSets)('$name', ({ name, read }) => {
         address: { country: 'US' },
       },
     ])
+  })
+
+  it('has the sector, employees and revenue of every account as custom attributes, by which organizations can be found', async () => {
+    const attributes = await must(
+      api.GET('/api/admin/settings/attributes', {
+        params: { query: { entity_type: ['organizations'], code: ['sector'] } },
+      }),
+    )
+    const options = attributes.data[0]?.options ?? []
+    expect(options.map(({ name }) => name).sort()).toEqual(
+      [...new Set(sales.accounts.map(({ sector }) => sector))].sort(),
+    )
+    for (const { id, name: sector } of options) {
+      const query = { 'custom_attributes[sector]': String(id), per_page: 100 }
+      const { data } = await must(api.GET('/api/admin/contacts/organizations', { params: { query: query as object } }))
+      const found = data.map(({ name, custom_attributes }) => ({ name, ...custom_attributes }))
+      const meant = sales.accounts.filter((account) => account.sector === sector)
+      expect(found.sort((one, other) => one.name.localeCompare(other.name))).toEqual(
+        meant
+          .map(({ name, employees, revenue }) => ({ name, sector: id, employees: String(employees), revenue }))
+          .sort((one, other) => one.name.localeCompare(other.name)),
+      )
+    }
+  })
+
+  it('has reports that agree with the files: revenue by quarter, by month, by product and by customer', async () => {
+    const pipeline_id = loaded.pipelineId
+    const quarters = [
+      { start: '2017-01-01', end: '2017-03-31', months: ['2017-01', '2017-02', '2017-03'] },
+      { start: '2017-04-01', end: '2017-06-30', months: ['2017-04', '2017-05', '2017-06'] },
+      { start: '2017-07-01', end: '2017-09-30', months: ['2017-07', '2017-08', '2017-09'] },
+      { start: '2017-10-01', end: '2017-12-31', months: ['2017-10', '2017-11', '2017-12'] },
+    ]
+    for (const { start, end } of quarters) {
+      const query = { start, end, pipeline_id }
+      const { data } = await must(api.GET('/api/admin/reports/revenue-stats', { params: { query } }))
+      const { previous_start, previous_end } = data.date_range
+      const before = revenueIn(sales, { start: previous_start, end: previous_end })
+      expect(data.statistics.won_revenue).toMatchObject({ previous: before, current: revenueIn(sales, query) })
+      const deals = wonIn(sales, query)
+      const products = await must(api.GET('/api/admin/reports/top-selling-products', { params: { query } }))
+      expect(products.data.statistics.map(({ name, revenue, quantity }) => ({ name, revenue, quantity }))).toEqual(
+        ranked(deals, ({ product }) => product.name).slice(0, 5),
+      )
+      const customers = await must(api.GET('/api/admin/reports/top-persons', { params: { query } }))
+      const accounts = ranked(deals, ({ account }) => account).slice(0, 5)
+      expect(customers.data.statistics.map(({ revenue }) => revenue)).toEqual(accounts.map(({ revenue }) => revenue))
+      const sources = await must(api.GET('/api/admin/reports/revenue-by-sources', { params: { query } }))
+      expect(sources.data.statistics.map(({ total }) => total)).toEqual(
+        deals.length > 0 ? [revenueIn(sales, query)] : [],
+      )
+    }
+    const months = quarters.flatMap((quarter) => quarter.months)
+    const query = { start: '2017-01-01', end: '2017-12-31', pipeline_id }
+    const { data } = await must(api.GET('/api/admin/reports/total-leads', { params: { query } }))
+    expect(data.statistics.won.over_time).toEqual(byMonth(sales, 'won', months))
+    expect(data.statistics.lost.over_time).toEqual(byMonth(sales, 'lost', months))
+    if (name === 'the whole data set') expect(revenueIn(sales, query)).toBe(10_005_534)
+  })
+
+  it('has reports that agree with the files on what is open, and on what came in today', async () => {
+    const query = { pipeline_id: loaded.pipelineId }
+    const stages = await must(api.GET('/api/admin/reports/open-leads-by-states', { params: { query } }))
+    const expected = expectedFigures(sales)
+    expect(
+      stages.data.statistics.map(({ name, total, lead_value }) => ({ name, leads: total, value: lead_value })),
+    ).toEqual([
+      { name: 'Prospecting', ...expected.new },
+      { name: 'Engaging', ...expected.engaging },
+    ])
+    const { data } = await must(api.GET('/api/admin/reports/over-all', { params: { query } }))
+    const value = Object.values(expected).reduce((total, stage) => total + stage.value, 0)
+    expect(data.statistics).toMatchObject({
+      total_leads: { previous: 0, current: sales.opportunities.length, progress: null },
+      average_lead_value: { current: Math.round((value / sales.opportunities.length) * 10_000) / 10_000 },
+      total_organizations: { current: sales.accounts.length },
+      total_persons: { current: sales.accounts.length },
+    })
+    const ahead = await must(api.GET('/api/admin/reports/forecast', { params: { query } }))
+    expect(ahead.data.statistics.every(({ count }) => count === 0)).toBe(true)
   })
 
   it('tells what was repaired', () => {

@@ -40,6 +40,9 @@ describe('readConfig', () => {
     ['ACCORD_TOKEN_IDLE_DAYS', 'never'],
     ['ACCORD_STRICT', 'yes'],
     ['ACCORD_TRUSTED_PROXIES', '10.0.0.0/99'],
+    ['ACCORD_MAIL_FROM', 'nobody'],
+    ['ACCORD_MAIL_FROM', 'Sales <sales@example.com>'],
+    ['ACCORD_MAIL_DOMAIN', 'mail@example.com'],
     ['ACCORD_LOG_LEVEL', 'loud'],
   ])('refuses %s=%s and names the variable', (name, value) => {
     expect(() => readConfig({ [name]: value })).toThrow(ConfigError)
@@ -48,6 +51,22 @@ describe('readConfig', () => {
 
   it('treats an empty value as unset', () => {
     expect(readConfig({ ACCORD_PORT: '', ACCORD_TIMEZONE: ' ' }).config).toMatchObject({ port: 8000, timezone: 'UTC' })
+  })
+
+  it('sends mails from the host of the app URL unless told otherwise', () => {
+    const mailOf = (environment: Record<string, string>) => {
+      const { mailFrom, mailFromName, mailDomain } = readConfig(environment).config
+      return [mailFrom, mailFromName, mailDomain]
+    }
+    expect(mailOf({})).toEqual(['no-reply@localhost', 'Accord CRM', 'localhost'])
+    expect(mailOf({ ACCORD_APP_URL: 'https://crm.example.com:8443/x', ACCORD_APP_NAME: 'Sales' })).toEqual([
+      'no-reply@crm.example.com',
+      'Sales',
+      'crm.example.com',
+    ])
+    expect(mailOf({ ACCORD_APP_URL: 'http://[::1]:8000' })[2]).toBe('localhost')
+    const set = { ACCORD_MAIL_FROM: 'a@example.org', ACCORD_MAIL_FROM_NAME: 'A', ACCORD_MAIL_DOMAIN: 'Example.org' }
+    expect(mailOf(set)).toEqual(['a@example.org', 'A', 'example.org'])
   })
 
   it('strips scheme and path of a stateful domain and says so', () => {

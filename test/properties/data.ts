@@ -13,7 +13,16 @@ function dice(seed: number): (limit: number) => number {
 }
 
 const words = ['acme', 'Acme', 'ÉTÉ', 'été', 'Zeta', '100%', 'a_b', 'B-side']
-export const lists = ['leads', 'persons', 'organizations', 'products', 'activities', 'tags', 'sources'] as const
+export const lists = [
+  'leads',
+  'quotes',
+  'persons',
+  'organizations',
+  'products',
+  'activities',
+  'tags',
+  'sources',
+] as const
 
 export async function fill(server: TestServer, count = 23): Promise<void> {
   const make = given(server.admin)
@@ -22,11 +31,12 @@ export async function fill(server: TestServer, count = 23): Promise<void> {
   const maybe = <T>(value: T): T | null => (roll(3) === 0 ? null : value)
   const organizations = [await make.organization({ name: 'Acme' }), await make.organization({ name: 'acme Paris' })]
   const people: { id: number }[] = []
+  const goods: { id: number }[] = []
   for (let n = 0; n < count; n++) {
     server.clock.advanceMs(roll(2) * 60_000)
     await make.tag({ name: `${pick(words)} ${n}`, color: pick(['#0E90D9', '#D92D20']) })
     await make.source({ name: `${pick(words)} ${n}` })
-    await make.product({ name: pick(words), price: roll(4) + 0.1, quantity: roll(3) })
+    goods.push(await make.product({ name: pick(words), price: roll(4) + 0.1, quantity: roll(3) }))
     await make.organization({ user_id: maybe(1) })
     people.push(
       await make.person({
@@ -45,6 +55,13 @@ export async function fill(server: TestServer, count = 23): Promise<void> {
       lead_source_id: roll(3) + 1,
       lead_pipeline_stage_id: roll(6) + 1,
       expected_close_date: maybe(`2026-04-0${roll(5) + 1}`),
+    })
+    await make.quote({
+      subject: pick(words),
+      person_id: pick(people).id,
+      discount_percent: roll(2) * 10,
+      items: [{ product_id: pick(goods).id, quantity: roll(3) + 0.5, tax_percent: roll(2) * 19 }],
+      expired_at: `2026-04-0${roll(5) + 1}`,
     })
   }
   server.events()

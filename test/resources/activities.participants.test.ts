@@ -1,5 +1,5 @@
 // The second half of what activities promise: who takes part, and that nobody is in two meetings at once.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -8,12 +8,14 @@ import { addUser } from '../support/viewers.ts'
 let server: TestServer
 let admin: Caller
 let make: ReturnType<typeof given>
-beforeEach(async () => {
+beforeAll(async () => {
   server = await startServer()
   admin = server.admin
   make = given(admin)
+  server.keep()
 })
-afterEach(() => server.close())
+beforeEach(() => server.rewind())
+afterAll(() => server.close())
 
 const note = { type: 'note', comment: 'x' } as const
 const at = (from: string, to: string) => ({
@@ -166,6 +168,20 @@ describe('updateActivity', () => {
       user_id: null,
       is_done: true,
     })
+  })
+
+  it('checks a meeting again when it is opened again, one by one and in mass', async () => {
+    await make.activity(meeting('09:00', '10:00'))
+    const { id } = await make.activity({ ...meeting('09:30', '10:30'), is_done: true })
+    server.events()
+    const { status, body } = await admin.put(`/activities/${id}`, { is_done: false })
+    expect([status, body.code]).toEqual([409, 'schedule_conflict'])
+    const mass = await admin.post('/activities/mass-update', { indices: [id], value: false })
+    expect(mass.body.failed).toMatchObject([{ id, status: 409, code: 'schedule_conflict' }])
+    expect(server.events()).toEqual([])
+    expect((await admin.put(`/activities/${id}`, { is_done: false, allow_overlap: true })).body.data.is_done).toBe(
+      false,
+    )
   })
 
   it('does not stand in its own way', async () => {

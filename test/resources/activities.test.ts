@@ -1,6 +1,6 @@
 // What activities promise beyond what the contract walkers check: what each type needs, what they are about and who sees
 // them. Participants and meetings are in activities.participants.test.ts.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -11,12 +11,14 @@ type Activity = Schema<'Activity'>
 let server: TestServer
 let admin: Caller
 let make: ReturnType<typeof given>
-beforeEach(async () => {
+beforeAll(async () => {
   server = await startServer()
   admin = server.admin
   make = given(admin)
+  server.keep()
 })
-afterEach(() => server.close())
+beforeEach(() => server.rewind())
+afterAll(() => server.close())
 
 const nine = { schedule_from: '2026-03-02T09:00:00.000Z', schedule_to: '2026-03-02T09:30:00.000Z' }
 const call = { type: 'call', title: 'First call', ...nine }
@@ -92,6 +94,34 @@ describe('createActivity', () => {
       products: [{ id: product.id, sku: 'gtx', name: 'GTX' }],
       organizations: [{ id: organization.id, name: 'Acme' }],
     })
+  })
+
+  it('links warehouses and quotes, and is found by them', async () => {
+    const { id: warehouse } = (
+      await admin.post('/settings/warehouses', {
+        name: 'London',
+        contact_name: 'Ada',
+        contact_emails: [{ value: 'ada@example.com' }],
+        contact_address: { address: '1 Quay', country: 'GB', city: 'London', postcode: 'E1' },
+      })
+    ).body.data
+    const quote = await make.quote({ subject: '40 seats' })
+    const one = await make.activity({ ...note, warehouse_id: warehouse, quote_ids: [quote.id] })
+    const other = await make.activity(note)
+    expect(one).toMatchObject({
+      warehouse_ids: [warehouse],
+      warehouses: [{ id: warehouse, name: 'London' }],
+      quote_ids: [quote.id],
+      quotes: [{ id: quote.id, subject: '40 seats' }],
+    })
+    expect(await ids(`warehouse_id=${warehouse}`)).toEqual([one.id])
+    expect(await ids(`quote_id=${quote.id}`)).toEqual([one.id])
+    expect(await ids(`quote_id[not]=${quote.id}&warehouse_id[not]=${warehouse}`)).toEqual([other.id])
+    const { status, body } = await admin.post('/activities', { ...note, warehouse_ids: [999], quote_id: 999 })
+    expect([status, body.errors]).toEqual([
+      422,
+      { 'warehouse_ids.0': ['No warehouse has id 999.'], quote_id: ['No quote has id 999.'] },
+    ])
   })
 
   it('refuses a link to a record that is not there or that the caller may not see, and says which', async () => {
@@ -222,9 +252,11 @@ describe('listActivities', () => {
     const person = await make.person({ user_id: ada.id })
     const organization = await make.organization({ user_id: eve.id })
     const product = await make.product()
+    const quote = await make.quote({ user_id: ada.id })
     const own = await make.activity({ ...note, user_id: ada.id })
     const invited = await make.activity({ ...note, participants: { users: [ada.id] } })
     const about = await make.activity({ ...note, person_ids: [person.id] })
+    const quoted = await make.activity({ ...note, quote_ids: [quote.id] })
     const ofGroup = await make.activity({ ...note, organization_ids: [organization.id] })
     const hidden = await make.activity({
       ...note,
@@ -232,12 +264,12 @@ describe('listActivities', () => {
       product_ids: [product.id],
       participants: { persons: [person.id] },
     })
-    expect(await ids('', ada)).toEqual([own.id, invited.id, about.id])
+    expect(await ids('', ada)).toEqual([own.id, invited.id, about.id, quoted.id])
     expect(await ids('', bob)).toEqual([ofGroup.id])
     expect(await ids('', eve)).toEqual([ofGroup.id])
     for (const verb of ['get', 'delete'] as const)
       expect((await ada[verb](`/activities/${hidden.id}`)).status).toBe(404)
-    expect(await ids('')).toHaveLength(5)
+    expect(await ids('')).toHaveLength(6)
   })
 
   it('gives owner, leads, persons and participants in full when asked to, and leaves the ref of a hidden record as it is', async () => {
@@ -327,5 +359,27 @@ describe('deleteLead', () => {
     ])
     expect((await admin.get(`/activities/${alone.id}`)).status).toBe(404)
     expect((await show(both.id)).lead_ids).toEqual([other.id])
+  })
+})
+
+describe('deleteQuote', () => {
+  it('leaves the activities about it, also those about nothing else', async () => {
+    const quote = await make.quote()
+    const { id } = await make.activity({ ...note, quote_ids: [quote.id] })
+    server.events()
+    expect((await admin.delete(`/quotes/${quote.id}`)).status).toBe(200)
+    expect(server.events()).toEqual(['quote.delete.before', 'quote.delete.after'])
+    expect(await show(id)).toMatchObject({ quote_ids: [], quotes: [] })
+  })
+})
+
+describe('deletePerson', () => {
+  it('leaves an activity that is about a quote as well', async () => {
+    const [person, quote] = [await make.person(), await make.quote()]
+    const both = await make.activity({ ...note, person_ids: [person.id], quote_ids: [quote.id] })
+    const alone = await make.activity({ ...note, person_ids: [person.id] })
+    expect((await admin.delete(`/contacts/persons/${person.id}`)).status).toBe(200)
+    expect((await show(both.id)).person_ids).toEqual([])
+    expect((await admin.get(`/activities/${alone.id}`)).status).toBe(404)
   })
 })

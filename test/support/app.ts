@@ -1,6 +1,9 @@
 // A whole server in memory for one test: a copy of a migrated and seeded database, a clock that stands still, cheap password
 // hashing, every reply checked against the closed contract. Everything goes through the front door (house rule 10).
-import { readFileSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import { migrate } from '../../db/migrate.ts'
 import { openImage, openStore, type Store } from '../../db/open.ts'
@@ -96,12 +99,15 @@ export interface ServerOptions {
   config?: Partial<Config>
   published?: () => Published | null
   extensions?: ((events: Emitter) => void)[]
+  /** How the image becomes a store; in memory when left out. */
+  open?: (image: Buffer) => Store
 }
 
 /** Starts a server in memory. Close it in `afterEach`. Paths are relative to /api/admin unless they start with `//`. */
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
   let kept = await seededImage()
-  let current = openImage(kept)
+  const { open = openImage } = options
+  let current = open(kept)
   const store: Store = {
     get db() {
       return current.db
@@ -109,6 +115,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     dialect: current.dialect,
     url: current.url,
     image: () => current.image(),
+    snapshot: () => current.snapshot(),
     close: () => current.close(),
   }
   let time = new Date(start)
@@ -122,9 +129,11 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     },
   }
   const seen: AccordEvent[] = []
+  // Made when the first file comes.
+  const dataDir = join(tmpdir(), `accord-test-${randomUUID()}`)
   const breaches: string[] = []
   const app = await buildApp({
-    config: testConfig(options.config),
+    config: testConfig({ dataDir, ...options.config }),
     store,
     secret: 'test secret of at least thirty-two characters',
     contract,
@@ -159,9 +168,11 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
           ...headers,
         },
         ...(query && { query }),
-        ...(body !== undefined && { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
+        ...(body !== undefined && {
+          payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+        }),
       })
-      const isJson = String(reply.headers['content-type'] ?? '').includes('json')
+      const isJson = /[/+]json/.test(String(reply.headers['content-type'] ?? ''))
       return {
         status: reply.statusCode,
         headers: reply.headers,
@@ -203,13 +214,14 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     },
     rewind: async () => {
       await current.close()
-      current = openImage(kept)
+      current = open(kept)
       time = new Date(start)
       seen.length = 0
     },
     close: async () => {
       await app.http.close()
       await store.close()
+      rmSync(dataDir, { recursive: true, force: true })
     },
   }
 }

@@ -2,7 +2,19 @@
 // taken. `given(server.admin).lead({ title: 'Big one' })` answers the lead.
 import type { Body, Data, OperationId } from '../../src/contract/types.ts'
 import type { Caller } from './app.ts'
-import { bodySchema, entityOf, fact, follow, isReference, requiredOf, type Schema, sample, typesOf } from './schema.ts'
+import {
+  bodySchema,
+  entityOf,
+  fact,
+  follow,
+  isFile,
+  isReference,
+  requiredOf,
+  type Schema,
+  sample,
+  takesFormOnly,
+  typesOf,
+} from './schema.ts'
 
 type Json = Record<string, unknown>
 
@@ -24,7 +36,9 @@ export function validBody(operation: string, known: Known, part: 'example' | 're
   const example = sample(schema) as Json
   const needed = requiredOf(schema)
   const body = part === 'example' ? example : Object.fromEntries(needed.map((name) => [name, example[name]]))
-  return fill(body, schema, known) as Json
+  // JSON has no files.
+  const sent = Object.entries(body).filter(([name]) => takesFormOnly(operation) || !isFile(schema.properties?.[name]))
+  return fill(Object.fromEntries(sent), schema, known) as Json
 }
 
 /** A value of the schema with ids that exist and names of its own. */
@@ -51,6 +65,7 @@ function choose(value: unknown, schema: Schema): Schema {
 function distinct(name: string, text: string, schema: Schema): string {
   if (schema.format === 'email') return `person${unique()}@example.com`
   if (schema.format === 'phone') return `+1 202 ${String(unique()).padStart(7, '0')}`
+  if (name === 'code' && schema.pattern?.includes('_')) return `${text}_${unique()}`
   return ['name', 'title', 'sku'].includes(name) && !schema.enum ? `${text} ${unique()}` : text
 }
 
@@ -78,6 +93,13 @@ export function given(caller: Caller) {
     organization: maker('createOrganization'),
     person: maker('createPerson'),
     product: maker('createProduct'),
+    /** For a new person, unless one is named. */
+    quote: async (changes: Partial<Body<'createQuote'>> = {}) =>
+      maker('createQuote')({
+        items: [],
+        ...changes,
+        person_id: changes.person_id ?? (await maker('createPerson')()).id,
+      }),
     lead: maker('createLead'),
     activity: maker('createActivity'),
     role: maker('createRole'),

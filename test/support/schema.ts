@@ -33,11 +33,14 @@ export function bodySchema(id: string): Schema | undefined {
   return body && follow(body)
 }
 
-export function parametersOf(id: string, place: 'path' | 'query' | 'header'): { name: string; schema: Schema }[] {
+export function parametersOf(
+  id: string,
+  place: 'path' | 'query' | 'header',
+): { name: string; schema: Schema; required: boolean }[] {
   const found = (listed.get(id)?.parameters ?? [])
     .map(({ part }) => part)
     .filter((part: Parameter) => part.in === place)
-  return found.map(({ name = '', schema }) => ({ name, schema: follow(schema) }))
+  return found.map(({ name = '', schema, required = false }) => ({ name, schema: follow(schema), required }))
 }
 
 export const takesHeader = (id: string, name: string): boolean =>
@@ -45,6 +48,18 @@ export const takesHeader = (id: string, name: string): boolean =>
 
 export const typesOf = (schema: Schema): string[] => [schema.type ?? []].flat()
 export const requiredOf = (schema: Schema): string[] => (schema.required as string[] | undefined) ?? []
+
+/** Whether a property is a file, or a list of files: only a form can carry those. */
+export function isFile(shape: Schema | undefined): boolean {
+  const schema = follow(shape)
+  return [schema, follow(schema.items)].some(({ format }) => format === 'binary')
+}
+
+/** Operations whose body is a form with files and nothing else. */
+export const takesFormOnly = (id: string): boolean => {
+  const { consumes } = fact(id)
+  return consumes.includes('multipart/form-data') && !consumes.includes('application/json')
+}
 
 /** A value the schema accepts: its first example, else one made up. */
 export function sample(shape: Schema | undefined): unknown {
@@ -97,5 +112,7 @@ export function entityOf(property: string): string | undefined {
 export function isReference(property: string, shape: Schema | undefined): boolean {
   const schema = follow(shape)
   const holder = typesOf(schema).includes('array') ? follow(schema.items) : schema
-  return typesOf(holder).includes('integer') && entityOf(property) !== undefined
+  // A file may be named by its reference as well.
+  const branches = (holder.anyOf ?? holder.oneOf ?? [holder]).map(follow)
+  return branches.some((each) => typesOf(each).includes('integer')) && entityOf(property) !== undefined
 }

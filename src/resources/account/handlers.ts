@@ -11,6 +11,7 @@ import { permissionKeys } from '../../kernel/permissions.ts'
 import { braked } from '../../kernel/ratelimit.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { checkCredentials, hashed, revokeTokens } from '../users/credentials.ts'
+import { checkPicture, setPicture } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 
 type Account = Schema<'Account'>
@@ -36,14 +37,15 @@ const updateAccount: Handler<'updateAccount'> = async (ctx, { body }) => {
     const before = await users.get(ctx, id)
     const found = new Findings()
     await checkCredentials({ ctx, found }, body, before)
+    await checkPicture({ ctx, found }, body.image_file_id)
     if (!isProven)
       found.invalid(
         'current_password',
         body.current_password === undefined ? 'The field is required.' : 'This is not the current password.',
       )
     found.settle()
-    const { name, email, password } = body
-    if (password === undefined || name !== undefined || email !== undefined) {
+    const { name, email, password, image_file_id } = body
+    if (password === undefined || name !== undefined || email !== undefined || image_file_id !== undefined) {
       const columns = {
         ...(name !== undefined && { name, name_key: fold(name) }),
         ...(email !== undefined && { email, email_key: fold(email) }),
@@ -89,10 +91,9 @@ async function change(
 ): Promise<void> {
   const { id } = before
   await write(ctx, name, { entity: 'users', input, id, before: before as Snapshot }, async (ctx) => {
-    if (columns) {
-      await ctx.db.updateTable('users').set(columns).where('id', '=', id).execute()
-      await users.touch(ctx, id)
-    }
+    if (columns) await ctx.db.updateTable('users').set(columns).where('id', '=', id).execute()
+    const hasPicture = name === 'user.account.update' && (await setPicture(ctx, id, input.image_file_id))
+    if (columns || hasPicture) await users.touch(ctx, id)
     const hidden = columns && 'password_hash' in columns ? ['password'] : []
     return { id, entity: (await users.get(ctx, id)) as Snapshot, hidden }
   })

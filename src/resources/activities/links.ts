@@ -1,5 +1,5 @@
-// What activities are about: links to leads, persons, organizations and products, and who sees an activity because of them
-// (DOMAIN 7.4, 13.2).
+// What activities are about: links to leads, persons, organizations, products, warehouses and quotes, and who sees an activity
+// because of them (DOMAIN 7.4, 13.2).
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -10,90 +10,79 @@ import { organizations } from '../organizations/resource.ts'
 import { personRef } from '../persons/contacts.ts'
 import { persons } from '../persons/resource.ts'
 import { products } from '../products/resource.ts'
+import { quotes } from '../quotes/resource.ts'
+import { warehouses } from '../warehouses/resource.ts'
 
-type Body = Schema<'ActivityUpdate'>
 type Activity = Schema<'Activity'>
-type Kind = 'leads' | 'persons' | 'organizations' | 'products'
+export type Kind = 'leads' | 'persons' | 'organizations' | 'products' | 'warehouses' | 'quotes'
+export type Noun = 'lead' | 'person' | 'organization' | 'product' | 'warehouse' | 'quote'
+/** What a body says of links: complete sets, and single ones to add. */
+export type Linking = { [N in Noun as `${N}_id`]?: number } & { [N in Noun as `${N}_ids`]?: number[] }
 
 interface Link {
-  table: `${string}_activities`
-  /** The column of the link table, and the key of a body that adds one link. */
-  one: 'lead_id' | 'person_id' | 'organization_id' | 'product_id'
-  many: 'lead_ids' | 'person_ids' | 'organization_ids' | 'product_ids'
+  noun: Noun
   resource: () => Pick<Resource<unknown, never>, 'seen' | 'noun'>
   /** Columns of the target that its reference shows. */
   label: readonly string[]
+  /** Whether seeing the target is a reason to see the activity. */
+  reveals: boolean
 }
 
 const links: Record<Kind, Link> = {
-  leads: { table: 'lead_activities', one: 'lead_id', many: 'lead_ids', resource: () => leads, label: ['title'] },
-  persons: {
-    table: 'person_activities',
-    one: 'person_id',
-    many: 'person_ids',
-    resource: () => persons,
-    label: ['name', 'emails'],
-  },
-  organizations: {
-    table: 'organization_activities',
-    one: 'organization_id',
-    many: 'organization_ids',
-    resource: () => organizations,
-    label: ['name'],
-  },
-  products: {
-    table: 'product_activities',
-    one: 'product_id',
-    many: 'product_ids',
-    resource: () => products,
-    label: ['sku', 'name'],
-  },
+  leads: { noun: 'lead', resource: () => leads, label: ['title'], reveals: true },
+  persons: { noun: 'person', resource: () => persons, label: ['name', 'emails'], reveals: true },
+  organizations: { noun: 'organization', resource: () => organizations, label: ['name'], reveals: true },
+  products: { noun: 'product', resource: () => products, label: ['sku', 'name'], reveals: false },
+  warehouses: { noun: 'warehouse', resource: () => warehouses, label: ['name'], reveals: false },
+  quotes: { noun: 'quote', resource: () => quotes, label: ['subject'], reveals: true },
 }
 
-const kinds = Object.keys(links) as Kind[]
+export const kinds = Object.keys(links) as Kind[]
+const tableOf = (kind: Kind): `${Noun}_activities` => `${links[kind].noun}_activities`
+const columnOf = (kind: Kind): `${Noun}_id` => `${links[kind].noun}_id`
+const setOf = (kind: Kind): `${Noun}_ids` => `${links[kind].noun}_ids`
 
 /** The caller sees an activity of a visible owner or participant, or one about a visible record. */
 export function visibleActivity(ctx: Context): RawBuilder<SqlBool> {
   if (!ctx.user?.visibleOwners) return sql<SqlBool>`1 = 1`
   const through = (kind: Kind) =>
-    sql`exists (select 1 from ${sql.table(links[kind].table)} as link join ${sql.table(kind)} as target on target.id = ${sql.ref(`link.${links[kind].one}`)} where link.activity_id = activities.id and ${visible(ctx, 'target.user_id')})`
+    sql`exists (select 1 from ${sql.table(tableOf(kind))} as link join ${sql.table(kind)} as target on target.id = ${sql.ref(`link.${columnOf(kind)}`)} where link.activity_id = activities.id and ${visible(ctx, 'target.user_id')})`
   const participates = sql`exists (select 1 from activity_participants as part where part.activity_id = activities.id and ${visible(ctx, 'part.user_id')})`
   const ways = [
     visible(ctx, 'activities.user_id'),
     participates,
-    through('leads'),
-    through('persons'),
-    through('organizations'),
+    ...kinds.filter((kind) => links[kind].reveals).map(through),
   ]
   return sql<SqlBool>`(${sql.join(ways, sql` or `)})`
 }
 
 async function linkedIds(ctx: Context, kind: Kind, activityId: number): Promise<number[]> {
-  const { table, one } = links[kind]
   const { rows } = await sql<{
     id: number
-  }>`select ${sql.ref(one)} as id from ${sql.table(table)} where activity_id = ${activityId}`.execute(ctx.db)
+  }>`select ${sql.ref(columnOf(kind))} as id from ${sql.table(tableOf(kind))} where activity_id = ${activityId}`.execute(
+    ctx.db,
+  )
   return rows.map(({ id }) => id)
 }
 
 /** The complete set a body asks for; undefined when it says nothing about this kind. */
-function wanted(body: Body, { one, many }: Link, present: readonly number[]): Set<number> | undefined {
-  if (body[many] === undefined && body[one] === undefined) return undefined
-  return new Set([...(body[many] ?? present), ...(body[one] === undefined ? [] : [body[one]])])
+function wanted(body: Linking, kind: Kind, present: readonly number[]): Set<number> | undefined {
+  const [many, one] = [body[setOf(kind)], body[columnOf(kind)]]
+  if (many === undefined && one === undefined) return undefined
+  return new Set([...(many ?? present), ...(one === undefined ? [] : [one])])
 }
 
 /** Finds new links to records that do not exist or are out of the caller's sight. Those that stay are not asked about. */
-export async function checkLinks({ ctx, current, found }: Writing<{ id: number }>, body: Body): Promise<void> {
+export async function checkLinks({ ctx, current, found }: Writing<{ id: number }>, body: Linking): Promise<void> {
   for (const kind of kinds) {
-    const link = links[kind]
     const sent = [
-      ...(body[link.many] ?? []).map((id, index) => ({ field: `${link.many}.${index}`, id })),
-      ...[body[link.one] ?? []].flat().map((id) => ({ field: link.one, id })),
+      ...(body[setOf(kind)] ?? []).map((id, index) => ({ field: `${setOf(kind)}.${index}`, id })),
+      ...[body[columnOf(kind)] ?? []].flat().map((id) => ({ field: columnOf(kind) as string, id })),
     ]
     if (sent.length === 0) continue
     const present = new Set(current ? await linkedIds(ctx, kind, current.id) : [])
     const added = sent.filter(({ id }) => !present.has(id))
-    const resource = link.resource()
+    const resource = links[kind].resource()
     const seen = await resource.seen(
       ctx,
       added.map(({ id }) => id),
@@ -103,20 +92,20 @@ export async function checkLinks({ ctx, current, found }: Writing<{ id: number }
 }
 
 /** Writes the difference between the links there are and those the body asks for. */
-export async function settleLinks(ctx: Context, activityId: number, body: Body): Promise<void> {
+export async function settleLinks(ctx: Context, activityId: number, body: Linking): Promise<void> {
   for (const kind of kinds) {
-    const { table, one } = links[kind]
+    if (body[setOf(kind)] === undefined && body[columnOf(kind)] === undefined) continue
+    const [table, column] = [sql.table(tableOf(kind)), sql.ref(columnOf(kind))]
     const present = await linkedIds(ctx, kind, activityId)
-    const ids = wanted(body, links[kind], present)
-    if (!ids) continue
+    const ids = wanted(body, kind, present) ?? new Set()
     const gone = present.filter((id) => !ids.has(id))
     if (gone.length > 0)
-      await sql`delete from ${sql.table(table)} where activity_id = ${activityId} and ${sql.ref(one)} in (${sql.join(gone)})`.execute(
+      await sql`delete from ${table} where activity_id = ${activityId} and ${column} in (${sql.join(gone)})`.execute(
         ctx.db,
       )
     const added = [...ids].filter((id) => !present.includes(id))
     if (added.length === 0) continue
-    await sql`insert into ${sql.table(table)} (${sql.ref(one)}, activity_id) values ${sql.join(added.map((id) => sql`(${id}, ${activityId})`))}`.execute(
+    await sql`insert into ${table} (${column}, activity_id) values ${sql.join(added.map((id) => sql`(${id}, ${activityId})`))}`.execute(
       ctx.db,
     )
   }
@@ -129,40 +118,48 @@ interface LinkRow {
   name: string
   emails: string
   sku: string
+  subject: string
 }
 
 /** Fills the links of a page of replies, with one query per kind. References are shown whoever owns their record. */
 export async function gatherLinks(ctx: Context, replies: readonly Activity[]): Promise<void> {
   const byId = new Map(replies.map((reply) => [reply.id, reply]))
   for (const kind of kinds) {
-    const { table, one, many, label } = links[kind]
     const { rows } =
-      await sql<LinkRow>`select link.activity_id as activity, target.id, ${sql.join(label.map((column) => sql.ref(`target.${column}`)))} from ${sql.table(table)} as link join ${sql.table(kind)} as target on target.id = ${sql.ref(`link.${one}`)} where link.activity_id in (${sql.join([...byId.keys()])}) order by target.id`.execute(
+      await sql<LinkRow>`select link.activity_id as activity, target.id, ${sql.join(links[kind].label.map((column) => sql.ref(`target.${column}`)))} from ${sql.table(tableOf(kind))} as link join ${sql.table(kind)} as target on target.id = ${sql.ref(`link.${columnOf(kind)}`)} where link.activity_id in (${sql.join([...byId.keys()])}) order by target.id`.execute(
         ctx.db,
       )
     for (const row of rows) {
       const reply = byId.get(row.activity)
       if (!reply) continue
-      reply[many].push(row.id)
-      if (kind === 'leads') reply.leads.push({ id: row.id, title: row.title })
-      else if (kind === 'persons') reply.persons.push(personRef(row.id, row.name, row.emails))
-      else if (kind === 'organizations') reply.organizations.push({ id: row.id, name: row.name })
-      else reply.products.push({ id: row.id, sku: row.sku, name: row.name })
+      reply[setOf(kind)].push(row.id)
+      show[kind](reply, row)
     }
   }
 }
 
+const show: Record<Kind, (reply: Activity, row: LinkRow) => void> = {
+  leads: ({ leads }, { id, title }) => leads.push({ id, title }),
+  persons: ({ persons }, { id, name, emails }) => persons.push(personRef(id, name, emails)),
+  organizations: ({ organizations }, { id, name }) => organizations.push({ id, name }),
+  products: ({ products }, { id, sku, name }) => products.push({ id, sku, name }),
+  warehouses: ({ warehouses }, { id, name }) => warehouses.push({ id, name }),
+  quotes: ({ quotes }, { id, subject }) => quotes.push({ id, subject }),
+}
+
+/** Of activities: those about this record. */
+export const isAbout = (kind: Kind, id: number): RawBuilder<SqlBool> =>
+  sql<SqlBool>`activities.id in (select activity_id from ${sql.table(tableOf(kind))} where ${sql.ref(columnOf(kind))} = ${id})`
+
 /** Activities that are about this record and about nothing else. */
 export async function aboutOnly(ctx: Context, kind: Kind, id: number): Promise<number[]> {
-  const { table, one } = links[kind]
   const others = kinds.map((each) => {
-    const link = links[each]
-    const itself = each === kind ? sql` and ${sql.ref(`other.${one}`)} <> ${id}` : sql``
-    return sql`not exists (select 1 from ${sql.table(link.table)} as other where other.activity_id = link.activity_id${itself})`
+    const itself = each === kind ? sql` and ${sql.ref(`other.${columnOf(kind)}`)} <> ${id}` : sql``
+    return sql`not exists (select 1 from ${sql.table(tableOf(each))} as other where other.activity_id = link.activity_id${itself})`
   })
   const { rows } = await sql<{
     id: number
-  }>`select link.activity_id as id from ${sql.table(table)} as link where ${sql.ref(`link.${one}`)} = ${id} and ${sql.join(others, sql` and `)} order by 1`.execute(
+  }>`select link.activity_id as id from ${sql.table(tableOf(kind))} as link where ${sql.ref(`link.${columnOf(kind)}`)} = ${id} and ${sql.join(others, sql` and `)} order by 1`.execute(
     ctx.db,
   )
   return rows.map((row) => row.id)

@@ -6,6 +6,7 @@ import type { Include, Writing } from '../../kernel/resource.ts'
 import { personRef } from '../persons/contacts.ts'
 import { persons } from '../persons/resource.ts'
 import { userRef } from '../users/owner.ts'
+import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 
 type Sent = Schema<'ParticipantsInput'>
@@ -157,6 +158,7 @@ export async function gatherParticipants(
       'part.person_id',
       'users.name as user_name',
       'users.email as user_email',
+      'users.image_file_id as user_image',
     ])
     .select(['persons.name as person_name', 'persons.emails as person_emails'])
     .where('part.activity_id', 'in', [...byId.keys()])
@@ -172,7 +174,9 @@ export async function gatherParticipants(
       row.person_id === null ? null : personRef(row.person_id, row.person_name ?? '', row.person_emails ?? '[]')
     byId.get(row.activity_id)?.participants.push({
       id: row.id,
-      user: fullUsers.get(row.user_id ?? 0) ?? userRef(row.user_id, row.user_name, row.user_email),
+      user:
+        fullUsers.get(row.user_id ?? 0) ??
+        userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
       person: fullPersons.get(row.person_id ?? 0) ?? person,
     })
   }

@@ -4,12 +4,15 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Findings, invalid, notFound } from '../../kernel/errors.ts'
 import type { Snapshot } from '../../kernel/events.ts'
+import { exportOf } from '../../kernel/export.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
 import { massDestroy, massUpdate } from '../../kernel/mass.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { organizations } from '../organizations/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { tagging } from '../tags/tagging.ts'
+import { leadColumns } from './columns.ts'
+import { kanbanLeads } from './kanban.ts'
 import { keepLine, linesOf, planLine, presentLine, pricedProducts } from './products.ts'
 import { leads } from './resource.ts'
 
@@ -118,12 +121,14 @@ const detachLeadProduct: Handler<'detachLeadProduct'> = (ctx, { params }) =>
 
 export const handlers: HandlersFor<
   | 'listLeads'
+  | 'kanbanLeads'
   | 'getLead'
   | 'createLead'
   | 'updateLead'
   | 'deleteLead'
   | 'massUpdateLeads'
   | 'massDestroyLeads'
+  | 'exportLeads'
   | 'moveLead'
   | 'listLeadProducts'
   | 'attachLeadProduct'
@@ -134,9 +139,11 @@ export const handlers: HandlersFor<
   | 'detachLeadTag'
 > = {
   ...leads.handlers,
+  kanbanLeads,
   // A value is a stage and moves within the pipeline; changes are an update like any other.
   massUpdateLeads: massUpdate(leads, (ctx, id, stageId: number) => move(ctx, id, { lead_pipeline_stage_id: stageId })),
   massDestroyLeads: massDestroy(leads),
+  exportLeads: exportOf(leads, leadColumns),
   moveLead,
   listLeadProducts: async (ctx, { params }) => {
     await leads.locate(ctx, params.id)

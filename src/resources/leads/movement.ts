@@ -1,9 +1,11 @@
 // Where a lead goes: looks up what stages.ts needs to decide, and what a new lead gets when it is told nothing (DOMAIN 9.1, 9.2).
 import type { Schema } from '../../contract/types.ts'
 import { stamp } from '../../kernel/clock.ts'
-import { type Context, now } from '../../kernel/context.ts'
+import { type Context, may, now } from '../../kernel/context.ts'
 import { fold } from '../../kernel/format.ts'
 import type { Writing } from '../../kernel/resource.ts'
+import type { Mend } from '../../kernel/restore.ts'
+import { pipelines } from '../pipelines/resource.ts'
 import { chooseStage, enter, type Standing } from './stages.ts'
 
 /** Where a lead goes and what follows from it; nothing when the body names no stage and no closing detail. */
@@ -31,4 +33,46 @@ export async function fallback(ctx: Context, table: 'lead_sources' | 'lead_types
   const row = rows.find(({ name_key }) => name_key === fold(name)) ?? rows[0]
   if (!row) throw new Error(`${table} is empty; the last row cannot be deleted.`)
   return row.id
+}
+
+/**
+ * A lead that comes back finds another place for what is gone: the defaults of a new lead, and a stage as when its stage or
+ * pipeline had been deleted under it (DOMAIN 15.1): of the same code in what is left, else `new`. So it stays won or lost.
+ */
+export const mendLead: Mend = async (ctx, { row, snapshot, vanished }) => {
+  const mended: Awaited<ReturnType<Mend>> = {}
+  if (vanished.has('lead_source_id')) mended.lead_source_id = await fallback(ctx, 'lead_sources', 'Direct')
+  if (vanished.has('lead_type_id')) mended.lead_type_id = await fallback(ctx, 'lead_types', 'New Business')
+  const hasPipeline = !vanished.has('lead_pipeline_id')
+  if (hasPipeline && !vanished.has('lead_pipeline_stage_id')) return mended
+  const stages = ctx.db
+    .selectFrom('lead_pipeline_stages as stage')
+    .innerJoin('lead_pipelines as pipeline', 'pipeline.id', 'stage.lead_pipeline_id')
+    .select(['stage.id', 'stage.lead_pipeline_id', 'stage.code'])
+  const left = await (hasPipeline
+    ? stages.where('pipeline.id', '=', Number(row.lead_pipeline_id))
+    : stages.where('pipeline.is_default', '=', 1)
+  ).execute()
+  const { code } = snapshot.stage as Schema<'StageRef'>
+  const stage = left.find((each) => each.code === code) ?? left.find((each) => each.code === 'new')
+  if (!stage) throw new Error('Every pipeline has a stage new.')
+  return {
+    ...mended,
+    lead_pipeline_id: stage.lead_pipeline_id,
+    lead_pipeline_stage_id: stage.id,
+    stage_changed_at: now(ctx),
+  }
+}
+
+/** Stages belong to pipelines and have no path of their own: `include=stage` takes them from there. */
+export async function expandStages(ctx: Context, replies: Schema<'Lead'>[]): Promise<void> {
+  if (!may(ctx, pipelines.shows)) return
+  const full = await pipelines.many(
+    ctx,
+    replies.map((reply) => reply.lead_pipeline_id),
+  )
+  for (const reply of replies) {
+    reply.stage =
+      full.get(reply.lead_pipeline_id)?.stages.find(({ id }) => id === reply.lead_pipeline_stage_id) ?? reply.stage
+  }
 }

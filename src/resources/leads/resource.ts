@@ -2,237 +2,241 @@
 // products.ts, of the person given inline in person.ts.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import { type Context, may } from '../../kernel/context.ts'
 import { Findings } from '../../kernel/errors.ts'
 import { linked, money, text, time, value } from '../../kernel/filter.ts'
 import { fold, today } from '../../kernel/format.ts'
 import { fromScaled, toScaled, totalOf } from '../../kernel/money.ts'
 import { expand, refer } from '../../kernel/references.ts'
-import { letGo } from '../../kernel/releases.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { visible } from '../../kernel/visibility.ts'
+import { withAttributes } from '../attributes/values.ts'
 import { organizations } from '../organizations/resource.ts'
 import { personRef } from '../persons/contacts.ts'
+import { checkEmail, countEmails, linkEmail } from '../persons/emails.ts'
 import { persons } from '../persons/resource.ts'
 import { pipelines } from '../pipelines/resource.ts'
+import { includeQuotes, quotesCount } from '../quotes/links.ts'
 import { sources } from '../sources/resource.ts'
 import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
 import { types } from '../types/resource.ts'
 import { ownerOf, userRef } from '../users/owner.ts'
+import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
-import { fallback, movement } from './movement.ts'
+import { expandStages, fallback, mendLead, movement } from './movement.ts'
 import { personOf } from './person.ts'
 import { keepLines, linesOf, planLines, presentLine, pricedProducts } from './products.ts'
 import { rotten, rottenDays } from './rotting.ts'
 
-export const leads = defineResource({
-  noun: 'lead',
-  table: 'leads',
-  operations: { list: 'listLeads', get: 'getLead', create: 'createLead', update: 'updateLead', delete: 'deleteLead' },
-  rows: (ctx, db) =>
-    db
-      .selectFrom('leads')
-      .innerJoin('lead_sources', 'lead_sources.id', 'leads.lead_source_id')
-      .innerJoin('lead_types', 'lead_types.id', 'leads.lead_type_id')
-      .innerJoin('lead_pipelines', 'lead_pipelines.id', 'leads.lead_pipeline_id')
-      .innerJoin('lead_pipeline_stages', 'lead_pipeline_stages.id', 'leads.lead_pipeline_stage_id')
-      .leftJoin('users', 'users.id', 'leads.user_id')
-      .leftJoin('persons', 'persons.id', 'leads.person_id')
-      .leftJoin('organizations', 'organizations.id', 'persons.organization_id')
-      .selectAll('leads')
-      .select([
-        'users.name as user_name',
-        'users.email as user_email',
-        'persons.name as person_name',
-        'persons.emails as person_emails',
-      ])
-      .select(['organizations.id as organization_id', 'organizations.name as organization_name'])
-      .select([
-        'lead_sources.name as source_name',
-        'lead_types.name as type_name',
-        'lead_pipelines.name as pipeline_name',
-        'lead_pipelines.rotten_days',
-      ])
-      .select([
-        'lead_pipeline_stages.code as stage_code',
-        'lead_pipeline_stages.name as stage_name',
-        'lead_pipeline_stages.probability as stage_probability',
-        'lead_pipeline_stages.sort_order as stage_sort_order',
-      ])
-      // An activity linked to a visible lead is visible (DOMAIN 7.4).
-      .select(
-        sql<number>`(select count(*) from lead_activities as link where link.lead_id = leads.id)`.as(
-          'activities_count',
-        ),
-      )
-      .where(visible(ctx, 'leads.user_id')),
-  sort: {
-    id: 'leads.id',
-    title: 'leads.title_key',
-    lead_value: 'leads.lead_value',
-    status: 'leads.status',
-    expected_close_date: 'leads.expected_close_date',
-    closed_at: 'leads.closed_at',
-    stage_changed_at: 'leads.stage_changed_at',
-    created_at: 'leads.created_at',
-    updated_at: 'leads.updated_at',
-    person_name: 'persons.name_key',
-    user_name: 'users.name_key',
-    stage_sort_order: 'lead_pipeline_stages.sort_order',
-  },
-  filter: async (ctx, query) => ({
-    title: text('leads.title_key'),
-    status: value('leads.status'),
-    user_id: value('leads.user_id'),
-    person_id: value('leads.person_id'),
-    organization_id: value('persons.organization_id'),
-    lead_source_id: value('leads.lead_source_id'),
-    lead_type_id: value('leads.lead_type_id'),
-    lead_pipeline_id: value('leads.lead_pipeline_id'),
-    lead_pipeline_stage_id: value('leads.lead_pipeline_stage_id'),
-    stage_code: text('lead_pipeline_stages.code'),
-    tag_id: linked('lead_tags', 'leads.id', 'lead_id', 'tag_id'),
-    product_id: linked('lead_products', 'leads.id', 'lead_id', 'product_id'),
-    lead_value: money('leads.lead_value'),
-    // A date is compared as a date; only timestamps know the hour.
-    expected_close_date: value('leads.expected_close_date'),
-    closed_at: time('leads.closed_at'),
-    stage_changed_at: time('leads.stage_changed_at'),
-    ...(await rotten(ctx, query)),
-  }),
-  search: [
-    { key: 'leads.title_key' },
-    { text: 'leads.description' },
-    { key: 'persons.name_key' },
-    { key: 'organizations.name_key' },
-    { where: (word, dialect) => dialect.jsonPointMatches('persons.emails', 'contains', word) },
-  ],
-  columns: async (body: Schema<'LeadUpdate'>, writing) => {
-    const { ctx, current, found } = writing
-    const { expected_close_date: expected, lead_source_id: source, lead_type_id: type } = body
-    if (
-      expected &&
-      expected !== current?.expected_close_date &&
-      expected < today(ctx.time, ctx.services.config.timezone)
-    ) {
-      found.invalid('expected_close_date', 'Must be today or later.')
-    }
-    if (source !== current?.lead_source_id) await refer(writing, 'lead_source_id', source, sources)
-    if (type !== current?.lead_type_id) await refer(writing, 'lead_type_id', type, types)
-    await checkTagIds(ctx, found, body.tag_ids)
-    if (body.products)
-      planLines(
-        current ? await linesOf(ctx, [current.id]) : [],
-        body.products,
-        await pricedProducts(
-          ctx,
-          body.products.map(({ product_id }) => product_id),
-        ),
-        found,
-      )
-    const moved = await movement(writing, body)
-    const user_id = await ownerOf(writing, body.user_id)
-    return {
-      title: body.title,
-      title_key: body.title === undefined ? undefined : fold(body.title),
-      description: body.description,
-      lead_value: body.lead_value === undefined ? undefined : toScaled(body.lead_value),
-      expected_close_date: expected,
-      lead_source_id: source ?? (current ? undefined : await fallback(ctx, 'lead_sources', 'Direct')),
-      lead_type_id: type ?? (current ? undefined : await fallback(ctx, 'lead_types', 'New Business')),
-      user_id,
-      ...moved,
-      // Last, because it may create a person.
-      person_id: await personOf(writing, body),
-    }
-  },
-  present: (row, ctx): Schema<'Lead'> => {
-    const days = rottenDays(ctx, row)
-    return {
-      id: row.id,
-      title: row.title,
-      description: row.description,
-      lead_value: fromScaled(row.lead_value),
-      status: row.status as Schema<'Lead'>['status'],
-      lost_reason: row.lost_reason,
-      closed_at: row.closed_at,
-      expected_close_date: row.expected_close_date,
-      rotten_days: days,
-      is_rotten: days > 0,
-      stage_changed_at: row.stage_changed_at,
-      user_id: row.user_id,
-      user: userRef(row.user_id, row.user_name, row.user_email),
-      person_id: row.person_id,
-      person:
-        row.person_id === null ? null : personRef(row.person_id, row.person_name ?? '', row.person_emails ?? '[]'),
-      organization:
-        row.organization_id === null ? null : { id: row.organization_id, name: row.organization_name ?? '' },
-      lead_source_id: row.lead_source_id,
-      source: { id: row.lead_source_id, name: row.source_name },
-      lead_type_id: row.lead_type_id,
-      type: { id: row.lead_type_id, name: row.type_name },
-      lead_pipeline_id: row.lead_pipeline_id,
-      pipeline: { id: row.lead_pipeline_id, name: row.pipeline_name },
-      lead_pipeline_stage_id: row.lead_pipeline_stage_id,
-      stage: {
-        id: row.lead_pipeline_stage_id,
-        code: row.stage_code,
-        name: row.stage_name,
-        probability: row.stage_probability,
-        sort_order: row.stage_sort_order,
-      },
-      tags: [],
-      lead_products: [],
-      products_amount: 0,
-      activities_count: Number(row.activities_count),
-      custom_attributes: {},
-      created_at: row.created_at,
-      updated_at: row.updated_at,
-      version: row.version,
-    }
-  },
-  gather: async (ctx, replies, include) => {
-    const lines = await linesOf(
-      ctx,
-      replies.map(({ id }) => id),
-    )
-    for (const reply of replies) {
-      const own = lines.filter(({ lead_id }) => lead_id === reply.id)
-      reply.lead_products = own.map(presentLine)
-      reply.products_amount = totalOf(own.map(({ amount }) => amount))
-    }
-    await gatherTags(ctx, 'leads', replies)
-    await expand(ctx, replies, include, {
-      user: () => users,
-      person: () => persons,
-      organization: () => organizations,
-      source: () => sources,
-      type: () => types,
-      pipeline: () => pipelines,
-    })
-    if (include.includes('stage')) await expandStages(ctx, replies)
-  },
-  settle: async (ctx, id, { products }) => {
-    if (!products) return
-    const priced = await pricedProducts(
-      ctx,
-      products.map(({ product_id }) => product_id),
-    )
-    await keepLines(ctx, id, planLines(await linesOf(ctx, [id]), products, priced, new Findings()))
-  },
-  link: (ctx, id, body) => setTags(ctx, 'leads', id, body.tag_ids),
-  release: (ctx, row) => letGo(ctx, 'leads', row.id),
-})
+type Body = Schema<'LeadUpdate'> & Pick<Schema<'LeadCreate'>, 'email_id'>
 
-/** Stages belong to pipelines and have no path of their own: `include=stage` takes them from there. */
-async function expandStages(ctx: Context, replies: Schema<'Lead'>[]): Promise<void> {
-  if (!may(ctx, pipelines.shows)) return
-  const full = await pipelines.many(
-    ctx,
-    replies.map((reply) => reply.lead_pipeline_id),
-  )
-  for (const reply of replies) {
-    reply.stage =
-      full.get(reply.lead_pipeline_id)?.stages.find(({ id }) => id === reply.lead_pipeline_stage_id) ?? reply.stage
-  }
-}
+export const leads = defineResource(
+  withAttributes('leads', {
+    noun: 'lead',
+    table: 'leads',
+    operations: { list: 'listLeads', get: 'getLead', create: 'createLead', update: 'updateLead', delete: 'deleteLead' },
+    rows: (ctx, db) =>
+      db
+        .selectFrom('leads')
+        .innerJoin('lead_sources', 'lead_sources.id', 'leads.lead_source_id')
+        .innerJoin('lead_types', 'lead_types.id', 'leads.lead_type_id')
+        .innerJoin('lead_pipelines', 'lead_pipelines.id', 'leads.lead_pipeline_id')
+        .innerJoin('lead_pipeline_stages', 'lead_pipeline_stages.id', 'leads.lead_pipeline_stage_id')
+        .leftJoin('users', 'users.id', 'leads.user_id')
+        .leftJoin('persons', 'persons.id', 'leads.person_id')
+        .leftJoin('organizations', 'organizations.id', 'persons.organization_id')
+        .selectAll('leads')
+        .select([
+          'users.name as user_name',
+          'users.email as user_email',
+          'users.image_file_id as user_image',
+          'persons.name as person_name',
+          'persons.emails as person_emails',
+        ])
+        .select(['organizations.id as organization_id', 'organizations.name as organization_name'])
+        .select([
+          'lead_sources.name as source_name',
+          'lead_types.name as type_name',
+          'lead_pipelines.name as pipeline_name',
+          'lead_pipelines.rotten_days',
+        ])
+        .select([
+          'lead_pipeline_stages.code as stage_code',
+          'lead_pipeline_stages.name as stage_name',
+          'lead_pipeline_stages.probability as stage_probability',
+          'lead_pipeline_stages.sort_order as stage_sort_order',
+        ])
+        .select(quotesCount(ctx))
+        // An activity linked to a visible lead is visible (DOMAIN 7.4).
+        .select(
+          sql<number>`(select count(*) from lead_activities as link where link.lead_id = leads.id)`.as(
+            'activities_count',
+          ),
+        )
+        .where(visible(ctx, 'leads.user_id')),
+    sort: {
+      id: 'leads.id',
+      title: 'leads.title_key',
+      lead_value: 'leads.lead_value',
+      status: 'leads.status',
+      expected_close_date: 'leads.expected_close_date',
+      closed_at: 'leads.closed_at',
+      stage_changed_at: 'leads.stage_changed_at',
+      created_at: 'leads.created_at',
+      updated_at: 'leads.updated_at',
+      person_name: 'persons.name_key',
+      user_name: 'users.name_key',
+      stage_sort_order: 'lead_pipeline_stages.sort_order',
+    },
+    filter: async (ctx, query) => ({
+      title: text('leads.title_key'),
+      status: value('leads.status'),
+      user_id: value('leads.user_id'),
+      person_id: value('leads.person_id'),
+      organization_id: value('persons.organization_id'),
+      lead_source_id: value('leads.lead_source_id'),
+      lead_type_id: value('leads.lead_type_id'),
+      lead_pipeline_id: value('leads.lead_pipeline_id'),
+      lead_pipeline_stage_id: value('leads.lead_pipeline_stage_id'),
+      stage_code: text('lead_pipeline_stages.code'),
+      tag_id: linked('lead_tags', 'leads.id', 'lead_id', 'tag_id'),
+      product_id: linked('lead_products', 'leads.id', 'lead_id', 'product_id'),
+      lead_value: money('leads.lead_value'),
+      // A date is compared as a date; only timestamps know the hour.
+      expected_close_date: value('leads.expected_close_date'),
+      closed_at: time('leads.closed_at'),
+      stage_changed_at: time('leads.stage_changed_at'),
+      ...(await rotten(ctx, query)),
+    }),
+    search: [
+      { key: 'leads.title_key' },
+      { text: 'leads.description' },
+      { key: 'persons.name_key' },
+      { key: 'organizations.name_key' },
+      { where: (word, dialect) => dialect.jsonPointMatches('persons.emails', 'contains', word) },
+    ],
+    columns: async (body: Body, writing) => {
+      const { ctx, current, found } = writing
+      const { expected_close_date: expected, lead_source_id: source, lead_type_id: type } = body
+      if (
+        expected &&
+        expected !== current?.expected_close_date &&
+        expected < today(ctx.time, ctx.services.config.timezone)
+      ) {
+        found.invalid('expected_close_date', 'Must be today or later.')
+      }
+      if (source !== current?.lead_source_id) await refer(writing, 'lead_source_id', source, sources)
+      if (type !== current?.lead_type_id) await refer(writing, 'lead_type_id', type, types)
+      await checkTagIds(ctx, found, body.tag_ids)
+      await checkEmail(writing, body.email_id)
+      if (body.products)
+        planLines(
+          current ? await linesOf(ctx, [current.id]) : [],
+          body.products,
+          await pricedProducts(
+            ctx,
+            body.products.map(({ product_id }) => product_id),
+          ),
+          found,
+        )
+      const moved = await movement(writing, body)
+      const user_id = await ownerOf(writing, body.user_id)
+      return {
+        title: body.title,
+        title_key: body.title === undefined ? undefined : fold(body.title),
+        description: body.description,
+        lead_value: body.lead_value === undefined ? undefined : toScaled(body.lead_value),
+        expected_close_date: expected,
+        lead_source_id: source ?? (current ? undefined : await fallback(ctx, 'lead_sources', 'Direct')),
+        lead_type_id: type ?? (current ? undefined : await fallback(ctx, 'lead_types', 'New Business')),
+        user_id,
+        ...moved,
+        // Last, because it may create a person.
+        person_id: await personOf(writing, body),
+      }
+    },
+    present: (row, ctx): Schema<'Lead'> => {
+      const days = rottenDays(ctx, row)
+      return {
+        id: row.id,
+        title: row.title,
+        description: row.description,
+        lead_value: fromScaled(row.lead_value),
+        status: row.status as Schema<'Lead'>['status'],
+        lost_reason: row.lost_reason,
+        closed_at: row.closed_at,
+        expected_close_date: row.expected_close_date,
+        rotten_days: days,
+        is_rotten: days > 0,
+        stage_changed_at: row.stage_changed_at,
+        user_id: row.user_id,
+        user: userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
+        person_id: row.person_id,
+        person:
+          row.person_id === null ? null : personRef(row.person_id, row.person_name ?? '', row.person_emails ?? '[]'),
+        organization:
+          row.organization_id === null ? null : { id: row.organization_id, name: row.organization_name ?? '' },
+        lead_source_id: row.lead_source_id,
+        source: { id: row.lead_source_id, name: row.source_name },
+        lead_type_id: row.lead_type_id,
+        type: { id: row.lead_type_id, name: row.type_name },
+        lead_pipeline_id: row.lead_pipeline_id,
+        pipeline: { id: row.lead_pipeline_id, name: row.pipeline_name },
+        lead_pipeline_stage_id: row.lead_pipeline_stage_id,
+        stage: {
+          id: row.lead_pipeline_stage_id,
+          code: row.stage_code,
+          name: row.stage_name,
+          probability: row.stage_probability,
+          sort_order: row.stage_sort_order,
+        },
+        tags: [],
+        lead_products: [],
+        products_amount: 0,
+        quotes_count: Number(row.quotes_count),
+        activities_count: Number(row.activities_count),
+        emails_count: 0,
+        custom_attributes: {},
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+        version: row.version,
+      }
+    },
+    gather: async (ctx, replies, include) => {
+      const lines = await linesOf(
+        ctx,
+        replies.map(({ id }) => id),
+      )
+      for (const reply of replies) {
+        const own = lines.filter(({ lead_id }) => lead_id === reply.id)
+        reply.lead_products = own.map(presentLine)
+        reply.products_amount = totalOf(own.map(({ amount }) => amount))
+      }
+      await gatherTags(ctx, 'leads', replies)
+      await countEmails(ctx, replies)
+      await expand(ctx, replies, include, {
+        user: () => users,
+        person: () => persons,
+        organization: () => organizations,
+        source: () => sources,
+        type: () => types,
+        pipeline: () => pipelines,
+      })
+      if (include.includes('stage')) await expandStages(ctx, replies)
+      if (include.includes('quotes')) await includeQuotes(ctx, replies)
+    },
+    settle: async (ctx, id, { products }) => {
+      if (!products) return
+      const priced = await pricedProducts(
+        ctx,
+        products.map(({ product_id }) => product_id),
+      )
+      await keepLines(ctx, id, planLines(await linesOf(ctx, [id]), products, priced, new Findings()))
+    },
+    mend: mendLead,
+    link: async (ctx, id, body: Body) => {
+      const isTagged = await setTags(ctx, 'leads', id, body.tag_ids)
+      await linkEmail(ctx, body.email_id, { lead_id: id })
+      return isTagged
+    },
+  }),
+)

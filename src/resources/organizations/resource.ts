@@ -3,102 +3,106 @@ import { type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialects/dialect.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
+import { exportOf } from '../../kernel/export.ts'
 import { exists, likePattern, linked, text, value } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import { massDestroy } from '../../kernel/mass.ts'
 import { expand, unique } from '../../kernel/references.ts'
-import { letGo } from '../../kernel/releases.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { visible } from '../../kernel/visibility.ts'
+import { withAttributes } from '../attributes/values.ts'
 import { checkTagIds, gatherTags, setTags, tagging } from '../tags/tagging.ts'
 import { ownerOf, userRef } from '../users/owner.ts'
+import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 import { addressParts, mergeAddress, readAddress } from './address.ts'
+import { organizationColumns } from './columns.ts'
 
-export const organizations = defineResource({
-  noun: 'organization',
-  table: 'organizations',
-  operations: {
-    list: 'listOrganizations',
-    get: 'getOrganization',
-    create: 'createOrganization',
-    update: 'updateOrganization',
-    delete: 'deleteOrganization',
-  },
-  rows: (ctx, db) =>
-    db
-      .selectFrom('organizations')
-      .leftJoin('users', 'users.id', 'organizations.user_id')
-      .selectAll('organizations')
-      .select(['users.name as user_name', 'users.email as user_email'])
-      .select([personsCount(ctx), leadsCount(ctx)])
-      .where(visible(ctx, 'organizations.user_id')),
-  sort: {
-    id: 'organizations.id',
-    name: 'organizations.name_key',
-    created_at: 'organizations.created_at',
-    updated_at: 'organizations.updated_at',
-  },
-  filter: (ctx) => ({
-    name: text('organizations.name_key'),
-    user_id: value('organizations.user_id'),
-    country: exists((wanted) => {
-      const country = ctx.services.store.dialect.jsonText('organizations.address', 'country')
-      // An organization without a country is none of the listed ones, rather than neither in nor out.
-      return sql<SqlBool>`coalesce(${country}, '') in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`
+export const organizations = defineResource(
+  withAttributes('organizations', {
+    noun: 'organization',
+    table: 'organizations',
+    operations: {
+      list: 'listOrganizations',
+      get: 'getOrganization',
+      create: 'createOrganization',
+      update: 'updateOrganization',
+      delete: 'deleteOrganization',
+    },
+    rows: (ctx, db) =>
+      db
+        .selectFrom('organizations')
+        .leftJoin('users', 'users.id', 'organizations.user_id')
+        .selectAll('organizations')
+        .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
+        .select([personsCount(ctx), leadsCount(ctx)])
+        .where(visible(ctx, 'organizations.user_id')),
+    sort: {
+      id: 'organizations.id',
+      name: 'organizations.name_key',
+      created_at: 'organizations.created_at',
+      updated_at: 'organizations.updated_at',
+    },
+    filter: (ctx) => ({
+      name: text('organizations.name_key'),
+      user_id: value('organizations.user_id'),
+      country: exists((wanted) => {
+        const country = ctx.services.store.dialect.jsonText('organizations.address', 'country')
+        // An organization without a country is none of the listed ones, rather than neither in nor out.
+        return sql<SqlBool>`coalesce(${country}, '') in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`
+      }),
+      tag_id: linked('organization_tags', 'organizations.id', 'organization_id', 'tag_id'),
     }),
-    tag_id: linked('organization_tags', 'organizations.id', 'organization_id', 'tag_id'),
+    search: [
+      { key: 'organizations.name_key' },
+      ...addressParts.map((part) => ({
+        where: (word: string, dialect: Dialect) =>
+          sql<SqlBool>`${dialect.fold(dialect.jsonText('organizations.address', part))} like ${likePattern(word)} escape '\\'`,
+      })),
+    ],
+    columns: async ({ name, address, user_id, tag_ids }, writing) => {
+      const { ctx, current, found } = writing
+      const key = name === undefined ? undefined : fold(name)
+      await unique(writing, {
+        field: 'name',
+        table: 'organizations',
+        column: 'name_key',
+        key,
+        entity: 'organizations',
+        except: current?.id ?? null,
+        noun: 'organization',
+        owner: 'user_id',
+      })
+      await checkTagIds(ctx, found, tag_ids)
+      return {
+        name,
+        name_key: key,
+        address: mergeAddress(current?.address ?? null, address),
+        user_id: await ownerOf(writing, user_id),
+      }
+    },
+    present: (row, ctx): Schema<'Organization'> => ({
+      id: row.id,
+      name: row.name,
+      address: readAddress(row.address),
+      user_id: row.user_id,
+      user: userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
+      tags: [],
+      persons_count: Number(row.persons_count),
+      leads_count: Number(row.leads_count),
+      custom_attributes: {},
+      created_at: row.created_at,
+      updated_at: row.updated_at,
+      version: row.version,
+    }),
+    gather: async (ctx, replies, include) => {
+      await gatherTags(ctx, 'organizations', replies)
+      await expand(ctx, replies, include, { user: () => users })
+    },
+    link: (ctx, id, { tag_ids }) => setTags(ctx, 'organizations', id, tag_ids),
   }),
-  search: [
-    { key: 'organizations.name_key' },
-    ...addressParts.map((part) => ({
-      where: (word: string, dialect: Dialect) =>
-        sql<SqlBool>`${dialect.fold(dialect.jsonText('organizations.address', part))} like ${likePattern(word)} escape '\\'`,
-    })),
-  ],
-  columns: async ({ name, address, user_id, tag_ids }, writing) => {
-    const { ctx, current, found } = writing
-    const key = name === undefined ? undefined : fold(name)
-    await unique(writing, {
-      field: 'name',
-      table: 'organizations',
-      column: 'name_key',
-      key,
-      entity: 'organizations',
-      except: current?.id ?? null,
-      noun: 'organization',
-      owner: 'user_id',
-    })
-    await checkTagIds(ctx, found, tag_ids)
-    return {
-      name,
-      name_key: key,
-      address: mergeAddress(current?.address ?? null, address),
-      user_id: await ownerOf(writing, user_id),
-    }
-  },
-  present: (row): Schema<'Organization'> => ({
-    id: row.id,
-    name: row.name,
-    address: readAddress(row.address),
-    user_id: row.user_id,
-    user: userRef(row.user_id, row.user_name, row.user_email),
-    tags: [],
-    persons_count: Number(row.persons_count),
-    leads_count: Number(row.leads_count),
-    custom_attributes: {},
-    created_at: row.created_at,
-    updated_at: row.updated_at,
-    version: row.version,
-  }),
-  gather: async (ctx, replies, include) => {
-    await gatherTags(ctx, 'organizations', replies)
-    await expand(ctx, replies, include, { user: () => users })
-  },
-  link: (ctx, id, { tag_ids }) => setTags(ctx, 'organizations', id, tag_ids),
-  release: (ctx, { id }) => letGo(ctx, 'organizations', id),
-})
+)
 
 const personsCount = (ctx: Context) =>
   sql<number>`(select count(*) from persons where persons.organization_id = organizations.id and ${visible(ctx, 'persons.user_id')})`.as(
@@ -119,12 +123,14 @@ export const handlers: HandlersFor<
   | 'updateOrganization'
   | 'deleteOrganization'
   | 'massDestroyOrganizations'
+  | 'exportOrganizations'
   | 'listOrganizationTags'
   | 'attachOrganizationTag'
   | 'detachOrganizationTag'
 > = {
   ...organizations.handlers,
   massDestroyOrganizations: massDestroy(organizations),
+  exportOrganizations: exportOf(organizations, organizationColumns),
   listOrganizationTags: tags.list,
   attachOrganizationTag: tags.attach,
   detachOrganizationTag: tags.detach,

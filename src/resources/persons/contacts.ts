@@ -1,32 +1,30 @@
-// Contact points of a person: cleaned on the way in, unique over all persons by a row in unique_values each (DOMAIN 3.2,
-// 8.3, 10.1).
+// Contact points of persons and warehouses: cleaned on the way in, unique over all records of their kind by a row in
+// unique_values each (DOMAIN 3.2, 8.3, 10.1, 11.3).
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Findings } from '../../kernel/errors.ts'
-import { exists, type Field } from '../../kernel/filter.ts'
+import { exists, type Fields, type Query } from '../../kernel/filter.ts'
 import { fold, phoneKey } from '../../kernel/format.ts'
+import { type Attribute, attributeSet } from '../attributes/set.ts'
+import { cleanPoints as cleaned } from '../attributes/types/points.ts'
+import { checkKeys, keepKeys } from '../attributes/unique.ts'
 
 type Point = Schema<'ContactPoint'>
 type Sent = readonly { value: string | null; label?: string | null }[]
 
 /** The contact fields, and the form in which their values are compared. */
-export const contactFields = { emails: fold, contact_numbers: phoneKey } as const
+export const contactFields = { emails: fold, contact_emails: fold, contact_numbers: phoneKey } as const
 export type ContactField = keyof typeof contactFields
+type Owner = 'persons' | 'warehouses'
+
+const required: ReadonlySet<ContactField> = new Set(['emails', 'contact_emails'])
 
 /** Entries without a value are dropped, a missing label is `work`; a value that occurs twice is found. */
 export function cleanPoints(field: ContactField, sent: Sent | undefined, found: Findings): Point[] | undefined {
   if (sent === undefined) return undefined
-  const seen = new Set<string>()
-  const points: Point[] = []
-  for (const [index, { value, label }] of sent.entries()) {
-    if (value === null) continue
-    const key = contactFields[field](value)
-    if (seen.has(key)) found.invalid(`${field}.${index}.value`, 'This value occurs twice.')
-    seen.add(key)
-    points.push({ value, label: label ?? 'work' })
-  }
-  if (field === 'emails' && points.length === 0) found.invalid('emails', 'The field is required.')
+  const points = cleaned(sent, contactFields[field], (at, sentence) => found.invalid(`${field}.${at}`, sentence))
+  if (required.has(field) && points.length === 0) found.invalid(field, 'The field is required.')
   return points
 }
 
@@ -37,66 +35,75 @@ export const personRef = (id: number, name: string, emails: string): Schema<'Per
   email: (JSON.parse(emails) as Point[])[0]?.value ?? null,
 })
 
-const attributeId = (field: ContactField) =>
-  sql<number>`(select id from attributes where entity_type = 'persons' and code = ${field})`
+/** The built-in attribute a field is: it says whether values are unique (DOMAIN 8.1). */
+async function attributeOf(ctx: Context, owner: Owner, field: ContactField): Promise<Attribute> {
+  const found = (await attributeSet(ctx)).system.get(owner)?.find(({ code }) => code === field)
+  if (!found) throw new Error(`${owner} have no built-in attribute ${field}.`)
+  return found
+}
 
-/** Finds values that another person has. The other's id is told only to callers who may see that person. */
+/** Finds values that another record has. The other's id is told only to callers who may see it. */
 export async function checkUnique(
   ctx: Context,
+  owner: Owner,
   field: ContactField,
   sent: Sent | undefined,
   self: number | null,
   found: Findings,
-  seen: (ids: number[]) => Promise<Set<number>>,
 ): Promise<void> {
-  if (!sent || sent.length === 0) return
-  const keys = sent.map(({ value }) => (value === null ? '' : contactFields[field](value)))
-  const taken = await ctx.db
-    .selectFrom('unique_values')
-    .select(['value', 'entity_id'])
-    .where('entity_type', '=', 'persons')
-    .where('attribute_id', '=', attributeId(field))
-    .where('value', 'in', [...new Set(keys)])
-    .execute()
-  const others = taken.filter(({ entity_id }) => entity_id !== self)
-  const visible = await seen(others.map(({ entity_id }) => entity_id))
-  for (const [index, key] of keys.entries()) {
-    const other = others.find(({ value }) => value === key)
-    if (other)
-      found.taken(
-        `${field}.${index}.value`,
-        'persons',
-        visible.has(other.entity_id) ? other.entity_id : null,
-        'Another person has this value.',
-      )
-  }
+  const attribute = await attributeOf(ctx, owner, field)
+  if (!sent || !attribute.isUnique) return
+  await checkKeys({ ctx, found }, attribute, self, field, keysOf(field, sent))
 }
 
-/** Makes the rows of unique_values those of the person's points. */
-export async function keepUnique(ctx: Context, id: number, field: ContactField, sent: Sent | undefined): Promise<void> {
+const keysOf = (field: ContactField, sent: Sent): { key: string; at: string }[] =>
+  sent.flatMap(({ value }, index) =>
+    value === null ? [] : [{ key: contactFields[field](value), at: `${index}.value` }],
+  )
+
+/** Makes the rows of unique_values those of the record's points. */
+export async function keepUnique(
+  ctx: Context,
+  owner: Owner,
+  id: number,
+  field: ContactField,
+  sent: Sent | undefined,
+): Promise<void> {
   if (sent === undefined) return
-  const keys = [...new Set(sent.flatMap(({ value }) => (value === null ? [] : [contactFields[field](value)])))]
-  await ctx.db
-    .deleteFrom('unique_values')
-    .where('entity_type', '=', 'persons')
-    .where('entity_id', '=', id)
-    .where('attribute_id', '=', attributeId(field))
-    .execute()
-  for (const key of keys) {
-    await ctx.db
-      .insertInto('unique_values')
-      .values({ entity_type: 'persons', attribute_id: attributeId(field), value: key, entity_id: id })
-      .execute()
+  const attribute = await attributeOf(ctx, owner, field)
+  const keys = attribute.isUnique ? keysOf(field, sent) : []
+  await keepKeys(
+    ctx,
+    attribute,
+    id,
+    keys.map(({ key }) => key),
+  )
+}
+
+export const forgetUnique = async (ctx: Context, owner: Owner, id: number): Promise<void> => {
+  await ctx.db.deleteFrom('unique_values').where('entity_type', '=', owner).where('entity_id', '=', id).execute()
+}
+
+const parameters = { email: 'emails', phone: 'contact_numbers' } as const
+const modes = { emails: 'equals', contact_numbers: 'phone' } as const
+
+/**
+ * The filters `email=` and `phone=`, where the query has them: an indexed look-up of whole values while they are unique, else
+ * a look at every person.
+ */
+export async function contactFilters(ctx: Context, query: Query): Promise<Fields> {
+  const { dialect } = ctx.services.store
+  const fields: Fields = {}
+  for (const [parameter, field] of Object.entries(parameters)) {
+    if (!Object.keys(query).some((sent) => sent.split('[')[0] === parameter)) continue
+    const { id, isUnique } = await attributeOf(ctx, 'persons', field)
+    fields[parameter] = exists((values) => {
+      const keys = values.map((value) => contactFields[field](String(value)))
+      if (isUnique)
+        return sql<SqlBool>`exists (select 1 from unique_values as point where point.entity_type = 'persons' and point.entity_id = persons.id and point.attribute_id = ${id} and point.value in (${sql.join(keys)}))`
+      const tests = keys.map((key) => dialect.jsonPointMatches(`persons.${field}`, modes[field], key))
+      return sql<SqlBool>`(${sql.join(tests, sql` or `)})`
+    })
   }
+  return fields
 }
-
-export const forgetUnique = async (ctx: Context, id: number): Promise<void> => {
-  await ctx.db.deleteFrom('unique_values').where('entity_type', '=', 'persons').where('entity_id', '=', id).execute()
-}
-
-/** The filter `email=` or `phone=`: an indexed look-up of whole values. */
-export const contactFilter = (field: ContactField): Field =>
-  exists((values) => {
-    const keys = values.map((value) => contactFields[field](String(value)))
-    return sql<SqlBool>`exists (select 1 from unique_values as point where point.entity_type = 'persons' and point.entity_id = persons.id and point.attribute_id = ${attributeId(field)} and point.value in (${sql.join(keys)}))`
-  })

@@ -1,8 +1,11 @@
 // What persons can do beyond the everyday: mass operations, tags, and the list of persons below an organization.
+
+import { exportOf } from '../../kernel/export.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import { massDestroy, massUpdate } from '../../kernel/mass.ts'
 import { organizations } from '../organizations/resource.ts'
 import { tagging } from '../tags/tagging.ts'
+import { personColumns } from './columns.ts'
 import { persons } from './resource.ts'
 
 const tagged = tagging('persons', persons)
@@ -15,6 +18,7 @@ export const handlers: HandlersFor<
   | 'deletePerson'
   | 'massUpdatePersons'
   | 'massDestroyPersons'
+  | 'exportPersons'
   | 'listPersonTags'
   | 'attachPersonTag'
   | 'detachPersonTag'
@@ -24,6 +28,7 @@ export const handlers: HandlersFor<
   // The contract knows `changes` only: persons have no single value that is changed in mass.
   massUpdatePersons: massUpdate(persons),
   massDestroyPersons: massDestroy(persons),
+  exportPersons: exportOf(persons, personColumns),
   listPersonTags: tagged.list,
   attachPersonTag: tagged.attach,
   detachPersonTag: tagged.detach,

@@ -6,19 +6,21 @@ import { type Findings, inUse } from '../../kernel/errors.ts'
 import { linked, text, value } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
 import { expand, refer } from '../../kernel/references.ts'
-import { letGo } from '../../kernel/releases.ts'
 import { defineResource, type Writing } from '../../kernel/resource.ts'
 import { seesOwner, visible } from '../../kernel/visibility.ts'
+import { checkValues, withAttributes } from '../attributes/values.ts'
 import { readAddress } from '../organizations/address.ts'
 import { organizations } from '../organizations/resource.ts'
 import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
 import { ownerOf, userRef } from '../users/owner.ts'
+import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
-import { checkUnique, cleanPoints, contactFilter, forgetUnique, keepUnique } from './contacts.ts'
+import { checkUnique, cleanPoints, contactFilters, forgetUnique, keepUnique } from './contacts.ts'
+import { checkEmail, linkEmail } from './emails.ts'
 
 type Row = { id: number; organization_id: number | null; user_id: number | null }
 
-type Body = Schema<'PersonUpdate'>
+type Body = Schema<'PersonUpdate'> & Pick<Schema<'PersonCreate'>, 'email_id'>
 
 /**
  * The organization to store: by id, or by name, found among all organizations; a name for one to be created. An id that is
@@ -52,11 +54,10 @@ async function planPerson(body: Body, writing: Writing<Row>) {
   const { ctx, current, found } = writing
   const emails = cleanPoints('emails', body.emails, found)
   const numbers = cleanPoints('contact_numbers', body.contact_numbers, found)
-  await checkUnique(ctx, 'emails', body.emails, current?.id ?? null, found, (ids) => persons.seen(ctx, ids))
-  await checkUnique(ctx, 'contact_numbers', body.contact_numbers, current?.id ?? null, found, (ids) =>
-    persons.seen(ctx, ids),
-  )
+  await checkUnique(ctx, 'persons', 'emails', body.emails, current?.id ?? null, found)
+  await checkUnique(ctx, 'persons', 'contact_numbers', body.contact_numbers, current?.id ?? null, found)
   await checkTagIds(ctx, found, body.tag_ids)
+  await checkEmail(writing, body.email_id)
   const user_id = await ownerOf(writing, body.user_id)
   const columns = {
     name: body.name,
@@ -70,135 +71,149 @@ async function planPerson(body: Body, writing: Writing<Row>) {
   return { columns, organization: await organizationOf(writing, body) }
 }
 
-export const persons = defineResource({
-  noun: 'person',
-  table: 'persons',
-  operations: {
-    list: 'listPersons',
-    get: 'getPerson',
-    create: 'createPerson',
-    update: 'updatePerson',
-    delete: 'deletePerson',
-  },
-  rows: (ctx, db) =>
-    db
-      .selectFrom('persons')
-      .leftJoin('organizations', 'organizations.id', 'persons.organization_id')
-      .leftJoin('users', 'users.id', 'persons.user_id')
-      .selectAll('persons')
-      .select([
-        'organizations.name as organization_name',
-        'organizations.address as organization_address',
-        'organizations.user_id as organization_user_id',
-        'users.name as user_name',
-        'users.email as user_email',
-      ])
-      .select([
-        sql<number>`(select count(*) from leads where leads.person_id = persons.id and ${visible(ctx, 'leads.user_id')})`.as(
-          'leads_count',
-        ),
-        // An activity linked to a visible person is visible (DOMAIN 7.4).
-        sql<number>`(select count(*) from person_activities as link where link.person_id = persons.id)`.as(
-          'activities_count',
-        ),
-      ])
-      .where(visible(ctx, 'persons.user_id')),
-  sort: {
-    id: 'persons.id',
-    name: 'persons.name_key',
-    job_title: 'persons.job_title_key',
-    organization_name: 'organizations.name_key',
-    created_at: 'persons.created_at',
-    updated_at: 'persons.updated_at',
-  },
-  filter: () => ({
-    name: text('persons.name_key'),
-    email: contactFilter('emails'),
-    phone: contactFilter('contact_numbers'),
-    job_title: text('persons.job_title_key'),
-    organization_id: value('persons.organization_id'),
-    user_id: value('persons.user_id'),
-    tag_id: linked('person_tags', 'persons.id', 'person_id', 'tag_id'),
+export const persons = defineResource(
+  withAttributes('persons', {
+    noun: 'person',
+    table: 'persons',
+    operations: {
+      list: 'listPersons',
+      get: 'getPerson',
+      create: 'createPerson',
+      update: 'updatePerson',
+      delete: 'deletePerson',
+    },
+    rows: (ctx, db) =>
+      db
+        .selectFrom('persons')
+        .leftJoin('organizations', 'organizations.id', 'persons.organization_id')
+        .leftJoin('users', 'users.id', 'persons.user_id')
+        .selectAll('persons')
+        .select([
+          'organizations.name as organization_name',
+          'organizations.address as organization_address',
+          'organizations.user_id as organization_user_id',
+          'users.name as user_name',
+          'users.email as user_email',
+          'users.image_file_id as user_image',
+        ])
+        .select([
+          sql<number>`(select count(*) from leads where leads.person_id = persons.id and ${visible(ctx, 'leads.user_id')})`.as(
+            'leads_count',
+          ),
+          sql<number>`(select count(*) from quotes where quotes.person_id = persons.id and ${visible(ctx, 'quotes.user_id')})`.as(
+            'quotes_count',
+          ),
+          // An activity linked to a visible person is visible (DOMAIN 7.4).
+          sql<number>`(select count(*) from person_activities as link where link.person_id = persons.id)`.as(
+            'activities_count',
+          ),
+        ])
+        .where(visible(ctx, 'persons.user_id')),
+    sort: {
+      id: 'persons.id',
+      name: 'persons.name_key',
+      job_title: 'persons.job_title_key',
+      organization_name: 'organizations.name_key',
+      created_at: 'persons.created_at',
+      updated_at: 'persons.updated_at',
+    },
+    filter: async (ctx, query) => ({
+      name: text('persons.name_key'),
+      ...(await contactFilters(ctx, query)),
+      job_title: text('persons.job_title_key'),
+      organization_id: value('persons.organization_id'),
+      user_id: value('persons.user_id'),
+      tag_id: linked('person_tags', 'persons.id', 'person_id', 'tag_id'),
+    }),
+    search: [
+      { key: 'persons.name_key' },
+      { key: 'persons.job_title_key' },
+      { key: 'organizations.name_key' },
+      { where: (word, dialect) => dialect.jsonPointMatches('persons.emails', 'contains', word) },
+      { where: (word, dialect) => dialect.jsonPointMatches('persons.contact_numbers', 'contains', word) },
+    ],
+    columns: async (body: Body, writing): Promise<Record<string, unknown>> => {
+      const { columns, organization } = await planPerson(body, writing)
+      if (typeof organization !== 'object' || organization === null)
+        return { ...columns, organization_id: organization }
+      if (writing.found.any) return columns
+      return { ...columns, organization_id: (await organizations.create(writing.ctx, organization)).id }
+    },
+    present: (row, ctx): Schema<'Person'> => {
+      const owner = userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image))
+      return {
+        id: row.id,
+        name: row.name,
+        emails: JSON.parse(row.emails) as Schema<'ContactPoint'>[],
+        contact_numbers: JSON.parse(row.contact_numbers) as Schema<'ContactPoint'>[],
+        job_title: row.job_title,
+        organization_id: row.organization_id,
+        organization:
+          row.organization_id === null
+            ? null
+            : {
+                id: row.organization_id,
+                name: row.organization_name ?? '',
+                // Id and name of a record out of sight are shown (DOMAIN 3.5), and no more.
+                address: seesOwner(ctx, row.organization_user_id) ? readAddress(row.organization_address) : null,
+              },
+        user_id: row.user_id,
+        user: owner,
+        sales_owner: owner,
+        tags: [],
+        unsubscribed_at: row.unsubscribed_at,
+        leads_count: Number(row.leads_count),
+        quotes_count: Number(row.quotes_count),
+        activities_count: Number(row.activities_count),
+        custom_attributes: {},
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+        version: row.version,
+      }
+    },
+    gather: async (ctx, replies, include) => {
+      await gatherTags(ctx, 'persons', replies)
+      await expand(ctx, replies, include, { organization: () => organizations, user: () => users })
+    },
+    settle: async (ctx, id, body) => {
+      await keepUnique(ctx, 'persons', id, 'emails', body.emails)
+      await keepUnique(ctx, 'persons', id, 'contact_numbers', body.contact_numbers)
+    },
+    link: async (ctx, id, body: Body) => {
+      const isTagged = await setTags(ctx, 'persons', id, body.tag_ids)
+      await linkEmail(ctx, body.email_id, { person_id: id })
+      return isTagged
+    },
+    release: async (ctx, row) => {
+      const [leads, quotes] = [await usersOf(ctx, 'leads', row.id), await usersOf(ctx, 'quotes', row.id)]
+      const conflicts = [...leads, ...quotes].slice(0, 20)
+      const who = leads.length === 0 ? 'Quotes' : quotes.length === 0 ? 'Leads' : 'Leads and quotes'
+      if (conflicts.length > 0) throw inUse(`${who} refer to ${row.name}.`, conflicts)
+      await forgetUnique(ctx, 'persons', row.id)
+    },
   }),
-  search: [
-    { key: 'persons.name_key' },
-    { key: 'persons.job_title_key' },
-    { key: 'organizations.name_key' },
-    { where: (word, dialect) => dialect.jsonPointMatches('persons.emails', 'contains', word) },
-    { where: (word, dialect) => dialect.jsonPointMatches('persons.contact_numbers', 'contains', word) },
-  ],
-  columns: async (body: Body, writing): Promise<Record<string, unknown>> => {
-    const { columns, organization } = await planPerson(body, writing)
-    if (typeof organization !== 'object' || organization === null) return { ...columns, organization_id: organization }
-    if (writing.found.any) return columns
-    return { ...columns, organization_id: (await organizations.create(writing.ctx, organization)).id }
-  },
-  present: (row, ctx): Schema<'Person'> => {
-    const owner = userRef(row.user_id, row.user_name, row.user_email)
-    return {
-      id: row.id,
-      name: row.name,
-      emails: JSON.parse(row.emails) as Schema<'ContactPoint'>[],
-      contact_numbers: JSON.parse(row.contact_numbers) as Schema<'ContactPoint'>[],
-      job_title: row.job_title,
-      organization_id: row.organization_id,
-      organization:
-        row.organization_id === null
-          ? null
-          : {
-              id: row.organization_id,
-              name: row.organization_name ?? '',
-              // Id and name of a record out of sight are shown (DOMAIN 3.5), and no more.
-              address: seesOwner(ctx, row.organization_user_id) ? readAddress(row.organization_address) : null,
-            },
-      user_id: row.user_id,
-      user: owner,
-      sales_owner: owner,
-      tags: [],
-      unsubscribed_at: row.unsubscribed_at,
-      leads_count: Number(row.leads_count),
-      activities_count: Number(row.activities_count),
-      custom_attributes: {},
-      created_at: row.created_at,
-      updated_at: row.updated_at,
-      version: row.version,
-    }
-  },
-  gather: async (ctx, replies, include) => {
-    await gatherTags(ctx, 'persons', replies)
-    await expand(ctx, replies, include, { organization: () => organizations, user: () => users })
-  },
-  settle: async (ctx, id, body) => {
-    await keepUnique(ctx, id, 'emails', body.emails)
-    await keepUnique(ctx, id, 'contact_numbers', body.contact_numbers)
-  },
-  link: (ctx, id, body) => setTags(ctx, 'persons', id, body.tag_ids),
-  release: async (ctx, row) => {
-    const leads = await ctx.db
-      .selectFrom('leads')
-      .select(['id', 'user_id'])
-      .where('person_id', '=', row.id)
-      .orderBy('id')
-      .limit(20)
-      .execute()
-    if (leads.length > 0) {
-      throw inUse(
-        `Leads refer to ${row.name}.`,
-        leads.map((lead) => ({
-          entity_type: 'leads',
-          id: seesOwner(ctx, lead.user_id) ? lead.id : null,
-          field: 'person_id',
-        })),
-      )
-    }
-    await letGo(ctx, 'persons', row.id)
-    await forgetUnique(ctx, row.id)
-  },
-})
+)
+
+/** The first records that refer to a person; their ids only where the caller may see them. */
+async function usersOf(ctx: Context, entity: 'leads' | 'quotes', id: number) {
+  const rows = await ctx.db
+    .selectFrom(entity)
+    .select(['id', 'user_id'])
+    .where('person_id', '=', id)
+    .orderBy('id')
+    .limit(20)
+    .execute()
+  return rows.map((row) => ({
+    entity_type: entity,
+    id: seesOwner(ctx, row.user_id) ? row.id : null,
+    field: 'person_id',
+  }))
+}
 
 /** Finds what is wrong with a person that another record creates on the way; there the contract cannot require fields. */
 export async function checkPerson(ctx: Context, body: Body, found: Findings): Promise<void> {
   for (const field of ['name', 'emails'] as const)
     if (body[field] === undefined) found.invalid(field, 'The field is required.')
+  await checkValues(ctx, 'persons', body, found)
   await planPerson(body, { ctx, current: null, found })
 }

@@ -7,6 +7,7 @@ import { currencyText, fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import { fromSum, sumOf } from '../../kernel/money.ts'
 import { unique } from '../../kernel/references.ts'
+import { letGo } from '../../kernel/releases.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { visible } from '../../kernel/visibility.ts'
 import { write } from '../../kernel/write.ts'
@@ -68,6 +69,7 @@ async function carryOut(ctx: Context, pipelineId: number, plan: Plan, moveTo: nu
   const fallback = [...present.values()].find(({ code }) => code === 'new')
   for (const { id } of plan.removed) {
     await ctx.services.moveLeads(ctx, { stageId: id }, { stageId: moveTo ?? fallback?.id ?? id })
+    await letGo(ctx, 'stages', id)
     await ctx.db.deleteFrom('lead_pipeline_stages').where('id', '=', id).execute()
   }
   // Names that move from one stage to another would collide on the way: the old ones make room first.

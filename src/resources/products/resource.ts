@@ -5,90 +5,93 @@ import { fold } from '../../kernel/format.ts'
 import { fromScaled, toScaled } from '../../kernel/money.ts'
 import { unique } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
+import { withAttributes } from '../attributes/values.ts'
 import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
 import { inventoriesOf } from './inventories.ts'
 
 const scaled = (sent: number | undefined): number | undefined => (sent === undefined ? undefined : toScaled(sent))
 
-export const products = defineResource({
-  noun: 'product',
-  table: 'products',
-  operations: {
-    list: 'listProducts',
-    get: 'getProduct',
-    create: 'createProduct',
-    update: 'updateProduct',
-    delete: 'deleteProduct',
-  },
-  rows: (_ctx, db) => db.selectFrom('products').selectAll('products'),
-  sort: {
-    id: 'products.id',
-    sku: 'products.sku_key',
-    name: 'products.name_key',
-    price: 'products.price',
-    quantity: 'products.quantity',
-    in_stock: 'products.in_stock',
-    allocated: 'products.allocated',
-    on_hand: 'products.on_hand',
-    created_at: 'products.created_at',
-    updated_at: 'products.updated_at',
-  },
-  filter: () => ({
-    sku: text('products.sku_key'),
-    name: text('products.name_key'),
-    price: money('products.price'),
-    quantity: money('products.quantity'),
-    in_stock: value('products.in_stock'),
-    on_hand: value('products.on_hand'),
-    warehouse_id: linked('product_inventories', 'products.id', 'product_id', 'warehouse_id'),
-    tag_id: linked('product_tags', 'products.id', 'product_id', 'tag_id'),
+export const products = defineResource(
+  withAttributes('products', {
+    noun: 'product',
+    table: 'products',
+    operations: {
+      list: 'listProducts',
+      get: 'getProduct',
+      create: 'createProduct',
+      update: 'updateProduct',
+      delete: 'deleteProduct',
+    },
+    rows: (_ctx, db) => db.selectFrom('products').selectAll('products'),
+    sort: {
+      id: 'products.id',
+      sku: 'products.sku_key',
+      name: 'products.name_key',
+      price: 'products.price',
+      quantity: 'products.quantity',
+      in_stock: 'products.in_stock',
+      allocated: 'products.allocated',
+      on_hand: 'products.on_hand',
+      created_at: 'products.created_at',
+      updated_at: 'products.updated_at',
+    },
+    filter: () => ({
+      sku: text('products.sku_key'),
+      name: text('products.name_key'),
+      price: money('products.price'),
+      quantity: money('products.quantity'),
+      in_stock: value('products.in_stock'),
+      on_hand: value('products.on_hand'),
+      warehouse_id: linked('product_inventories', 'products.id', 'product_id', 'warehouse_id'),
+      tag_id: linked('product_tags', 'products.id', 'product_id', 'tag_id'),
+    }),
+    search: [{ key: 'products.sku_key' }, { key: 'products.name_key' }, { text: 'products.description' }],
+    columns: async ({ sku, name, description, quantity, price, tag_ids }, writing) => {
+      const { ctx, current, found } = writing
+      const key = sku === undefined ? undefined : fold(sku)
+      await unique(writing, {
+        field: 'sku',
+        table: 'products',
+        column: 'sku_key',
+        key,
+        entity: 'products',
+        except: current?.id ?? null,
+        noun: 'product',
+      })
+      await checkTagIds(ctx, found, tag_ids)
+      return {
+        sku,
+        sku_key: key,
+        name,
+        name_key: name === undefined ? undefined : fold(name),
+        description,
+        quantity: scaled(quantity),
+        price: scaled(price),
+      }
+    },
+    present: (row): Schema<'Product'> => ({
+      id: row.id,
+      sku: row.sku,
+      name: row.name,
+      description: row.description,
+      quantity: fromScaled(row.quantity),
+      price: fromScaled(row.price),
+      in_stock: row.in_stock,
+      allocated: row.allocated,
+      on_hand: row.on_hand,
+      tags: [],
+      custom_attributes: {},
+      created_at: row.created_at,
+      updated_at: row.updated_at,
+      version: row.version,
+    }),
+    gather: async (ctx, replies, include) => {
+      await gatherTags(ctx, 'products', replies)
+      if (!include.includes('inventories')) return
+      const productIds = replies.map(({ id }) => id)
+      const inventories = await inventoriesOf(ctx, { productIds })
+      for (const reply of replies) reply.inventories = inventories.filter(({ product_id }) => product_id === reply.id)
+    },
+    link: (ctx, id, { tag_ids }) => setTags(ctx, 'products', id, tag_ids),
   }),
-  search: [{ key: 'products.sku_key' }, { key: 'products.name_key' }, { text: 'products.description' }],
-  columns: async ({ sku, name, description, quantity, price, tag_ids }, writing) => {
-    const { ctx, current, found } = writing
-    const key = sku === undefined ? undefined : fold(sku)
-    await unique(writing, {
-      field: 'sku',
-      table: 'products',
-      column: 'sku_key',
-      key,
-      entity: 'products',
-      except: current?.id ?? null,
-      noun: 'product',
-    })
-    await checkTagIds(ctx, found, tag_ids)
-    return {
-      sku,
-      sku_key: key,
-      name,
-      name_key: name === undefined ? undefined : fold(name),
-      description,
-      quantity: scaled(quantity),
-      price: scaled(price),
-    }
-  },
-  present: (row): Schema<'Product'> => ({
-    id: row.id,
-    sku: row.sku,
-    name: row.name,
-    description: row.description,
-    quantity: fromScaled(row.quantity),
-    price: fromScaled(row.price),
-    in_stock: row.in_stock,
-    allocated: row.allocated,
-    on_hand: row.on_hand,
-    tags: [],
-    custom_attributes: {},
-    created_at: row.created_at,
-    updated_at: row.updated_at,
-    version: row.version,
-  }),
-  gather: async (ctx, replies, include) => {
-    await gatherTags(ctx, 'products', replies)
-    if (!include.includes('inventories')) return
-    const productIds = replies.map(({ id }) => id)
-    const inventories = await inventoriesOf(ctx, { productIds })
-    for (const reply of replies) reply.inventories = inventories.filter(({ product_id }) => product_id === reply.id)
-  },
-  link: (ctx, id, { tag_ids }) => setTags(ctx, 'products', id, tag_ids),
-})
+)

@@ -10,6 +10,7 @@ import { massDestroy } from '../../kernel/mass.ts'
 import { expand, unique } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { userRef } from '../users/owner.ts'
+import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 import { detachEverywhere } from './tagging.ts'
 
@@ -35,7 +36,7 @@ export const tags = defineResource({
       .selectFrom('tags')
       .leftJoin('users', 'users.id', 'tags.user_id')
       .selectAll('tags')
-      .select(['users.name as user_name', 'users.email as user_email'])
+      .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
       .where(known(ctx)),
   sort: { id: 'tags.id', name: 'tags.name_key', created_at: 'tags.created_at' },
   filter: () => ({
@@ -65,12 +66,12 @@ export const tags = defineResource({
       user_id: ctx.user?.id ?? null,
     }
   },
-  present: (row): Schema<'Tag'> => ({
+  present: (row, ctx): Schema<'Tag'> => ({
     id: row.id,
     name: row.name,
     color: row.color,
     user_id: row.user_id,
-    user: userRef(row.user_id, row.user_name, row.user_email),
+    user: userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,

@@ -14,6 +14,9 @@ export const taggable = {
   persons: { table: 'person_tags', column: 'person_id', event: 'persons.tag' },
   organizations: { table: 'organization_tags', column: 'organization_id', event: 'organizations.tag' },
   products: { table: 'product_tags', column: 'product_id', event: 'products.tag' },
+  warehouses: { table: 'warehouse_tags', column: 'warehouse_id', event: 'warehouses.tag' },
+  quotes: { table: 'quote_tags', column: 'quote_id', event: 'quotes.tag' },
+  emails: { table: 'email_tags', column: 'email_id', event: 'emails.tag' },
 } as const
 
 export type Taggable = keyof typeof taggable
@@ -96,7 +99,7 @@ async function link(ctx: Context, entity: Taggable, id: number, tagId: number): 
   await write(
     ctx,
     `${event}.create`,
-    { entity, input: { tag_id: tagId }, related: { type: 'tags', id: tagId } },
+    { entity, input: { tag_id: tagId }, id, related: { type: 'tags', id: tagId } },
     async (ctx) => {
       await sql`insert into ${sql.table(table)} (${sql.ref(column)}, tag_id) values (${id}, ${tagId})`.execute(ctx.db)
       const tag = await ctx.db

@@ -3,9 +3,14 @@ import type { Schema } from '../../contract/types.ts'
 import type { Writing } from '../../kernel/resource.ts'
 import { seesOwner } from '../../kernel/visibility.ts'
 
-/** A UserRef of joined columns; null without a user. */
-export function userRef(id: number | null, name: string | null, email: string | null): Schema<'UserRef'> | null {
-  return id === null || name === null ? null : { id, name, email: email ?? '', image_url: null }
+/** A UserRef of joined columns, the last one made by `pictureUrl` of `users.image_file_id`; null without a user. */
+export function userRef(
+  id: number | null,
+  name: string | null,
+  email: string | null,
+  imageUrl: string | null,
+): Schema<'UserRef'> | null {
+  return id === null || name === null ? null : { id, name, email: email ?? '', image_url: imageUrl ?? null }
 }
 
 /**

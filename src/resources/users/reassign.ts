@@ -6,7 +6,7 @@ import { invalid } from '../../kernel/errors.ts'
 import type { Resource } from '../../kernel/resource.ts'
 import { seeingAll, seesOwner } from '../../kernel/visibility.ts'
 
-const ownedTables = ['leads', 'persons', 'organizations', 'activities', 'tags'] as const
+const ownedTables = ['leads', 'quotes', 'persons', 'organizations', 'activities', 'emails', 'tags'] as const
 type OwnedTable = (typeof ownedTables)[number]
 
 /** A resource whose records have an owner. */

@@ -11,11 +11,13 @@ import { expand, refer, referAll } from '../../kernel/references.ts'
 import { defineResource, type Resource, type Writing } from '../../kernel/resource.ts'
 import { visible } from '../../kernel/visibility.ts'
 import { transaction } from '../../kernel/write.ts'
+import { releaseFiles } from '../files/attach.ts'
 import { groupsOf, setMembers } from '../groups/members.ts'
 import { groups } from '../groups/resource.ts'
 import { roles } from '../roles/resource.ts'
 import { checkAuthority, checkDeletable, type Governed } from './authority.ts'
 import { checkCredentials, type Hashed, hashed, revokeTokens } from './credentials.ts'
+import { checkPicture, picturePath, pictureUrl, setPicture } from './picture.ts'
 import { checkSuccessor, disown, type Owned, reassign } from './reassign.ts'
 import { stayWithinGroups, stayWithinView } from './view.ts'
 
@@ -26,6 +28,7 @@ type Row = Governed & {
   name: string
   email: string
   role_name: string
+  image_file_id: number | null
   created_at: string
   updated_at: string
   version: number
@@ -36,7 +39,7 @@ const rows = (ctx: Context, db: Context['db']) =>
     .selectFrom('users')
     .innerJoin('roles', 'roles.id', 'users.role_id')
     .select(['users.id', 'users.name', 'users.email', 'users.status', 'users.view_permission', 'users.role_id'])
-    .select(['users.created_at', 'users.updated_at', 'users.version'])
+    .select(['users.image_file_id', 'users.created_at', 'users.updated_at', 'users.version'])
     .select(['roles.name as role_name', 'roles.permission_type', 'roles.permissions'])
     .where(visible(ctx, 'users.id'))
 
@@ -64,6 +67,7 @@ const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = de
   search: [{ key: 'users.name_key' }, { key: 'users.email_key' }],
   columns: async (body: Hashed<Write>, writing) => {
     await checkCredentials(writing, body, writing.current)
+    await checkPicture(writing, body.image_file_id)
     const joining = await checkReferences(body, writing)
     checkOwn(body, writing)
     if (!writing.found.any) await checkStanding(body, writing, joining)
@@ -79,7 +83,7 @@ const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = de
       password_hash,
     }
   },
-  present: (row): User => ({
+  present: (row, ctx): User => ({
     id: row.id,
     name: row.name,
     email: row.email,
@@ -93,7 +97,8 @@ const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = de
     },
     group_ids: [],
     groups: [],
-    image_url: null,
+    image: picturePath(row.image_file_id),
+    image_url: pictureUrl(ctx, row.image_file_id),
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,
@@ -111,11 +116,13 @@ const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = de
   },
   settle: async (ctx, id, body: Hashed<Write>) => {
     await setMembers(ctx, { user_id: id }, body.group_ids)
+    await setPicture(ctx, id, body.image_file_id)
     if (body.status === false || body.password_hash !== undefined) await revokeTokens(ctx, id)
   },
   release: async (ctx, row) => {
     await checkDeletable(ctx, row)
     await disown(ctx, row.id)
+    await releaseFiles(ctx, { type: 'users', id: row.id })
   },
 })
 
@@ -153,7 +160,7 @@ async function checkStanding(
   { ctx, current }: Writing<Row>,
   { joined, changes }: Joining,
 ): Promise<void> {
-  const { name, email, status, view_permission, role_id, password_hash } = body
+  const { name, email, status, view_permission, role_id, password_hash, image_file_id } = body
   const sent = { name, email, status: status === undefined ? undefined : Number(status), view_permission, role_id }
   const differs = Object.entries(sent).some(
     ([key, each]) => each !== undefined && each !== current?.[key as keyof typeof sent],
@@ -166,7 +173,12 @@ async function checkStanding(
           .select(['id', 'permission_type', 'permissions'])
           .where('id', '=', role_id)
           .executeTakeFirst()
-  await checkAuthority(ctx, current, { status, role }, differs || changes || password_hash !== undefined)
+  await checkAuthority(
+    ctx,
+    current,
+    { status, role },
+    differs || changes || (password_hash ?? image_file_id) !== undefined,
+  )
   const view = view_permission ?? (current ? undefined : 'global')
   if (view !== undefined && view !== current?.view_permission) stayWithinView(ctx, view)
   await stayWithinGroups(ctx, joined)

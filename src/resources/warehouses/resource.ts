@@ -22,7 +22,7 @@ async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<stri
   const emails = cleanPoints('contact_emails', body.contact_emails, found)
   const numbers = cleanPoints('contact_numbers', body.contact_numbers, found)
   for (const field of fields) {
-    await checkUnique(ctx, 'warehouses', field, body[field], current?.id ?? null, found, async (ids) => new Set(ids))
+    await checkUnique(ctx, 'warehouses', field, body[field], current?.id ?? null, found)
   }
   await checkTagIds(ctx, found, body.tag_ids)
   const address = mergeAddress(current?.contact_address ?? null, body.contact_address)

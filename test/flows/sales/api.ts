@@ -3,7 +3,7 @@
 import createClient, { type Client } from 'openapi-fetch'
 import type { components, paths } from '../../../src/contract/schema.gen.ts'
 
-export type Api = Client<paths>
+export type Api = Client<paths, 'application/json'>
 type Problem = components['schemas']['Problem']
 
 const atOnce = 8
@@ -28,7 +28,7 @@ async function patiently(request: Request): Promise<Response> {
 
 /** Signs in and answers a client with the token. Throws `Refused` with the server's sentence. */
 export async function signIn({ url, email, password }: { url: string; email: string; password: string }): Promise<Api> {
-  const client = createClient<paths>({
+  const client = createClient<paths, 'application/json'>({
     baseUrl: url.replace(/\/+$/, ''),
     fetch: patiently,
     headers: { accept: 'application/json' },

@@ -9,6 +9,10 @@ export interface Account {
   name: string
   /** ISO 3166-1 alpha-2. */
   country: string
+  sector: string
+  employees: number
+  /** A year, in millions of dollars. */
+  revenue: number
 }
 
 export interface Product {
@@ -111,12 +115,14 @@ export function salesOf(texts: Texts): Sales {
     return meant
   }
   const accounts = rowsOf(texts, 'accounts').map((row): Account => {
-    // Read for the repair alone: organizations have no field for a sector yet.
-    repair(row.text('sector'))
+    const sector = repair(row.text('sector'))
     const location = repair(row.text('office_location'))
     return {
       name: row.text('account'),
       country: countries[location] ?? row.refuse(`office_location ${location} is no country known here`),
+      sector,
+      employees: row.amount('employees') ?? row.refuse('employees is empty'),
+      revenue: row.amount('revenue') ?? row.refuse('revenue is empty'),
     }
   })
   const products = rowsOf(texts, 'products').map((row): Product => {

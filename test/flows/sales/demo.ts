@@ -92,7 +92,8 @@ async function main(): Promise<void> {
   say(
     '        regional offices to groups, agents and managers to users with the role Sales, opportunities to leads with one product line.',
   )
-  say('Not mapped: sector, year, revenue, employees and parent of an account; they wait for custom attributes.')
+  say('        sector, employees and revenue of an account to custom attributes of organizations.')
+  say('Not mapped: year and parent of an account.')
   say()
   const expected: Record<string, { leads: number; value: number }> = expectedFigures(sales)
   let isRight = true

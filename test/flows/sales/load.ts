@@ -2,6 +2,7 @@
 // one contact each, teams become groups and users, opportunities become leads that are created and then moved to their stage.
 import { randomBytes } from 'node:crypto'
 import { type Api, forEach, must } from './api.ts'
+import { attributesOf, defineAttributes } from './attributes.ts'
 import { type Opportunity, type Sales, type StageCode, slug } from './data.ts'
 import { type Ids, idIn, moveToStages, type Report } from './moves.ts'
 
@@ -55,6 +56,7 @@ export async function loadSales(api: Api, sales: Sales, report: Report): Promise
       body: { name: 'Sales', permission_type: 'custom', permissions: salesPermissions },
     }),
   )
+  const options = await defineAttributes(api, sales, report)
   const offices = [...new Set(sales.agents.map(({ office }) => office))]
   const groups = await create(
     'groups',
@@ -86,8 +88,15 @@ export async function loadSales(api: Api, sales: Sales, report: Report): Promise
     'organizations',
     sales.accounts,
     ({ name }) => name,
-    ({ name, country }) =>
-      must(api.POST('/api/admin/contacts/organizations', { body: { name, address: { country }, ...ownerOf(name) } })),
+    (account) => {
+      const { name, country } = account
+      const custom_attributes = attributesOf(account, options)
+      return must(
+        api.POST('/api/admin/contacts/organizations', {
+          body: { name, address: { country }, custom_attributes, ...ownerOf(name) },
+        }),
+      )
+    },
   )
   const persons = await create(
     'persons',

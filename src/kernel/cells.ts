@@ -1,0 +1,57 @@
+// How the values of a reply become the cells of a CSV, in the forms that imports read (DOMAIN 21.1): one text for a list, one
+// column for each part of an address, and of other records the id alone.
+export type Cell = string | number | boolean | null
+
+/** A column of the CSV: its header, and what stands in it. */
+export interface Column<Reply> {
+  name: string
+  cell: (reply: Reply) => Cell
+}
+
+export type Columns<Reply> = Column<Reply>[]
+
+/** Values that are their own cells. */
+export const plain = <Name extends string>(...names: Name[]): Columns<Record<Name, Cell>> =>
+  names.map((name) => ({ name, cell: (reply) => reply[name] }))
+
+/** A list as one cell. */
+export const listed = <Reply>(name: string, texts: (reply: Reply) => readonly (string | number)[]): Column<Reply> => ({
+  name,
+  cell: (reply) => texts(reply).join('|'),
+})
+
+/** Tags by their names. */
+export const tagNames = listed<{ tags: readonly { name: string }[] }>('tags', ({ tags }) =>
+  tags.map(({ name }) => name),
+)
+
+interface Point {
+  value: string
+  label: string
+}
+
+/** Contact points with their labels. */
+export const points = (list: readonly Point[]): string[] => list.map(({ value, label }) => `${value}:${label}`)
+
+export const contactPoints = <Name extends string>(...names: Name[]): Columns<Record<Name, readonly Point[]>> =>
+  names.map((name) => listed(name, (reply) => points(reply[name])))
+
+/** Lists of ids. */
+export const idLists = <Name extends string>(...names: Name[]): Columns<Record<Name, readonly number[]>> =>
+  names.map((name) => listed(name, (reply) => reply[name]))
+
+/** Lines of a record: what each holds by name, with commas between. */
+export const line = (parts: Record<string, Cell>): string =>
+  Object.entries(parts)
+    .map(([name, value]) => `${name}=${value ?? ''}`)
+    .join(',')
+
+const addressParts = ['address', 'country', 'state', 'city', 'postcode'] as const
+type Address = Record<(typeof addressParts)[number], string | null> | null
+
+/** A column for each part of an address. */
+export const addressColumns = <Reply>(name: string, address: (reply: Reply) => Address): Columns<Reply> =>
+  addressParts.map((part) => ({ name: `${name}.${part}`, cell: (reply) => address(reply)?.[part] ?? null }))
+
+/** When it was made and changed: the last columns of every record. */
+export const bookkeeping = plain('created_at', 'updated_at', 'version')

@@ -1,0 +1,134 @@
+// Where the bytes of files are: behind one interface, on disk for now. They are written to a temporary place while they are
+// hashed, and moved under their hash once a row refers to them; what is sent twice is kept once.
+import { createHash, randomUUID } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Source } from './download.ts'
+import { Problem } from './errors.ts'
+import { safeName, textWatcher, typeOf } from './filetypes.ts'
+
+/** Bytes of one file at most (DOMAIN 25.2). */
+export const mostBytes = 25 * 1024 * 1024
+
+/** What came in and waits to be kept. */
+export interface Upload {
+  readonly name: string
+  readonly size: number
+  /** Found out from the bytes. */
+  readonly contentType: string
+  readonly sha256: string
+}
+
+export interface FileStore {
+  /** Takes all of a stream. Throws 413 for more than `mostBytes`. What is not kept must be discarded. */
+  receive(stream: Readable, name: string): Promise<Upload>
+  /** Puts the bytes under their hash. Call it in the transaction that writes the row, and for nothing that is rolled back. */
+  keep(upload: Upload): Promise<void>
+  discard(upload: Upload): Promise<void>
+  /** Null when the bytes are gone. */
+  find(sha256: string): Promise<Source | null>
+  remove(sha256: string): Promise<void>
+  /** Hashes of all bytes that were last kept before that time; older temporary ones are removed on the way. */
+  keptBefore(time: Date): AsyncIterable<string>
+}
+
+export function diskFiles(folder: string): FileStore {
+  const waiting = join(folder, 'tmp')
+  const pathOf = (sha256: string): string => join(folder, sha256.slice(0, 2), sha256)
+  /** Where each upload waits; gone once it is kept or discarded. */
+  const places = new WeakMap<Upload, string>()
+
+  return {
+    async receive(stream, name) {
+      await mkdir(waiting, { recursive: true, mode: 0o700 })
+      const path = join(waiting, randomUUID())
+      const hash = createHash('sha256')
+      const text = textWatcher()
+      let size = 0
+      try {
+        await pipeline(
+          stream,
+          async function* (chunks: AsyncIterable<Buffer>) {
+            for await (const chunk of chunks) {
+              size += chunk.length
+              if (size > mostBytes) throw tooLarge()
+              hash.update(chunk)
+              text.see(chunk)
+              yield chunk
+            }
+          },
+          createWriteStream(path, { flags: 'wx', mode: 0o600, flush: true }),
+        )
+        const safe = safeName(name)
+        const upload: Upload = {
+          name: safe,
+          size,
+          contentType: await typeOf(path, safe, text.isText()),
+          sha256: hash.digest('hex'),
+        }
+        places.set(upload, path)
+        return upload
+      } catch (error) {
+        await rm(path, { force: true })
+        throw error
+      }
+    },
+
+    async keep(upload) {
+      const place = places.get(upload)
+      if (place === undefined) return
+      const path = pathOf(upload.sha256)
+      await mkdir(join(path, '..'), { recursive: true, mode: 0o700 })
+      // Also over bytes that are there: they are the same, and are young again for whoever tidies up meanwhile.
+      await rename(place, path)
+      places.delete(upload)
+      await settle(join(path, '..'))
+    },
+
+    async discard(upload) {
+      const place = places.get(upload)
+      if (place === undefined) return
+      places.delete(upload)
+      await rm(place, { force: true })
+    },
+
+    async find(sha256) {
+      const path = pathOf(sha256)
+      const found = await stat(path).catch(() => null)
+      return found && { size: found.size, read: (start, end) => createReadStream(path, { start, end }) }
+    },
+
+    remove: (sha256) => rm(pathOf(sha256), { force: true }),
+
+    async *keptBefore(time) {
+      const isOld = async (path: string): Promise<boolean> =>
+        ((await stat(path).catch(() => null))?.mtime ?? time) < time
+      for (const part of await namesIn(folder)) {
+        for (const name of await namesIn(join(folder, part))) {
+          const path = join(folder, part, name)
+          if (!(await isOld(path))) continue
+          if (part === 'tmp') await rm(path, { force: true })
+          else if (/^[0-9a-f]{64}$/.test(name)) yield name
+        }
+      }
+    },
+  }
+}
+
+export const tooLarge = (): Problem =>
+  new Problem('payload_too_large', `A file may have at most ${mostBytes / 1024 / 1024} MiB.`)
+
+const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => [])
+
+/** A new name in a folder survives a power cut once the folder is written. */
+async function settle(folder: string): Promise<void> {
+  const handle = await open(folder, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

@@ -1,0 +1,68 @@
+// What an uploaded file is, found out from its bytes and never from what the caller says of it, and a name for it that is safe
+// to show and to save under.
+import { extname } from 'node:path'
+import { fileTypeFromFile } from 'file-type'
+
+/** By ending, what a text is; of another ending it is plain text. */
+const texts: Readonly<Record<string, string>> = {
+  '.csv': 'text/csv',
+  '.json': 'application/json',
+  '.md': 'text/markdown',
+  '.svg': 'image/svg+xml',
+  '.xml': 'application/xml',
+  '.html': 'text/html',
+  '.htm': 'text/html',
+}
+
+/** What browsers show without running any of it. */
+const shown = /^(image\/(jpeg|png|apng|gif|webp|avif|bmp)|application\/pdf)$/
+
+export const dispositionOf = (type: string): 'inline' | 'attachment' => (shown.test(type) ? 'inline' : 'attachment')
+
+/** The media type of the bytes at `path`; `isText`: whether they are text without control characters. */
+export async function typeOf(path: string, name: string, isText: boolean): Promise<string> {
+  const ending = extname(name).toLowerCase()
+  // What is broken behind a promising beginning is not of that type.
+  const found = await fileTypeFromFile(path).catch(() => undefined)
+  if (found && !(isText && found.mime === 'application/xml')) return found.mime
+  return isText ? (texts[ending] ?? (found ? found.mime : 'text/plain')) : 'application/octet-stream'
+}
+
+/** Looks at bytes as they pass and tells in the end whether all were UTF-8 text without control characters. */
+export function textWatcher(): { see(chunk: Buffer): void; isText(): boolean } {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let isText = true
+  const look = (read: () => string): void => {
+    if (!isText) return
+    try {
+      isText = !controls.test(read())
+    } catch {
+      isText = false
+    }
+  }
+  return {
+    see: (chunk) => look(() => decoder.decode(chunk, { stream: true })),
+    isText: () => {
+      look(() => decoder.decode())
+      return isText
+    },
+  }
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: tab, line ends and form feed are what texts hold of them
+const controls = /[\u0000-\u0008\u000b\u000e-\u001f\u007f]/
+
+const longestName = 255
+/** Half a pair, control characters, and those that turn the direction of a name to hide its ending. */
+const hidden = /[\p{Surrogate}\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
+
+/** The last part of a path, without what a name cannot hold; its ending survives when it is cut. */
+export function safeName(sent: string): string {
+  const last = sent.normalize('NFC').split(/[/\\]/).at(-1) ?? ''
+  const name = last.replaceAll(hidden, '').replace(/^[\s.]+|[\s.]+$/g, '')
+  if (name === '') return 'file'
+  const characters = [...name]
+  if (characters.length <= longestName) return name
+  const ending = extname(name).slice(0, 32)
+  return characters.slice(0, longestName - [...ending].length).join('') + ending
+}

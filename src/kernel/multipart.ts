@@ -1,0 +1,195 @@
+// Reads multipart/form-data (RFC 7578) part by part as it comes in, after it is known who asks and may: files go to the store,
+// texts are collected, and what is too much stops the reading. The body a handler gets holds a key for every file.
+import type { Readable } from 'node:stream'
+import { Busboy, type BusboyInstance } from '@fastify/busboy'
+import type { Body } from '../contract/body.ts'
+import { type Field, isFile, readForm } from '../contract/form.ts'
+import type { Shape } from '../contract/normalise.ts'
+import type { Context } from './context.ts'
+import { Problem } from './errors.ts'
+import { tooLarge, type Upload } from './files.ts'
+
+/** The files of one request. */
+export interface Uploads {
+  /** By the key that stands for the file in the body. */
+  readonly files: ReadonlyMap<string, Upload>
+  /** Hashes of those that were kept. */
+  readonly kept: Set<string>
+}
+
+/** Of all parts together; what says beforehand that it is more is refused before it is known who asks (routes.ts). */
+const mostOfAll = 26 * 1024 * 1024
+const mostParts = 200
+const mostFiles = 20
+const longestName = 100
+const longestText = 256 * 1024
+
+/** The file that a body names. */
+export function uploaded(ctx: Context, key: string): Upload {
+  const upload = ctx.uploads?.files.get(key)
+  if (!upload) throw new Error('The body names a file that did not come with it.')
+  return upload
+}
+
+/** Keeps the bytes of an upload, in the transaction that writes a row for them. */
+export async function keep(ctx: Context, upload: Upload): Promise<void> {
+  if (ctx.dryRun) return
+  ctx.uploads?.kept.add(upload.sha256)
+  await ctx.services.files.keep(upload)
+}
+
+/** Removes what the request brought and nobody kept, and what was kept for a row that never came. */
+export async function leave(ctx: Context, hasFailed: boolean): Promise<void> {
+  if (!ctx.uploads) return
+  const { files, kept } = ctx.uploads
+  for (const upload of files.values()) await ctx.services.files.discard(upload)
+  if (hasFailed && kept.size > 0) await ctx.services.sweepFiles(ctx, [...kept])
+}
+
+/** Reads all parts. Throws 400 for what is no form, 413 for too much of anything; then nothing is left behind. */
+export async function receive(
+  ctx: Context,
+  request: Readable,
+  contentType: string,
+  schema: Shape,
+): Promise<{ body: Body; uploads: Uploads }> {
+  const fields = new Map<string, Field>()
+  const files = new Map<string, Upload>()
+  const field = (sent: string): Field => {
+    const name = sent.replace(/\[\]$/, '')
+    const known = fields.get(name) ?? { texts: [], files: [] }
+    fields.set(name, known)
+    return known
+  }
+  const wants = (sent: string): boolean => {
+    const name = sent.replace(/\[\]$/, '')
+    return Object.hasOwn(schema.properties ?? {}, name) && isFile(schema.properties?.[name])
+  }
+  const empty: string[] = []
+
+  async function take(name: string, stream: Readable, filename: string | undefined): Promise<void> {
+    if (!wants(name)) {
+      field(name).files.push('')
+      stream.resume()
+      return
+    }
+    const upload = await ctx.services.files.receive(stream, filename === undefined ? name : asNamed(filename))
+    // What a browser sends for a field of a form in which no file was chosen.
+    const isChosen = upload.size > 0 || (filename !== undefined && filename !== '')
+    const key = `${upload.sha256}/${upload.name}`
+    if (!isChosen || files.has(key)) await ctx.services.files.discard(upload)
+    if (!isChosen) return
+    if (upload.size === 0) empty.push(name.replace(/\[\]$/, ''))
+    if (!files.has(key)) files.set(key, upload)
+    field(name).files.push(key)
+  }
+
+  try {
+    await eachPart(request, contentType, {
+      isFile: (name, filename) => wants(name) || filename !== undefined,
+      text: (name, value) => field(name).texts.push(value),
+      file: take,
+    })
+    const { found, ...form } = readForm(fields, schema)
+    const isEmpty = empty.map((name) => [name, 'The file is empty.'] as const)
+    return { body: { ...form, found: [...found, ...isEmpty] }, uploads: { files, kept: new Set() } }
+  } catch (error) {
+    for (const upload of files.values()) await ctx.services.files.discard(upload)
+    throw error
+  }
+}
+
+/** Browsers write what would end a quoted name as bytes in hexadecimal. */
+const asNamed = (filename: string): string =>
+  filename.replaceAll(/%(22|0D|0A)/gi, (_all, byte: string) => (byte === '22' ? '"' : ''))
+
+interface Parts {
+  isFile(name: string, filename: string | undefined): boolean
+  text(name: string, value: string): void
+  file(name: string, stream: Readable, filename: string | undefined): Promise<void>
+}
+
+async function eachPart(request: Readable, contentType: string, parts: Parts): Promise<void> {
+  const form = parser(contentType)
+  const reading = new Set<Readable>()
+  const taking: Promise<void>[] = []
+  let fileCount = 0
+  let total = 0
+  let refuse: (reason: unknown) => void = () => undefined
+
+  async function take(name: string | undefined, stream: Readable, filename: string | undefined): Promise<void> {
+    if (name === undefined || name.length > longestName) throw malformed('a part has no name, or one that is too long')
+    if (!parts.isFile(name, filename)) return parts.text(name, await textOf(name, stream))
+    if (++fileCount > mostFiles) throw tooMany()
+    await parts.file(name, stream, filename)
+  }
+
+  const isDone = new Promise<void>((resolve, reject) => {
+    refuse = reject
+    form.on('file', (name: string | undefined, stream, filename: string | undefined) => {
+      // Whoever reads it hears of it; an error nobody listens to would end the process.
+      stream.on('error', () => undefined)
+      reading.add(stream)
+      const taken = take(name, stream, filename).finally(() => reading.delete(stream))
+      taken.catch(reject)
+      taking.push(taken)
+    })
+    form.on('partsLimit', () => reject(tooMany()))
+    form.on('filesLimit', () => reject(tooMany()))
+    form.on('error', (cause) => reject(malformed('its parts cannot be told apart', cause)))
+    form.on('finish', resolve)
+  })
+  const onData = (chunk: Buffer): void => {
+    total += chunk.length
+    if (total > mostOfAll) refuse(tooLarge())
+  }
+  // A connection also closes behind a request that is complete, while its last bytes are still on their way to the disk.
+  const onClose = (): void => {
+    if (!request.readableEnded) refuse(malformed('it ended early'))
+  }
+  request.on('data', onData).on('error', onClose).on('close', onClose)
+  request.pipe(form)
+  try {
+    await isDone
+    await Promise.all(taking)
+  } catch (error) {
+    request.unpipe(form)
+    form.on('error', () => undefined).destroy()
+    for (const stream of reading) stream.destroy(new Error('The form was refused.'))
+    await Promise.allSettled(taking)
+    throw error
+  } finally {
+    request.off('data', onData).off('close', onClose)
+    // The rest is of no interest, but the connection can be used again.
+    request.resume()
+  }
+}
+
+/** Every part is given as a stream: texts have limits of their own, and must be UTF-8 whatever the part says. */
+function parser(contentType: string): BusboyInstance {
+  try {
+    const limits = { files: mostParts, parts: mostParts, headerPairs: 20, headerSize: 16 * 1024 }
+    return new Busboy({ headers: { 'content-type': contentType }, limits, isPartAFile: () => true })
+  } catch (cause) {
+    throw malformed('its Content-Type names no boundary', cause)
+  }
+}
+
+async function textOf(name: string, stream: Readable): Promise<string> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > longestText) throw new Problem('payload_too_large', `The field ${name} is too long.`)
+    chunks.push(chunk)
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
+  } catch (cause) {
+    throw malformed('a text is not valid UTF-8', cause)
+  }
+}
+
+const tooMany = (): Problem => new Problem('payload_too_large', 'The form has too many parts.')
+const malformed = (why: string, cause?: unknown): Problem =>
+  new Problem('malformed_request', `The form could not be read: ${why}.`, { cause })

@@ -1,0 +1,169 @@
+// The files of activities (DOMAIN 13.1, 16): which ones a body may attach, how they are shown, and how they come and go, each
+// with a pair of events of its own.
+import { operations } from '../../contract/operations.gen.ts'
+import type { Schema } from '../../contract/types.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { notFound } from '../../kernel/errors.ts'
+import type { Snapshot } from '../../kernel/events.ts'
+import { uploaded } from '../../kernel/multipart.ts'
+import type { Writing } from '../../kernel/resource.ts'
+import { write } from '../../kernel/write.ts'
+import { addFile, attachFile, releaseFiles } from '../files/attach.ts'
+import { rowsOf, visibleOf } from '../files/rows.ts'
+
+/** What the creation of an activity says of files: uploads by id, and one that comes along in a form. */
+export type Filing = Pick<Schema<'ActivityCreate'>, 'file_ids' | 'file' | 'name'>
+type ActivityFile = Schema<'ActivityFile'>
+
+interface Row {
+  file_id: number
+  activity_id: number
+  name: string
+  size: number
+  content_type: string
+  sha256: string
+  created_at: string
+  updated_at: string
+}
+
+const ownerOf = (activityId: number) => ({ type: 'activities', id: activityId })
+
+/** In the order they were attached. */
+const rowsBy = (ctx: Context, activityIds: readonly number[]): Promise<Row[]> =>
+  ctx.db
+    .selectFrom('activity_files')
+    .innerJoin('files', 'files.id', 'activity_files.file_id')
+    .select(['files.size', 'files.content_type', 'files.sha256'])
+    .select(['activity_files.file_id', 'activity_files.activity_id', 'activity_files.name'])
+    .select(['activity_files.created_at', 'activity_files.updated_at'])
+    .where('activity_files.activity_id', 'in', activityIds)
+    .orderBy('activity_files.id')
+    .execute()
+
+function present(ctx: Context, row: Row): ActivityFile {
+  const path = operations.downloadActivityFile.path
+    .replace('{id}', String(row.activity_id))
+    .replace('{file_id}', String(row.file_id))
+  return {
+    id: row.file_id,
+    name: row.name,
+    path,
+    url: ctx.base + path,
+    size: row.size,
+    content_type: row.content_type,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+  }
+}
+
+/** Fills the files of a page of replies, with one query. */
+export async function gatherFiles(ctx: Context, replies: readonly Schema<'Activity'>[]): Promise<void> {
+  const byId = new Map(replies.map((reply) => [reply.id, reply]))
+  for (const row of await rowsBy(ctx, [...byId.keys()])) byId.get(row.activity_id)?.files.push(present(ctx, row))
+}
+
+export const filesOf = async (ctx: Context, activityId: number): Promise<ActivityFile[]> =>
+  (await rowsBy(ctx, [activityId])).map((row) => present(ctx, row))
+
+/** Throws 404 for a file that is not one of the activity. */
+export async function fileOf(ctx: Context, activityId: number, fileId: number): Promise<Row> {
+  const row = (await rowsBy(ctx, [activityId])).find(({ file_id }) => file_id === fileId)
+  if (!row) throw notFound('attached file', fileId)
+  return row
+}
+
+/** Finds files a new activity cannot have, and that one of type `file` has none. */
+export async function checkFiles(
+  { ctx, current, found }: Writing<unknown>,
+  type: string,
+  { file_ids: ids = [], file, name }: Filing,
+): Promise<void> {
+  if (current) return
+  const seen = new Set((await visibleOf(ctx, await rowsOf(ctx, ids))).map(({ id }) => id))
+  for (const [index, id] of ids.entries())
+    if (!seen.has(id)) found.invalid(`file_ids.${index}`, `No file has id ${id}.`)
+  if (type === 'file' && ids.length === 0 && file === undefined)
+    found.invalid('file_ids', 'A file is required: name an upload, or send a form with `file`.')
+  if (typeof name === 'string' && file === undefined)
+    found.invalid('name', 'There is no `file` it could be the name of.')
+}
+
+/** Attaches the files a new activity comes with. True when there are some. */
+export async function settleFiles(
+  ctx: Context,
+  activityId: number,
+  { file_ids: ids = [], file, name }: Filing,
+): Promise<boolean> {
+  for (const id of new Set(ids)) await attach(ctx, activityId, { file_id: id })
+  if (file !== undefined) await attach(ctx, activityId, { file, ...(name && { name }) })
+  return ids.length > 0 || file !== undefined
+}
+
+/** Attaches one file, in the transaction of the write. Nothing is asked of it here. */
+export async function attach(
+  ctx: Context,
+  activityId: number,
+  { file_id, file, name }: Schema<'ActivityFileAttach'>,
+): Promise<ActivityFile> {
+  // The file is there before its events are, because they name it; a veto takes it away again.
+  const fileId =
+    file === undefined
+      ? await attachFile(ctx, file_id ?? 0, ownerOf(activityId))
+      : await addFile(ctx, uploaded(ctx, file), ownerOf(activityId))
+  const about = {
+    entity: 'activities',
+    input: { file_id: fileId, ...(typeof name === 'string' && { name }) },
+    id: activityId,
+    related: { type: 'files', id: fileId },
+  }
+  const { entity } = await write(ctx, 'activities.file.create', about, async (ctx) => {
+    const [stored] = await rowsOf(ctx, [fileId])
+    const at = now(ctx)
+    await ctx.db
+      .insertInto('activity_files')
+      .values({
+        activity_id: activityId,
+        file_id: fileId,
+        name: name ?? stored?.name ?? '',
+        created_at: at,
+        updated_at: at,
+      })
+      .execute()
+    const row = await fileOf(ctx, activityId, fileId)
+    return { id: activityId, entity: snapshotOf(ctx, row) }
+  })
+  const { activity_id: _, ...shown } = entity as Snapshot
+  return shown as ActivityFile
+}
+
+export async function rename(ctx: Context, activityId: number, fileId: number, name: string): Promise<void> {
+  await ctx.db
+    .updateTable('activity_files')
+    .set({ name, updated_at: now(ctx) })
+    .where('activity_id', '=', activityId)
+    .where('file_id', '=', fileId)
+    .execute()
+}
+
+/** Removes one file of the activity, and deletes it. */
+export async function detach(ctx: Context, activityId: number, fileId: number): Promise<void> {
+  const row = await fileOf(ctx, activityId, fileId)
+  const about = {
+    entity: 'activities',
+    input: {},
+    id: activityId,
+    before: snapshotOf(ctx, row),
+    related: { type: 'files', id: fileId },
+  }
+  await write(ctx, 'activities.file.delete', about, async (ctx) => {
+    await ctx.db
+      .deleteFrom('activity_files')
+      .where('activity_id', '=', activityId)
+      .where('file_id', '=', fileId)
+      .execute()
+    await releaseFiles(ctx, ownerOf(activityId), [fileId])
+    return { id: activityId, entity: null }
+  })
+}
+
+const snapshotOf = (ctx: Context, row: Row): Snapshot => ({ activity_id: row.activity_id, ...present(ctx, row) })

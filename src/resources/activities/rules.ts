@@ -1,0 +1,96 @@
+// What each type of activity needs and stores (DOMAIN 13.1, 13.2), beyond the shape of a body.
+import type { Schema } from '../../contract/types.ts'
+import { fold } from '../../kernel/format.ts'
+import type { Writing } from '../../kernel/resource.ts'
+import { ownerOf } from '../users/owner.ts'
+import { checkFiles, type Filing } from './files.ts'
+import { checkLinks } from './links.ts'
+import { refuseOverlap } from './overlap.ts'
+import { type Attendee, checkParticipants } from './participants.ts'
+
+export type Body = Schema<'ActivityUpdate'> & Filing
+export type Type = Schema<'Activity'>['type']
+type Text = 'title' | 'comment' | 'schedule_from' | 'schedule_to'
+
+interface Current {
+  id: number
+  type: string
+  title: string | null
+  comment: string | null
+  schedule_from: string | null
+  schedule_to: string | null
+  is_done: number
+  user_id: number | null
+}
+
+const scheduled: readonly Text[] = ['title', 'schedule_from', 'schedule_to']
+const required: Record<Type, readonly Text[]> = {
+  call: scheduled,
+  meeting: scheduled,
+  lunch: scheduled,
+  note: ['comment'],
+  file: [],
+}
+
+/** What is kept rather than planned: it has no schedule, whatever is sent, and is done from the start. */
+const isRecord = (type: Type): boolean => type === 'note' || type === 'file'
+
+/** What the activity will say once the body is merged into it. */
+function mergeTexts(body: Body, { current, found }: Writing<Current>, type: Type): Record<Text, string | null> {
+  const merged = (name: Text): string | null => (body[name] === undefined ? (current?.[name] ?? null) : body[name])
+  const texts = {
+    title: merged('title'),
+    comment: merged('comment'),
+    schedule_from: merged('schedule_from'),
+    schedule_to: merged('schedule_to'),
+  }
+  if (isRecord(type)) Object.assign(texts, { schedule_from: null, schedule_to: null })
+  for (const name of required[type]) if (texts[name] === null) found.invalid(name, 'The field is required.')
+  // Both are stored in one form, in which the order of texts is the order of time.
+  if (texts.schedule_from !== null && texts.schedule_to !== null && texts.schedule_to < texts.schedule_from) {
+    found.invalid('schedule_to', 'Must not be before schedule_from.')
+  }
+  return texts
+}
+
+export async function columnsOf(body: Body, writing: Writing<Current>): Promise<Record<string, unknown>> {
+  const { current, found } = writing
+  const type = (current?.type ?? body.type ?? 'note') as Type
+  if (body.type !== undefined && body.type !== type) found.invalid('type', 'The type of an activity cannot be changed.')
+  const texts = mergeTexts(body, writing, type)
+  const owner = await ownerOf(writing, body.user_id)
+  const isDone = body.is_done ?? (current ? current.is_done === 1 : isRecord(type))
+  const { attendees, isChanged } = await checkParticipants(writing, body.participants)
+  await checkLinks(writing, body)
+  await checkFiles(writing, type, body)
+
+  const { schedule_from: from, schedule_to: to } = texts
+  const isMoved =
+    !current ||
+    isChanged ||
+    owner !== undefined ||
+    from !== current.schedule_from ||
+    to !== current.schedule_to ||
+    // Nobody asked while it was done.
+    current.is_done === 1
+  const isOpenMeeting = type === 'meeting' && !isDone
+  if (isOpenMeeting && isMoved && body.allow_overlap !== true && from !== null && to !== null && !found.any) {
+    const ownerId = owner === undefined ? (current?.user_id ?? null) : owner
+    await refuseOverlap(writing.ctx, { id: current?.id ?? null, from, to, ...thoseWho(attendees, ownerId) })
+  }
+  return {
+    type,
+    ...texts,
+    title_key: texts.title === null ? null : fold(texts.title),
+    location: body.location,
+    is_done: isDone ? 1 : 0,
+    user_id: owner,
+  }
+}
+
+/** Everybody who is busy meanwhile. */
+function thoseWho(attendees: readonly Attendee[], ownerId: number | null): { users: number[]; persons: number[] } {
+  const ids = (column: Attendee['column']): number[] =>
+    attendees.filter((each) => each.column === column).map(({ id }) => id)
+  return { users: [...(ownerId === null ? [] : [ownerId]), ...ids('user_id')], persons: ids('person_id') }
+}

@@ -1,0 +1,102 @@
+// The timeline of a record (DOMAIN 13.4): activities about it, its e-mails and its change log as one list. The union is made,
+// sorted and paged in SQL by keys alone; what the entries of one page say is then asked once per source.
+import { type RawBuilder, sql } from 'kysely'
+import type { Query, Schema } from '../../contract/types.ts'
+import { type Context, may } from '../../kernel/context.ts'
+import { conditions, flag, value } from '../../kernel/filter.ts'
+import type { HandlersFor } from '../../kernel/handler.ts'
+import { changeLog, type Line } from '../../kernel/history.ts'
+import { page, type Rows } from '../../kernel/page.ts'
+import type { Resource } from '../../kernel/resource.ts'
+import { leads } from '../leads/resource.ts'
+import { organizations } from '../organizations/resource.ts'
+import { persons } from '../persons/resource.ts'
+import { products } from '../products/resource.ts'
+import { quotes } from '../quotes/resource.ts'
+import { warehouses } from '../warehouses/resource.ts'
+import { isAbout, type Kind, visibleActivity } from './links.ts'
+import { activities } from './resource.ts'
+import { changeEntries } from './timeline.changes.ts'
+import { mailEntries, mailKeys } from './timeline.emails.ts'
+
+type Entry = Schema<'TimelineEntry'>
+
+/** Where an entry is found, and what it is filtered and sorted by. `event_id` and `key` are those of a line of the change log. */
+interface Key extends Omit<Line, 'event_id'> {
+  source: Entry['source']
+  type: Entry['type']
+  is_done: number
+  event_id: number | null
+}
+
+type Parent = Pick<Resource<unknown, never>, 'entity' | 'events' | 'locate'>
+
+const activityKeys = (ctx: Context, kind: Kind, id: number): RawBuilder<Key> =>
+  sql`select 'activity' as source, activities.id, activities.created_at, activities.type, activities.is_done, null as event_id, null as key from activities where ${isAbout(kind, id)} and ${visibleActivity(ctx)}`
+
+const changeKeys = (ctx: Context, parent: Parent, id: number): RawBuilder<Key> =>
+  sql`select 'event' as source, line.id, line.created_at, 'system' as type, 1 as is_done, line.event_id, line.key from (${changeLog(ctx, parent, id)}) as line`
+
+/** Every entry the caller may see. What the role or the token may not read is left out (DOMAIN 7.3). */
+function keysOf(ctx: Context, kind: Kind, parent: Parent, id: number): Rows<Key> {
+  const sources = [
+    ...(may(ctx, activities.lists) ? [activityKeys(ctx, kind, id)] : []),
+    ...mailKeys<Key>(ctx, kind, id),
+    changeKeys(ctx, parent, id),
+  ]
+  return ctx.db.selectFrom(sql<Key>`(${sql.join(sources, sql` union all `)})`.as('entries')).selectAll('entries')
+}
+
+const columns = { created_at: 'entries.created_at', id: 'entries.id', source: 'entries.source' }
+const filters = { type: value('entries.type'), is_done: flag('entries.is_done'), source: value('entries.source') }
+
+/** The handler of the timeline below a kind of records. */
+function timelineOf(kind: Kind, parentOf: () => Parent) {
+  return async (
+    ctx: Context,
+    { params: { id }, query }: { params: { id: number }; query: Query<'listLeadActivities'> },
+  ): Promise<Schema<'TimelinePage'>> => {
+    const parent = parentOf()
+    await parent.locate(ctx, id)
+    const wanted = conditions(ctx, query, filters, [])
+    const rows = wanted.reduce((rows, condition) => rows.where(condition), keysOf(ctx, kind, parent, id))
+    // Ids are unique per source, so the source is what tells the last two apart.
+    const order = { ...query, sort: ['-created_at', '-id', '-source'] }
+    const { rows: keys, links, meta } = await page(ctx, rows, order, columns, columns.source)
+    return { data: await entriesOf(ctx, parent, keys), links, meta }
+  }
+}
+
+/** The entries of a page, in its order. */
+async function entriesOf(ctx: Context, { entity }: Parent, keys: readonly Key[]): Promise<Entry[]> {
+  const of = (source: Key['source']): Key[] => keys.filter((key) => key.source === source)
+  const ids = (source: Key['source']): number[] => of(source).map(({ id }) => id)
+  const found: Record<Key['source'], Map<number, Entry>> = {
+    activity: await activityEntries(ctx, ids('activity')),
+    email: await mailEntries(ctx, ids('email')),
+    event: await changeEntries(ctx, entity, of('event') as Line[]),
+  }
+  return keys.flatMap(({ source, id }) => found[source].get(id) ?? [])
+}
+
+async function activityEntries(ctx: Context, ids: readonly number[]): Promise<Map<number, Entry>> {
+  const found = await activities.many(ctx, ids)
+  // Without include, all it shows of others are references.
+  return new Map([...found].map(([id, activity]) => [id, { source: 'activity', ...activity } as Entry]))
+}
+
+export const timelines: HandlersFor<
+  | 'listLeadActivities'
+  | 'listPersonActivities'
+  | 'listOrganizationActivities'
+  | 'listProductActivities'
+  | 'listWarehouseActivities'
+  | 'listQuoteActivities'
+> = {
+  listLeadActivities: timelineOf('leads', () => leads),
+  listPersonActivities: timelineOf('persons', () => persons),
+  listOrganizationActivities: timelineOf('organizations', () => organizations),
+  listProductActivities: timelineOf('products', () => products),
+  listWarehouseActivities: timelineOf('warehouses', () => warehouses),
+  listQuoteActivities: timelineOf('quotes', () => quotes),
+}

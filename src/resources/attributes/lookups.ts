@@ -1,0 +1,131 @@
+// What attributes can refer to (DOMAIN 8.3): each kind by the table it is kept in, the column people know a record by, and
+// whose it is. Slices to the right cannot be imported here; only these facts of theirs are repeated.
+import { type SqlBool, sql } from 'kysely'
+import type { DB as Tables } from '../../../db/tables.gen.ts'
+import { type OperationFact, operations } from '../../contract/operations.gen.ts'
+import { type Context, may } from '../../kernel/context.ts'
+import { conditions, value } from '../../kernel/filter.ts'
+import type { Handler } from '../../kernel/handler.ts'
+import { page, type Rows } from '../../kernel/page.ts'
+import { visible } from '../../kernel/visibility.ts'
+
+interface Lookup {
+  noun: string
+  table: keyof Tables
+  label: string
+  /** The folded label, which it is found and sorted by. */
+  key: string
+  /** The column of the owner, where not everyone sees all. */
+  owner?: string
+  only?: () => ReturnType<typeof sql<SqlBool>>
+  /** The operation that lists them. */
+  lists: keyof typeof operations
+}
+
+const named = { label: 'name', key: 'name_key' }
+
+export const lookups = {
+  leads: { noun: 'lead', table: 'leads', label: 'title', key: 'title_key', owner: 'user_id', lists: 'listLeads' },
+  lead_sources: { noun: 'source', table: 'lead_sources', ...named, lists: 'listSources' },
+  lead_types: { noun: 'type', table: 'lead_types', ...named, lists: 'listTypes' },
+  lead_pipelines: { noun: 'pipeline', table: 'lead_pipelines', ...named, lists: 'listPipelines' },
+  lead_pipeline_stages: { noun: 'stage', table: 'lead_pipeline_stages', ...named, lists: 'listPipelines' },
+  users: {
+    noun: 'active user',
+    table: 'users',
+    ...named,
+    owner: 'id',
+    only: () => sql<SqlBool>`users.status = 1`,
+    lists: 'listUsers',
+  },
+  organizations: {
+    noun: 'organization',
+    table: 'organizations',
+    ...named,
+    owner: 'user_id',
+    lists: 'listOrganizations',
+  },
+  persons: { noun: 'person', table: 'persons', ...named, owner: 'user_id', lists: 'listPersons' },
+  warehouses: { noun: 'warehouse', table: 'warehouses', ...named, lists: 'listWarehouses' },
+  locations: { noun: 'location', table: 'warehouse_locations', ...named, lists: 'listLocations' },
+  products: { noun: 'product', table: 'products', ...named, lists: 'listProducts' },
+  quotes: {
+    noun: 'quote',
+    table: 'quotes',
+    label: 'subject',
+    key: 'subject_key',
+    owner: 'user_id',
+    lists: 'listQuotes',
+  },
+} as const satisfies Record<string, Lookup>
+
+export type LookupType = keyof typeof lookups
+
+/** By the name under which a deleted record is let go: its last word in paths. */
+export const lookupOf: ReadonlyMap<string, LookupType> = new Map([
+  ...(Object.keys(lookups) as LookupType[]).map((type): [string, LookupType] => [type, type]),
+  ['sources', 'lead_sources'],
+  ['types', 'lead_types'],
+  ['pipelines', 'lead_pipelines'],
+  ['stages', 'lead_pipeline_stages'],
+])
+
+const column = ({ table }: Lookup, name: string): string => `${table}.${name}`
+
+/** Id and label of all of a kind; whether the caller may see them is not asked. */
+function labelled(ctx: Context, lookup: Lookup): Rows<{ id: number; name: string }> {
+  // The table is known at run time only.
+  const rows = ctx.db.selectFrom(lookup.table as 'leads') as unknown as Rows<unknown>
+  return rows.select([`${column(lookup, 'id')} as id`, `${column(lookup, lookup.label)} as name`]) as Rows<{
+    id: number
+    name: string
+  }>
+}
+
+/** Those the caller may see and a new value may name. */
+function choosable(ctx: Context, lookup: Lookup): Rows<{ id: number; name: string }> {
+  const rows = labelled(ctx, lookup)
+  const seen = lookup.owner === undefined ? rows : rows.where(visible(ctx, column(lookup, lookup.owner)))
+  return lookup.only === undefined ? seen : seen.where(lookup.only())
+}
+
+/** Which of the ids exist, are visible, and can be chosen. */
+export async function chosen(ctx: Context, type: LookupType, ids: readonly number[]): Promise<ReadonlySet<number>> {
+  const lookup: Lookup = lookups[type]
+  if (ids.length === 0) return new Set()
+  const rows = await choosable(ctx, lookup)
+    .where(column(lookup, 'id'), 'in', [...new Set(ids)])
+    .execute()
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** What records are called, by id. The name of a record out of sight is shown, as references show it (DOMAIN 3.5). */
+export async function labels(ctx: Context, type: LookupType, ids: readonly number[]): Promise<Map<number, string>> {
+  const lookup: Lookup = lookups[type]
+  if (ids.length === 0) return new Map()
+  const rows = await labelled(ctx, lookup)
+    .where(column(lookup, 'id'), 'in', [...new Set(ids)])
+    .execute()
+  return new Map(rows.map(({ id, name }) => [id, name]))
+}
+
+/** The folded label of the record whose id an expression gives, to sort by. */
+export function labelKey(type: LookupType, id: ReturnType<typeof sql>): ReturnType<typeof sql<string | null>> {
+  const lookup: Lookup = lookups[type]
+  return sql<
+    string | null
+  >`(select looked.${sql.ref(lookup.key)} from ${sql.table(lookup.table)} as looked where looked.id = ${id})`
+}
+
+export const lookupAttributeValues: Handler<'lookupAttributeValues'> = async (ctx, { params, query }) => {
+  const lookup: Lookup = lookups[params.lookup_type]
+  const needed: OperationFact = operations[lookup.lists]
+  let rows = choosable(ctx, lookup)
+  if (!may(ctx, needed)) rows = rows.where(sql<SqlBool>`1 = 0`)
+  const fields = { id: value(column(lookup, 'id')) }
+  for (const condition of conditions(ctx, query, fields, [{ key: column(lookup, lookup.key) }]))
+    rows = rows.where(condition)
+  const sort = { name: column(lookup, lookup.key) }
+  const shown = await page(ctx, rows, { ...query, sort: ['name'] }, sort, column(lookup, 'id'))
+  return { data: shown.rows.map(({ id, name }) => ({ id, name })), links: shown.links, meta: shown.meta }
+}

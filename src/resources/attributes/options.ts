@@ -1,0 +1,87 @@
+// The own choices of an attribute, as a plan computed from what is there and what was sent (DOMAIN 8.1). Pure: the same plan
+// is made once to find what is wrong and once to carry it out.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import type { Findings } from '../../kernel/errors.ts'
+import { fold } from '../../kernel/format.ts'
+import type { Option } from './set.ts'
+
+interface PlannedOption extends Omit<Option, 'id'> {
+  /** Null for an option to add. */
+  id: number | null
+}
+
+interface Plan {
+  options: PlannedOption[]
+  removed: Option[]
+}
+
+/** `sent` undefined: the options stay as they are. */
+export function planOptions(
+  present: readonly Option[],
+  sent: readonly Schema<'AttributeOptionInput'>[] | undefined,
+  found: Findings,
+): Plan {
+  if (sent === undefined) return { options: [...present], removed: [] }
+  let last = Math.max(
+    0,
+    ...present.map(({ sort_order }) => sort_order),
+    ...sent.map(({ sort_order = 0 }) => sort_order),
+  )
+  const taken = { ids: new Set<number>(), names: new Set<string>() }
+  const options = sent.map((input, index): PlannedOption => {
+    const refuse = (field: string, sentence: string): void => found.invalid(`options.${index}.${field}`, sentence)
+    const { id, name: called } = input
+    const row =
+      id === undefined
+        ? present.find(({ name }) => called !== undefined && fold(name) === fold(called))
+        : present.find((option) => option.id === id)
+    if (id !== undefined && !row) refuse('id', `This attribute has no option with id ${id}.`)
+    if (!row && id === undefined && called === undefined) refuse('name', 'The field is required.')
+    const name = called ?? row?.name ?? ''
+    if (row && taken.ids.has(row.id)) refuse(id === undefined ? 'name' : 'id', 'This option occurs twice.')
+    else if (name !== '' && taken.names.has(fold(name))) refuse('name', `The name ${name} occurs twice.`)
+    if (row) taken.ids.add(row.id)
+    taken.names.add(fold(name))
+    return { id: row?.id ?? null, name, sort_order: input.sort_order ?? row?.sort_order ?? ++last }
+  })
+  return { options, removed: present.filter(({ id }) => !taken.ids.has(id)) }
+}
+
+export async function keepOptions(
+  { db }: Context,
+  attributeId: number,
+  present: readonly Option[],
+  { options, removed }: Plan,
+): Promise<void> {
+  if (removed.length > 0)
+    await db
+      .deleteFrom('attribute_options')
+      .where(
+        'id',
+        'in',
+        removed.map(({ id }) => id),
+      )
+      .execute()
+  const was = new Map(present.map((option) => [option.id, option]))
+  // Names that move from one option to another would collide on the way: the old ones make room first.
+  for (const { id, name } of options) {
+    if (id === null || was.get(id)?.name === name) continue
+    await db
+      .updateTable('attribute_options')
+      .set({ name_key: `\u0000${id}` })
+      .where('id', '=', id)
+      .execute()
+  }
+  for (const { id, name, sort_order } of options) {
+    const columns = { name, name_key: fold(name), sort_order }
+    const row = id === null ? undefined : was.get(id)
+    if (id === null)
+      await db
+        .insertInto('attribute_options')
+        .values({ ...columns, attribute_id: attributeId })
+        .execute()
+    else if (row?.name !== name || row.sort_order !== sort_order)
+      await db.updateTable('attribute_options').set(columns).where('id', '=', id).execute()
+  }
+}

@@ -1,0 +1,104 @@
+// What is stored of the custom attributes in a body, and all that is wrong with them (DOMAIN 8.2, 8.3). Nothing is written
+// here: the JSON of the column comes out, for the record's own insert or update.
+import type { Context } from '../../kernel/context.ts'
+import type { Findings } from '../../kernel/errors.ts'
+import { referFile } from '../files/attach.ts'
+import { chosen, lookups } from './lookups.ts'
+import { readValues } from './schemas.ts'
+import { type Attribute, type EntityType, ownAttributes } from './set.ts'
+import type { ValueType } from './types/type.ts'
+import { holdsFile, valued } from './types.ts'
+import { checkKeys } from './unique.ts'
+
+export type Stored = Readonly<Record<string, unknown>>
+
+interface Planning {
+  ctx: Context
+  found: Findings
+  /** The record before the change; null for a new one. */
+  current: { id: number; custom_attributes: string } | null
+}
+
+export const readStored = (text: string): Stored => JSON.parse(text) as Stored
+
+const isEmpty = (value: unknown): boolean => value === null || (Array.isArray(value) && value.length === 0)
+const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
+
+/** The JSON to store; undefined when nothing changes. */
+export async function planValues(
+  entity: EntityType,
+  sent: unknown,
+  { ctx, found, current }: Planning,
+): Promise<string | undefined> {
+  const attributes = await ownAttributes(ctx, entity)
+  if (sent === undefined && (current !== null || attributes.length === 0)) return undefined
+  const stored = current ? readStored(current.custom_attributes) : {}
+  const { values, errors } = readValues(ctx, attributes, sent ?? {})
+  for (const [field, sentences] of Object.entries(errors))
+    for (const sentence of sentences) found.invalid(field, sentence)
+  const isWrong = (path: string): boolean =>
+    Object.keys(errors).some((field) => field === path || field.startsWith(`${path}.`))
+  const next: Record<string, unknown> = { ...stored }
+  for (const { attribute, type } of valued(attributes)) {
+    const { code } = attribute
+    const path = `custom_attributes.${code}`
+    const before = stored[code] ?? null
+    const isSent = Object.hasOwn(values, code)
+    if (isWrong(path) || (!isSent && current !== null)) continue
+    const after = isSent ? kept(attribute, type, values[code], before, path, found) : initialOf(attribute)
+    if (attribute.isRequired && isEmpty(after)) found.invalid(path, 'The field is required.')
+    if (isSame(after, before)) continue
+    // A default was looked at when it was set.
+    if (isSent) await checkReferences({ ctx, found }, attribute, path, after, before)
+    if (attribute.isUnique && after !== null)
+      await checkKeys({ ctx, found }, attribute, current?.id ?? null, path, type.keys?.(after) ?? [])
+    if (after === null) delete next[code]
+    else next[code] = after
+  }
+  return isSame(next, stored) ? undefined : JSON.stringify(next)
+}
+
+/** What a new record gets that does not say. */
+const initialOf = ({ type, initial }: Attribute): unknown => initial ?? (type === 'boolean' ? false : null)
+
+/** What is stored of a value that fits its schema. */
+export function kept(
+  attribute: Pick<Attribute, 'isRequired' | 'validation'>,
+  type: ValueType,
+  value: unknown,
+  before: unknown,
+  path: string,
+  found: Findings,
+): unknown {
+  if (value === null || value === undefined) return null
+  const { isRequired, validation } = attribute
+  const refuse = (at: string, sentence: string): void => found.invalid(at === '' ? path : `${path}.${at}`, sentence)
+  return type.store ? type.store(value, { before, isRequired, validation, refuse }) : value
+}
+
+const megabyte = 1024 * 1024
+const images = { types: ['image/bmp', 'image/jpeg', 'image/png', 'image/webp'], maxBytes: 10 * megabyte }
+
+/** Records and files that were not named before must exist, be visible, and be what the attribute takes. */
+export async function checkReferences(
+  { ctx, found }: { ctx: Context; found: Findings },
+  attribute: Attribute,
+  path: string,
+  after: unknown,
+  before: unknown,
+): Promise<void> {
+  if (holdsFile(attribute)) {
+    await referFile({ ctx, found }, path, after as number | null, attribute.type === 'image' ? images : {})
+    return
+  }
+  if (attribute.lookup === null) return
+  const old = new Set([before].flat())
+  const ids = ([after].flat() as (number | null)[]).filter((id): id is number => id !== null && !old.has(id))
+  const known = await chosen(ctx, attribute.lookup, ids)
+  const { noun } = lookups[attribute.lookup]
+  for (const id of ids) {
+    if (known.has(id)) continue
+    const at = Array.isArray(after) ? `${path}.${after.indexOf(id)}` : path
+    found.invalid(at, `No ${noun} has id ${id}.`)
+  }
+}

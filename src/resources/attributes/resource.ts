@@ -1,0 +1,117 @@
+// Attributes (DOMAIN 8.1): the installation's own fields of a resource, and the built-in ones they stand beside.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { Findings, isProtected } from '../../kernel/errors.ts'
+import { flag, text, value } from '../../kernel/filter.ts'
+import type { HandlersFor } from '../../kernel/handler.ts'
+import { massDestroy, massUpdate } from '../../kernel/mass.ts'
+import { defineResource } from '../../kernel/resource.ts'
+import { releaseFiles } from '../files/attach.ts'
+import { clearAll, takeOptions, valuesOf } from './carriers.ts'
+import { columnsOf, keysOfAll } from './change.ts'
+import { createIndex, dropIndex } from './indexes.ts'
+import { lookupAttributeValues } from './lookups.ts'
+import { keepOptions, planOptions } from './options.ts'
+import { optionsOf, presentOption, presentRow } from './rows.ts'
+import { attributeOf, attributesChange } from './set.ts'
+import { holdsFile } from './types.ts'
+import { keepAllKeys } from './unique.ts'
+
+type Body = Schema<'AttributeUpdate'>
+
+const define = (force: boolean) =>
+  defineResource({
+    noun: 'attribute',
+    table: 'attributes',
+    operations: {
+      list: 'listAttributes',
+      get: 'getAttribute',
+      create: 'createAttribute',
+      update: 'updateAttribute',
+      delete: 'deleteAttribute',
+    },
+    rows: (_ctx, db) => db.selectFrom('attributes').selectAll('attributes'),
+    sort: {
+      id: 'attributes.id',
+      code: 'attributes.code',
+      name: 'attributes.name_key',
+      type: 'attributes.type',
+      entity_type: 'attributes.entity_type',
+      sort_order: 'attributes.sort_order',
+      created_at: 'attributes.created_at',
+    },
+    filter: () => ({
+      code: text('attributes.code'),
+      name: text('attributes.name_key'),
+      type: value('attributes.type'),
+      entity_type: value('attributes.entity_type'),
+      is_user_defined: flag('attributes.is_user_defined'),
+      is_required: flag('attributes.is_required'),
+      is_unique: flag('attributes.is_unique'),
+      quick_add: flag('attributes.quick_add'),
+      sort_order: value('attributes.sort_order'),
+    }),
+    search: [{ text: 'attributes.code' }, { key: 'attributes.name_key' }],
+    columns: (body, writing) => columnsOf(body, writing, force),
+    present: presentRow,
+    gather: async (ctx, replies) => {
+      const options = await optionsOf(
+        ctx,
+        replies.map(({ id }) => id),
+      )
+      for (const reply of replies)
+        reply.options = options.filter(({ attribute_id }) => attribute_id === reply.id).map(presentOption)
+    },
+    settle: (ctx, id, body) => carryOut(ctx, id, body),
+    release: async (ctx, row) => {
+      if (row.is_user_defined === 0) throw isProtected(`${row.name} is built in and cannot be deleted.`)
+      attributesChange(ctx)
+      const attribute = attributeOf(row, [])
+      if (holdsFile(attribute))
+        for (const [id, file] of await valuesOf(ctx, attribute))
+          await releaseFiles(ctx, { type: attribute.entity, id }, [file as number])
+      await clearAll(ctx, attribute)
+      await dropIndex(ctx, attribute)
+    },
+  })
+
+/** Options, index and unique values, as the row says by now. */
+async function carryOut(ctx: Context, id: number, body: Body): Promise<void> {
+  attributesChange(ctx)
+  const present = await optionsOf(ctx, [id])
+  const row = await ctx.db.selectFrom('attributes').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+  const attribute = attributeOf(row, present)
+  const plan = planOptions(present, body.options, new Findings())
+  if (plan.removed.length > 0)
+    await takeOptions(
+      ctx,
+      attribute,
+      plan.removed.map((option) => option.id),
+    )
+  await keepOptions(ctx, id, present, plan)
+  if (attribute.isOwn && body.type !== undefined) await createIndex(ctx, attribute)
+  if (body.is_unique !== undefined)
+    await keepAllKeys(ctx, attribute, attribute.isUnique ? await keysOfAll(ctx, attribute) : new Map())
+}
+
+export const attributes = define(false)
+const forcing = define(true)
+
+export const handlers: HandlersFor<
+  | 'listAttributes'
+  | 'getAttribute'
+  | 'createAttribute'
+  | 'updateAttribute'
+  | 'deleteAttribute'
+  | 'massUpdateAttributes'
+  | 'massDestroyAttributes'
+  | 'lookupAttributeValues'
+> = {
+  ...attributes.handlers,
+  updateAttribute: (ctx, input) => (input.query.force ? forcing : attributes).handlers.updateAttribute(ctx, input),
+  massUpdateAttributes: massUpdate(attributes, (ctx, id, quick_add: boolean) =>
+    attributes.update(ctx, id, { quick_add }),
+  ),
+  massDestroyAttributes: massDestroy(attributes),
+  lookupAttributeValues,
+}

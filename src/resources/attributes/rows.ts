@@ -1,0 +1,54 @@
+// Attributes and their options as rows, and how they are shown.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import type { Attribute, AttributeRow, Option } from './set.ts'
+import { typeOf } from './types.ts'
+
+export interface Row extends AttributeRow {
+  sort_order: number
+  quick_add: number
+  created_at: string
+  updated_at: string
+  version: number
+}
+
+export const optionsOf = async (
+  { db }: Context,
+  ids: readonly number[],
+): Promise<(Option & { attribute_id: number })[]> =>
+  db
+    .selectFrom('attribute_options')
+    .select(['id', 'attribute_id', 'name', 'sort_order'])
+    .where('attribute_id', 'in', [...ids])
+    .orderBy('sort_order')
+    .orderBy('id')
+    .execute()
+
+export const presentOption = ({ id, name, sort_order }: Option): Schema<'AttributeOption'> => ({ id, name, sort_order })
+
+const showStored = (row: Pick<AttributeRow, 'type' | 'default_value'>): unknown => {
+  if (row.default_value === null) return null
+  const stored: unknown = JSON.parse(row.default_value)
+  const show = typeOf({ type: row.type as Attribute['type'] })?.show
+  return show ? show(stored) : stored
+}
+
+export const presentRow = (row: Row): Schema<'Attribute'> => ({
+  id: row.id,
+  code: row.code,
+  name: row.name,
+  type: row.type as Schema<'Attribute'>['type'],
+  entity_type: row.entity_type as Schema<'Attribute'>['entity_type'],
+  lookup_type: row.lookup_type as Schema<'Attribute'>['lookup_type'],
+  validation: row.validation as Schema<'Attribute'>['validation'],
+  sort_order: row.sort_order,
+  is_required: row.is_required === 1,
+  is_unique: row.is_unique === 1,
+  quick_add: row.quick_add === 1,
+  default_value: showStored(row),
+  is_user_defined: row.is_user_defined === 1,
+  options: [],
+  created_at: row.created_at,
+  updated_at: row.updated_at,
+  version: row.version,
+})

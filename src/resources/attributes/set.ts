@@ -1,0 +1,151 @@
+// The attributes of the installation as all of them are needed at once: by entity, with their options. Read once and kept
+// until one changes; whether one has is asked with one cheap query, so that a change by another process counts as well.
+import type { Db, Store } from '../../../db/open.ts'
+import type { Context } from '../../kernel/context.ts'
+import type { Unit } from '../../kernel/write.ts'
+import type { LookupType } from './lookups.ts'
+
+export const entityTypes = ['leads', 'persons', 'organizations', 'products', 'quotes', 'warehouses'] as const
+/** The resources that can have attributes of the installation's own. */
+export type EntityType = (typeof entityTypes)[number]
+
+export type TypeName =
+  | 'text'
+  | 'textarea'
+  | 'price'
+  | 'boolean'
+  | 'select'
+  | 'multiselect'
+  | 'checkbox'
+  | 'email'
+  | 'address'
+  | 'phone'
+  | 'lookup'
+  | 'datetime'
+  | 'date'
+  | 'image'
+  | 'file'
+  | 'subheading'
+
+export type Validation = 'numeric' | 'email' | 'decimal' | 'url'
+
+export interface Option {
+  id: number
+  name: string
+  sort_order: number
+}
+
+export interface Attribute {
+  id: number
+  code: string
+  name: string
+  type: TypeName
+  entity: EntityType
+  lookup: LookupType | null
+  validation: Validation | null
+  isRequired: boolean
+  isUnique: boolean
+  /** As a value is stored; null for none. */
+  initial: unknown
+  isOwn: boolean
+  options: readonly Option[]
+}
+
+export interface AttributeSet {
+  /** Another one after every change. */
+  mark: string
+  /** Of the installation's own, in their order. */
+  own: ReadonlyMap<EntityType, readonly Attribute[]>
+  system: ReadonlyMap<EntityType, readonly Attribute[]>
+}
+
+const known = new WeakMap<Db, AttributeSet>()
+const inUnit = new WeakMap<Unit, AttributeSet>()
+/** Transactions that change attributes: what they read may never be committed. */
+const changing = new WeakSet<Unit>()
+
+/** Called by every write of an attribute, in its transaction. */
+export function attributesChange({ unit }: Context): void {
+  if (unit) changing.add(unit)
+}
+
+export async function attributeSet({ db, unit, services }: Context): Promise<AttributeSet> {
+  if (unit && changing.has(unit)) return load(db, '')
+  const seen = unit && inUnit.get(unit)
+  if (seen) return seen
+  const set = await committedSet(services.store, db)
+  if (unit) inUnit.set(unit, set)
+  return set
+}
+
+/** The attributes outside of any transaction that changes them. */
+export async function committedSet({ db: root }: Pick<Store, 'db'>, db: Db = root): Promise<AttributeSet> {
+  const mark = await markOf(db)
+  const kept = known.get(root)
+  if (kept?.mark === mark) return kept
+  const set = await load(db, mark)
+  known.set(root, set)
+  return set
+}
+
+/** Ids are never used twice and every change raises a version, so equal marks mean equal sets. */
+async function markOf(db: Db): Promise<string> {
+  const { count, last, versions } = await db
+    .selectFrom('attributes')
+    .select((eb) => [
+      eb.fn.countAll<number>().as('count'),
+      eb.fn.max('id').as('last'),
+      eb.fn.sum<number>('version').as('versions'),
+    ])
+    .executeTakeFirstOrThrow()
+  return `${count}.${last}.${versions}`
+}
+
+async function load(db: Db, mark: string): Promise<AttributeSet> {
+  const rows = await db.selectFrom('attributes').selectAll().orderBy('sort_order').orderBy('id').execute()
+  const options = await db
+    .selectFrom('attribute_options')
+    .select(['id', 'attribute_id', 'name', 'sort_order'])
+    .orderBy('sort_order')
+    .orderBy('id')
+    .execute()
+  const byAttribute = new Map<number, Option[]>(rows.map(({ id }) => [id, []]))
+  for (const { attribute_id, ...option } of options) byAttribute.get(attribute_id)?.push(option)
+  const all = rows.map((row) => attributeOf(row, byAttribute.get(row.id) ?? []))
+  const of = (isOwn: boolean) =>
+    new Map(entityTypes.map((entity) => [entity, all.filter((each) => each.entity === entity && each.isOwn === isOwn)]))
+  return { mark, own: of(true), system: of(false) }
+}
+
+export interface AttributeRow {
+  id: number
+  code: string
+  name: string
+  type: string
+  entity_type: string
+  lookup_type: string | null
+  validation: string | null
+  is_required: number
+  is_unique: number
+  default_value: string | null
+  is_user_defined: number
+}
+
+/** A stored row as the rest of the slice speaks of it; the table checks its words. */
+export const attributeOf = (row: AttributeRow, options: readonly Option[]): Attribute => ({
+  id: row.id,
+  code: row.code,
+  name: row.name,
+  type: row.type as TypeName,
+  entity: row.entity_type as EntityType,
+  lookup: row.lookup_type as LookupType | null,
+  validation: row.validation as Validation | null,
+  isRequired: row.is_required === 1,
+  isUnique: row.is_unique === 1,
+  initial: row.default_value === null ? null : JSON.parse(row.default_value),
+  isOwn: row.is_user_defined === 1,
+  options,
+})
+
+export const ownAttributes = async (ctx: Context, entity: EntityType): Promise<readonly Attribute[]> =>
+  (await attributeSet(ctx)).own.get(entity) ?? []

@@ -1,0 +1,22 @@
+// address: merged part by part, like the built-in ones.
+import type { Schema } from '../../../contract/types.ts'
+import { mergeAddress } from '../../../kernel/address.ts'
+import { component, type Storing, type ValueType } from './type.ts'
+
+/** What a required address cannot be without (DOMAIN 3.2). */
+const needed = ['address', 'city', 'country', 'postcode'] as const
+
+function store(value: unknown, { before, isRequired, refuse }: Storing): unknown {
+  const text = mergeAddress(before === null ? null : JSON.stringify(before), value as Schema<'AddressInput'>)
+  const merged = typeof text === 'string' ? (JSON.parse(text) as Schema<'Address'>) : null
+  if (isRequired && merged !== null)
+    for (const part of needed) if (merged[part] === null) refuse(part, 'The field is required.')
+  return merged
+}
+
+export const address: ValueType = {
+  input: () => component('AddressInput'),
+  output: () => component('Address'),
+  example: () => ({ address: '12 Analytical Way', country: 'GB', state: null, city: 'London', postcode: 'W1 2AB' }),
+  store,
+}

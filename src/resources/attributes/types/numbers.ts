@@ -1,0 +1,42 @@
+// price, stored as a scaled integer, and boolean.
+import { decimalText, isDecimal4 } from '../../../contract/formats.ts'
+import { fromScaled, toScaled } from '../../../kernel/money.ts'
+import { anyOf, numberAt, same, type ValueType } from './type.ts'
+
+const most = 99_999_999_999.9999
+
+function read(text: string): number | undefined {
+  const number = decimalText.test(text) ? Number(text) : Number.NaN
+  return isDecimal4(number) && Math.abs(number) <= most ? toScaled(number) : undefined
+}
+
+export const price: ValueType = {
+  input: () => ({ type: 'number', format: 'money', minimum: 0, maximum: most }),
+  output: () => ({ type: 'number', format: 'money' }),
+  example: () => 1250.5,
+  store: (value) => toScaled(value as number),
+  show: (stored) => fromScaled(stored as number),
+  keys: same,
+  read,
+  takes: 'amounts',
+  matches: anyOf(numberAt),
+  sorts: numberAt,
+  indexed: numberAt,
+}
+
+const flags = new Map([
+  ['true', 1],
+  ['1', 1],
+  ['false', 0],
+  ['0', 0],
+])
+
+export const boolean: ValueType = {
+  input: () => ({ type: 'boolean' }),
+  output: () => ({ type: 'boolean' }),
+  example: () => true,
+  read: (text) => flags.get(text),
+  takes: 'true or false',
+  matches: anyOf(numberAt),
+  sorts: numberAt,
+}

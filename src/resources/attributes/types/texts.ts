@@ -1,0 +1,54 @@
+// text and textarea.
+import type { OpenSchema } from '../../../contract/open.ts'
+import { fold } from '../../../kernel/format.ts'
+import type { Attribute } from '../set.ts'
+import { anyOf, foldedAt, type Storing, type ValueType } from './type.ts'
+
+const validations: Record<NonNullable<Attribute['validation']>, OpenSchema> = {
+  numeric: { pattern: '^[+-]?\\d+(\\.\\d+)?$' },
+  decimal: { pattern: '^\\d{1,11}(\\.\\d{1,4})?$' },
+  email: { format: 'email' },
+  url: { pattern: '^[Hh][Tt][Tt][Pp][Ss]?://\\S+$' },
+}
+
+const examples: Record<NonNullable<Attribute['validation']>, string> = {
+  numeric: '42',
+  decimal: '42.5',
+  email: 'ada@example.com',
+  url: 'https://example.com',
+}
+
+const line = ({ validation }: Attribute): OpenSchema => ({
+  type: 'string',
+  maxLength: 255,
+  ...(validation && validations[validation]),
+})
+
+/** The pattern in the schema is what clients can check; an address that is none gets past it. */
+function store(value: unknown, { validation, refuse }: Storing): unknown {
+  if (validation === 'url' && !URL.canParse(String(value))) refuse('', 'Must be an absolute web address.')
+  return value
+}
+
+const filtered: Pick<ValueType, 'read' | 'takes' | 'matches'> = {
+  read: fold,
+  takes: 'texts',
+  matches: anyOf(foldedAt),
+}
+
+export const text: ValueType = {
+  input: line,
+  output: () => ({ type: 'string' }),
+  example: ({ validation }) => (validation ? examples[validation] : 'Some words'),
+  store,
+  keys: (stored) => [{ key: fold(String(stored)), at: '' }],
+  ...filtered,
+  sorts: foldedAt,
+}
+
+export const textarea: ValueType = {
+  input: () => ({ type: 'string', maxLength: 65_535 }),
+  output: () => ({ type: 'string' }),
+  example: () => 'Some lines of text',
+  ...filtered,
+}

@@ -1,0 +1,165 @@
+// The files of mails (DOMAIN 14.1, 16): a body names the complete set of them, a form brings some along. Those with a content
+// id are pictures that the body shows.
+import { operations } from '../../contract/operations.gen.ts'
+import type { Schema } from '../../contract/types.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { notFound } from '../../kernel/errors.ts'
+import { mostBytes } from '../../kernel/files.ts'
+import { uploaded } from '../../kernel/multipart.ts'
+import type { Writing } from '../../kernel/resource.ts'
+import { addFile, attachFile, releaseFiles } from '../files/attach.ts'
+import { rowsOf, visibleOf } from '../files/rows.ts'
+import { signedUrl } from '../files/signed.ts'
+import { type ContentIdOf, withPictures } from './html.ts'
+
+/** What a body says of files. */
+export type Attaching = Pick<Schema<'EmailCreate'>, 'attachment_ids' | 'attachments'>
+
+interface Row {
+  id: number
+  email_id: number
+  file_id: number
+  name: string
+  content_id: string | null
+  created_at: string
+  updated_at: string
+  size: number
+  content_type: string
+  sha256: string
+}
+
+const ownerOf = (emailId: number) => ({ type: 'emails', id: emailId })
+
+/** In the order they were attached. */
+export const attachmentRows = ({ db }: Context, emailIds: readonly number[]): Promise<Row[]> =>
+  db
+    .selectFrom('email_attachments')
+    .innerJoin('files', 'files.id', 'email_attachments.file_id')
+    .selectAll('email_attachments')
+    .select(['files.size', 'files.content_type', 'files.sha256'])
+    .where('email_attachments.email_id', 'in', emailIds)
+    .orderBy('email_attachments.id')
+    .execute()
+
+function present(ctx: Context, row: Row): Schema<'EmailAttachment'> {
+  const path = operations.downloadEmailAttachment.path
+    .replace('{id}', String(row.email_id))
+    .replace('{attachment_id}', String(row.id))
+  return {
+    id: row.id,
+    file_id: row.file_id,
+    name: row.name,
+    path,
+    url: ctx.base + path,
+    size: row.size,
+    content_type: row.content_type,
+    content_id: row.content_id,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+  }
+}
+
+/** Fills the attachments of a page of replies, with one query, and shows the pictures among them in the bodies. */
+export async function gatherAttachments(
+  ctx: Context,
+  replies: readonly { id: number; reply: string | null; attachments: Schema<'EmailAttachment'>[] }[],
+): Promise<void> {
+  const rows = await attachmentRows(
+    ctx,
+    replies.map(({ id }) => id),
+  )
+  for (const reply of replies) {
+    const own = rows.filter(({ email_id }) => email_id === reply.id)
+    reply.attachments = own.map((row) => present(ctx, row))
+    reply.reply = shownBody(ctx, reply.reply, own)
+  }
+}
+
+/** A stored body with links to its own pictures. */
+export function shownBody(
+  ctx: Context,
+  body: string | null,
+  files: readonly Pick<Row, 'content_id' | 'file_id'>[],
+): string | null {
+  if (body === null) return null
+  return withPictures(body, (contentId) => {
+    const file = files.find(({ content_id }) => content_id === contentId)
+    return file && signedUrl(ctx, file.file_id)
+  })
+}
+
+/** Knows the links that `shownBody` gives, so that a body that was read can be written back. */
+export async function contentIds(ctx: Context, emailId: number | undefined): Promise<ContentIdOf> {
+  const rows = emailId === undefined ? [] : await attachmentRows(ctx, [emailId])
+  const pictures = rows.filter(({ content_id }) => content_id !== null)
+  const path = operations.downloadSignedFile.path.replace('{id}', '(\\d+)')
+  const link = new RegExp(`^https?://[^/]+${path}(\\?|$)`)
+  return (src) => {
+    const id = Number(link.exec(src)?.[1])
+    return pictures.find(({ file_id }) => file_id === id)?.content_id ?? undefined
+  }
+}
+
+/** Throws 404 for an attachment that is none of the mail's. */
+export async function attachmentOf(ctx: Context, emailId: number, id: number): Promise<Row> {
+  const row = (await attachmentRows(ctx, [emailId])).find((each) => each.id === id)
+  if (!row) throw notFound('attachment', id)
+  return row
+}
+
+/** Finds files the mail cannot have. True when its set of files will be another one. */
+export async function checkAttachments(
+  { ctx, current, found }: Writing<{ id: number }>,
+  { attachment_ids: sent, attachments = [] }: Attaching,
+): Promise<boolean> {
+  if (sent === undefined && attachments.length === 0) return false
+  const present = current ? await attachmentRows(ctx, [current.id]) : []
+  const known = new Set(present.map(({ file_id }) => file_id))
+  const rows = await rowsOf(ctx, sent ?? [])
+  const seen = new Set((await visibleOf(ctx, rows)).map(({ id }) => id))
+  for (const [index, id] of (sent ?? []).entries())
+    if (!known.has(id) && !seen.has(id)) found.invalid(`attachment_ids.${index}`, `No file has id ${id}.`)
+  const sizes = [...rows, ...attachments.map((key) => uploaded(ctx, key))].map(({ size }) => size)
+  if (sizes.reduce((sum, size) => sum + size, 0) > mostBytes)
+    found.invalid(
+      sent === undefined ? 'attachments' : 'attachment_ids',
+      `The attachments may have ${mostBytes / 1024 / 1024} MiB together.`,
+    )
+  const wanted = new Set(sent)
+  return wanted.size !== known.size || [...wanted].some((id) => !known.has(id)) || attachments.length > 0
+}
+
+/** Makes the files of a body those of the mail. */
+export async function settleAttachments(
+  ctx: Context,
+  emailId: number,
+  { attachment_ids: sent, attachments = [] }: Attaching,
+): Promise<void> {
+  if (sent !== undefined) {
+    const wanted = new Set(sent)
+    const present = (await attachmentRows(ctx, [emailId])).map(({ file_id }) => file_id)
+    const gone = present.filter((id) => !wanted.has(id))
+    if (gone.length > 0) {
+      await ctx.db
+        .deleteFrom('email_attachments')
+        .where('email_id', '=', emailId)
+        .where('file_id', 'in', gone)
+        .execute()
+      await releaseFiles(ctx, ownerOf(emailId), gone)
+    }
+    for (const id of wanted) {
+      if (!present.includes(id)) await keepAttachment(ctx, emailId, await attachFile(ctx, id, ownerOf(emailId)))
+    }
+  }
+  for (const key of attachments)
+    await keepAttachment(ctx, emailId, await addFile(ctx, uploaded(ctx, key), ownerOf(emailId)))
+}
+
+async function keepAttachment(ctx: Context, emailId: number, fileId: number): Promise<void> {
+  const [file] = await rowsOf(ctx, [fileId])
+  const at = now(ctx)
+  await ctx.db
+    .insertInto('email_attachments')
+    .values({ email_id: emailId, file_id: fileId, name: file?.name ?? '', created_at: at, updated_at: at })
+    .execute()
+}

@@ -1,0 +1,136 @@
+// What mails can do beyond the everyday: to the trash and back, be sent, several at once, as threads, below a lead or person.
+import type { Schema } from '../../contract/types.ts'
+import { type Context, requireCall } from '../../kernel/context.ts'
+import { Findings, invalid, notFound } from '../../kernel/errors.ts'
+import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { inMass } from '../../kernel/mass.ts'
+import { refer } from '../../kernel/references.ts'
+import { transaction } from '../../kernel/write.ts'
+import { bytesOf } from '../files/handlers.ts'
+import { leads } from '../leads/resource.ts'
+import { persons } from '../persons/resource.ts'
+import { tagging } from '../tags/tagging.ts'
+import { attachmentOf } from './attachments.ts'
+import { send, untrash } from './changes.ts'
+import { filedOf } from './folders.ts'
+import { emails } from './resource.ts'
+
+const noun = { one: 'e-mail', many: 'e-mails' }
+const tagged = tagging('emails', emails)
+
+/** Deletes a mail in the trash, moves any other there; `type` says otherwise (DOMAIN 14.2). Answers what was done. */
+const discard = (ctx: Context, id: number, type: 'trash' | 'delete' | undefined): Promise<string> =>
+  transaction(ctx, async (ctx) => {
+    await emails.locate(ctx, id)
+    const { folders } = await filedOf(ctx, id)
+    const isTrashed = folders.includes('trash')
+    if (type === 'delete' || (type === undefined && isTrashed)) {
+      await emails.remove(ctx, id)
+      return 'E-mail deleted.'
+    }
+    await emails.update(ctx, id, { folders: isTrashed ? [...folders] : ['trash'] })
+    return 'E-mail moved to the trash.'
+  })
+
+const massUpdateEmails: Handler<'massUpdateEmails'> = (ctx, { body }) => {
+  const { indices, atomic, folders, is_read, value } = body
+  if ([folders, is_read, value].filter((each) => each !== undefined).length !== 1)
+    throw invalid({ folders: ['Send one of folders, is_read and value.'] })
+  const isRead = is_read ?? value
+  const changes = { ...(folders && { folders }), ...(isRead !== undefined && { is_read: isRead }) }
+  return inMass(ctx, { noun, verb: 'updated', indices, atomic, each: (ctx, id) => emails.update(ctx, id, changes) })
+}
+
+const massDestroyEmails: Handler<'massDestroyEmails'> = (ctx, { body: { indices, type } }) =>
+  inMass(ctx, {
+    noun,
+    verb: type === 'delete' ? 'deleted' : 'discarded',
+    indices,
+    each: (ctx, id) => discard(ctx, id, type),
+  })
+
+/** The sort is fixed: a thread reads from its beginning. */
+const listEmailThread: Handler<'listEmailThread'> = async (ctx, { params, query }) => {
+  const { thread_id: thread } = await emails.get(ctx, params.id)
+  return emails.list(ctx, { ...query, sort: ['created_at', 'id'] }, (rows) =>
+    rows.where('emails.thread_id', '=', thread),
+  )
+}
+
+const downloadEmailAttachment: Handler<'downloadEmailAttachment'> = async (ctx, { params }) => {
+  await emails.locate(ctx, params.id)
+  const { file_id: id, name, content_type, sha256 } = await attachmentOf(ctx, params.id, params.attachment_id)
+  return bytesOf(ctx, { id, name, content_type, sha256 })
+}
+
+const relink = (ctx: Context, id: number, lead_id: number | null): Promise<Schema<'Email'>> => {
+  requireCall(ctx, 'updateEmail')
+  // If-Match was about the lead.
+  return emails.update({ ...ctx, ifMatch: null }, id, { lead_id })
+}
+
+const attachLeadEmail: Handler<'attachLeadEmail'> = (ctx, { params, body: { email_id: id } }) =>
+  transaction(ctx, async (ctx) => {
+    await leads.locate(ctx, params.id)
+    const found = new Findings()
+    await refer({ ctx, found }, 'email_id', id, emails)
+    found.settle()
+    const mail = await emails.get(ctx, id)
+    const data = mail.lead_id === params.id ? mail : await relink(ctx, id, params.id)
+    return { data, message: 'E-mail linked to the lead.' }
+  })
+
+const detachLeadEmail: Handler<'detachLeadEmail'> = (ctx, { params }) =>
+  transaction(ctx, async (ctx) => {
+    await leads.locate(ctx, params.id)
+    const mail = (await emails.many(ctx, [params.email_id])).get(params.email_id)
+    if (mail?.lead_id !== params.id) throw notFound('linked e-mail', params.email_id)
+    await relink(ctx, mail.id, null)
+    return { message: 'E-mail unlinked from the lead.' }
+  })
+
+export const handlers: HandlersFor<
+  | 'listEmails'
+  | 'getEmail'
+  | 'createEmail'
+  | 'updateEmail'
+  | 'deleteEmail'
+  | 'massUpdateEmails'
+  | 'massDestroyEmails'
+  | 'sendEmail'
+  | 'untrashEmail'
+  | 'listEmailThread'
+  | 'downloadEmailAttachment'
+  | 'listEmailTags'
+  | 'attachEmailTag'
+  | 'detachEmailTag'
+> = {
+  ...emails.handlers,
+  deleteEmail: async (ctx, { params, query }) => ({ message: await discard(ctx, params.id, query.type) }),
+  massUpdateEmails,
+  massDestroyEmails,
+  sendEmail: async (ctx, { params }) => ({ data: await send(ctx, params.id), message: 'E-mail queued.' }),
+  untrashEmail: async (ctx, { params }) => ({
+    data: await untrash(ctx, params.id),
+    message: 'E-mail taken out of the trash.',
+  }),
+  listEmailThread,
+  downloadEmailAttachment,
+  listEmailTags: tagged.list,
+  attachEmailTag: tagged.attach,
+  detachEmailTag: tagged.detach,
+}
+
+/** Mails below a lead or a person, which must be visible (DOMAIN 7.3). */
+export const subLists: HandlersFor<'listLeadEmails' | 'attachLeadEmail' | 'detachLeadEmail' | 'listPersonEmails'> = {
+  listLeadEmails: async (ctx, { params, query }) => {
+    await leads.locate(ctx, params.id)
+    return emails.list(ctx, query, (rows) => rows.where('emails.lead_id', '=', params.id))
+  },
+  attachLeadEmail,
+  detachLeadEmail,
+  listPersonEmails: async (ctx, { params, query }) => {
+    await persons.locate(ctx, params.id)
+    return emails.list(ctx, query, (rows) => rows.where('emails.person_id', '=', params.id))
+  },
+}

@@ -1,0 +1,246 @@
+// E-mails as records (DOMAIN 14): written here or received, in folders and threads, about a person and a lead. What a mail says
+// is in content.ts, where it lies in folders.ts, what it answers in threads.ts, who sees it in visibility.ts.
+import { type SqlBool, sql } from 'kysely'
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { exists, flag, flagged, likePattern, linked, type SearchField, time, value } from '../../kernel/filter.ts'
+import { fold } from '../../kernel/format.ts'
+import { expand, refer } from '../../kernel/references.ts'
+import { defineResource, type Writing } from '../../kernel/resource.ts'
+import { leads } from '../leads/resource.ts'
+import { personRef } from '../persons/contacts.ts'
+import { persons } from '../persons/resource.ts'
+import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
+import { userRef } from '../users/owner.ts'
+import { pictureUrl } from '../users/picture.ts'
+import { gatherAttachments, settleAttachments } from './attachments.ts'
+import { type Body, checkComplete, contentColumns } from './content.ts'
+import { checkFolders, filedOf, gatherFolders, homeOf, putInto, refiled } from './folders.ts'
+import { inheritance, joinThread, newMessageId, referencesOf } from './threads.ts'
+import { type Folder, opensOneOf, visibleEmail } from './visibility.ts'
+
+type Email = Schema<'Email'>
+
+interface Current {
+  id: number
+  status: string
+  subject: string | null
+  reply: string | null
+  reply_to: string
+  cc: string
+  bcc: string
+  parent_id: number | null
+  person_id: number | null
+  lead_id: number | null
+}
+
+async function columnsOf(body: Body, writing: Writing<Current>): Promise<Record<string, unknown>> {
+  const { ctx, current, found } = writing
+  if (!current) await refer(writing, 'parent_id', body.parent_id, emails)
+  else if (body.parent_id !== undefined && body.parent_id !== current.parent_id)
+    found.invalid('parent_id', 'What an e-mail answers cannot be changed.')
+  if (body.person_id !== current?.person_id) await refer(writing, 'person_id', body.person_id, persons)
+  if (body.lead_id !== current?.lead_id) await refer(writing, 'lead_id', body.lead_id, leads)
+  await checkTagIds(ctx, found, body.tag_ids)
+  const status = current?.status ?? (body.is_draft === true ? 'draft' : 'queued')
+  if (body.folders) {
+    const filed = current ? await filedOf(ctx, current.id) : { folders: [homeOf(status)], kept: [] }
+    checkFolders(found, filed, body.folders)
+  }
+  const content = await contentColumns(body, writing)
+  const columns = {
+    ...content,
+    is_read: body.is_read === undefined ? undefined : Number(body.is_read),
+    person_id: body.person_id,
+    lead_id: body.lead_id,
+  }
+  if (current) return columns
+  if (status === 'queued') checkComplete(found, { ...body, reply: (content.reply as string | undefined) ?? null })
+  return { ...columns, ...(await newColumns(body, ctx)), status }
+}
+
+/** What only a new mail gets, and what it takes over from the one it answers. */
+async function newColumns(body: Body, ctx: Context): Promise<Record<string, unknown>> {
+  const { config } = ctx.services
+  const parent = typeof body.parent_id === 'number' ? await inheritance(ctx, body.parent_id) : null
+  const subject = body.subject ?? parent?.subject ?? null
+  const messageId = newMessageId(ctx)
+  return {
+    subject,
+    subject_key: subject === null ? null : fold(subject),
+    from: JSON.stringify([config.mailFrom]),
+    name: config.mailFromName,
+    source: 'web',
+    user_type: 'admin',
+    is_read: Number(body.is_read ?? true),
+    message_id: messageId,
+    message_id_key: fold(messageId),
+    parent_id: body.parent_id ?? null,
+    person_id: body.person_id === undefined ? (parent?.person_id ?? null) : body.person_id,
+    lead_id: body.lead_id === undefined ? (parent?.lead_id ?? null) : body.lead_id,
+    user_id: ctx.user?.id ?? null,
+  }
+}
+
+const searched = (column: string): SearchField => ({
+  where: (word, dialect) =>
+    sql<SqlBool>`exists (select 1 from ${dialect.jsonTexts(column, 'address')} where ${dialect.fold('address.value')} like ${likePattern(word)} escape '\\')`,
+})
+
+const attached = sql`(select 1 from email_attachments as file where file.email_id = emails.id)`
+
+export const emails = defineResource({
+  noun: 'e-mail',
+  table: 'emails',
+  operations: {
+    list: 'listEmails',
+    get: 'getEmail',
+    create: 'createEmail',
+    update: 'updateEmail',
+    delete: 'deleteEmail',
+  },
+  rows: (ctx, db) =>
+    db
+      .selectFrom('emails')
+      .leftJoin('persons', 'persons.id', 'emails.person_id')
+      .leftJoin('leads', 'leads.id', 'emails.lead_id')
+      .leftJoin('users', 'users.id', 'emails.user_id')
+      .leftJoin('emails as parent', 'parent.id', 'emails.parent_id')
+      .selectAll('emails')
+      .select(['persons.name as person_name', 'persons.emails as person_emails', 'leads.title as lead_title'])
+      .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
+      .select(['parent.subject as parent_subject', 'parent.from as parent_from'])
+      .where(visibleEmail(ctx)),
+  sort: {
+    id: 'emails.id',
+    subject: 'emails.subject_key',
+    created_at: 'emails.created_at',
+    updated_at: 'emails.updated_at',
+    sent_at: 'emails.sent_at',
+  },
+  filter: () => ({
+    folder: linked('email_folders', 'emails.id', 'email_id', 'folder'),
+    status: value('emails.status'),
+    is_read: flag('emails.is_read'),
+    source: value('emails.source'),
+    user_type: value('emails.user_type'),
+    person_id: value('emails.person_id'),
+    lead_id: value('emails.lead_id'),
+    parent_id: value('emails.parent_id'),
+    thread_id: value('emails.thread_id'),
+    message_id: exists(
+      (values) => sql<SqlBool>`emails.message_id_key in (${sql.join(values.map((each) => fold(String(each))))})`,
+    ),
+    user_id: value('emails.user_id'),
+    has_attachments: flagged((wanted) =>
+      wanted ? sql<SqlBool>`exists ${attached}` : sql<SqlBool>`not exists ${attached}`,
+    ),
+    // The first mail of a thread may be gone; what answered it begins the thread then.
+    is_root: flagged((wanted) =>
+      wanted ? sql<SqlBool>`emails.parent_id is null` : sql<SqlBool>`emails.parent_id is not null`,
+    ),
+    tag_id: linked('email_tags', 'emails.id', 'email_id', 'tag_id'),
+    sent_at: time('emails.sent_at'),
+  }),
+  search: [
+    { key: 'emails.subject_key' },
+    { text: 'emails.name' },
+    { text: 'emails.text' },
+    ...['emails.from', 'emails.reply_to', 'emails.cc', 'emails.bcc'].map(searched),
+  ],
+  columns: columnsOf,
+  present: (row, ctx): Email => ({
+    id: row.id,
+    subject: row.subject,
+    reply: row.reply,
+    text: row.text,
+    reply_to: JSON.parse(row.reply_to) as string[],
+    cc: JSON.parse(row.cc) as string[],
+    // For users only: what jobs pass on goes to others as well.
+    bcc: ctx.user ? (JSON.parse(row.bcc) as string[]) : [],
+    from: JSON.parse(row.from) as string[],
+    sender: JSON.parse(row.sender) as string[],
+    name: row.name,
+    source: row.source as Email['source'],
+    user_type: row.user_type as Email['user_type'],
+    status: row.status as Email['status'],
+    error: row.error,
+    attempts: row.attempts,
+    sent_at: row.sent_at,
+    folders: [],
+    is_read: row.is_read === 1,
+    message_id: row.message_id,
+    unique_id: row.message_id,
+    reference_ids: [],
+    parent_id: row.parent_id,
+    parent:
+      row.parent_id === null
+        ? null
+        : { id: row.parent_id, subject: row.parent_subject, from: JSON.parse(row.parent_from ?? '[]') as string[] },
+    thread_id: row.thread_id ?? row.id,
+    person_id: row.person_id,
+    person: row.person_id === null ? null : personRef(row.person_id, row.person_name ?? '', row.person_emails ?? '[]'),
+    lead_id: row.lead_id,
+    lead: row.lead_id === null ? null : { id: row.lead_id, title: row.lead_title ?? '' },
+    user_id: row.user_id,
+    user: userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
+    attachments: [],
+    tags: [],
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+  gather: gatherParts,
+  settle: async (ctx, id, body: Body) => {
+    await joinThread(ctx, id)
+    await settleFolders(ctx, id, body.folders)
+    await settleAttachments(ctx, id, body)
+  },
+  link: (ctx, id, body) => setTags(ctx, 'emails', id, body.tag_ids),
+  opensDeleted: (ctx, last) => opensOneOf(ctx, last.folders as Folder[]),
+})
+
+/** A new mail lies where its state belongs, and where the body wants it. */
+async function settleFolders(ctx: Context, id: number, wanted: Body['folders']): Promise<void> {
+  let filed = await filedOf(ctx, id)
+  const isNew = filed.folders.length === 0
+  if (isNew) {
+    const { status } = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirstOrThrow()
+    filed = { folders: [homeOf(status)], kept: [] }
+  }
+  if (wanted) await putInto(ctx, id, refiled(filed, wanted))
+  else if (isNew) await putInto(ctx, id, filed)
+}
+
+async function gatherParts(ctx: Context, replies: Email[], include: readonly string[]): Promise<void> {
+  const chains = await referencesOf(
+    ctx,
+    replies.map(({ id }) => id),
+  )
+  for (const reply of replies) reply.reference_ids = chains.get(reply.id) ?? []
+  await gatherFolders(ctx, replies)
+  await gatherAttachments(ctx, replies)
+  await gatherTags(ctx, 'emails', replies)
+  await expand(ctx, replies, include, { person: () => persons, lead: () => leads, parent: () => emails })
+  if (include.includes('children')) await gatherChildren(ctx, replies)
+}
+
+/** The answers to a page of mails that the caller sees, oldest first. */
+async function gatherChildren(ctx: Context, replies: Email[]): Promise<void> {
+  const rows = await ctx.db
+    .selectFrom('emails')
+    .select(['id', 'parent_id'])
+    .where(
+      'parent_id',
+      'in',
+      replies.map(({ id }) => id),
+    )
+    .orderBy('id')
+    .execute()
+  const children = await emails.many(
+    ctx,
+    rows.map(({ id }) => id),
+  )
+  for (const reply of replies)
+    reply.children = rows.flatMap((row) => (row.parent_id === reply.id ? (children.get(row.id) ?? []) : []))
+}

@@ -1,0 +1,80 @@
+// How mails hang together (DOMAIN 14.1): an answer joins the thread of what it answers, takes over its chain of references,
+// and is about the same person and lead. Subjects play no part.
+import { v7 } from 'uuid'
+import type { Context } from '../../kernel/context.ts'
+
+const mostReferences = 50
+const longestSubject = 998
+
+/** A Message-ID nobody else has; without brackets. */
+export const newMessageId = ({ services, time }: Context): string =>
+  `${v7({ msecs: time.getTime() })}@${services.config.mailDomain}`
+
+/** What an answer takes over from the mail it answers, and from the first of the thread. */
+export async function inheritance({ db }: Context, parentId: number) {
+  const parent = await db
+    .selectFrom('emails')
+    .leftJoin('emails as root', 'root.id', 'emails.thread_id')
+    .select(['emails.subject', 'emails.person_id', 'emails.lead_id'])
+    .select(['root.person_id as root_person_id', 'root.lead_id as root_lead_id'])
+    .where('emails.id', '=', parentId)
+    .executeTakeFirst()
+  return {
+    subject: replySubject(parent?.subject ?? null),
+    person_id: parent?.person_id ?? parent?.root_person_id ?? null,
+    lead_id: parent?.lead_id ?? parent?.root_lead_id ?? null,
+  }
+}
+
+function replySubject(subject: string | null): string | null {
+  if (subject === null || /^re:/i.test(subject)) return subject
+  return `Re: ${subject}`.slice(0, longestSubject)
+}
+
+/** Puts a new mail into the thread of its parent, or begins one; writes down its references. */
+export async function joinThread(ctx: Context, id: number): Promise<void> {
+  const { db } = ctx
+  const mail = await db
+    .selectFrom('emails')
+    .leftJoin('emails as parent', 'parent.id', 'emails.parent_id')
+    .select(['emails.message_id', 'emails.parent_id', 'emails.thread_id', 'parent.thread_id as parent_thread'])
+    .where('emails.id', '=', id)
+    .executeTakeFirstOrThrow()
+  if (mail.thread_id !== null) return
+  const chain = mail.parent_id === null ? [] : ((await referencesOf(ctx, [mail.parent_id])).get(mail.parent_id) ?? [])
+  await db
+    .insertInto('email_references')
+    .values(
+      withOwn(chain, mail.message_id).map((reference, position) => ({
+        email_id: id,
+        reference_id: reference,
+        position,
+      })),
+    )
+    .execute()
+  await db
+    .updateTable('emails')
+    .set({ thread_id: mail.parent_thread ?? id })
+    .where('id', '=', id)
+    .execute()
+}
+
+/** A chain and the own id behind it. Of one too long the beginning of the thread stays, and what came last. */
+function withOwn(chain: readonly string[], own: string): string[] {
+  const ids = [...chain.filter((each) => each !== own), own]
+  return ids.length > mostReferences ? [...ids.slice(0, 1), ...ids.slice(1 - mostReferences)] : ids
+}
+
+/** The chains of several mails, with one query. */
+export async function referencesOf({ db }: Context, ids: readonly number[]): Promise<Map<number, string[]>> {
+  const rows = await db
+    .selectFrom('email_references')
+    .select(['email_id', 'reference_id'])
+    .where('email_id', 'in', ids)
+    .orderBy('email_id')
+    .orderBy('position')
+    .execute()
+  const found = new Map<number, string[]>()
+  for (const row of rows) found.set(row.email_id, [...(found.get(row.email_id) ?? []), row.reference_id])
+  return found
+}

@@ -1,0 +1,102 @@
+// Uploading, showing, downloading and deleting files (DOMAIN 16). How they belong to records is in attach.ts.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { type Download, download } from '../../kernel/download.ts'
+import { inUse, notFound } from '../../kernel/errors.ts'
+import type { Snapshot } from '../../kernel/events.ts'
+import { dispositionOf } from '../../kernel/filetypes.ts'
+import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { uploaded } from '../../kernel/multipart.ts'
+import { write } from '../../kernel/write.ts'
+import { addFile } from './attach.ts'
+import { type FileRow, findFile, presentFile, rowsOf } from './rows.ts'
+import { checkSignature } from './signed.ts'
+
+/** For the paths below a file: throws 404 for one the caller may not see. */
+export const files = {
+  locate: async (ctx: Context, id: number): Promise<void> => {
+    await findFile(ctx, id)
+  },
+}
+
+const uploadFile: Handler<'uploadFile'> = async (ctx, { body }) => {
+  const upload = uploaded(ctx, body.file)
+  const { name, size, contentType: content_type } = upload
+  const { entity } = await write(
+    ctx,
+    'files.create',
+    { entity: 'files', input: { name, size, content_type } },
+    async (ctx) => {
+      const [row] = await rowsOf(ctx, [await addFile(ctx, upload, null)])
+      if (!row) throw new Error('The file was stored but not read.')
+      return { id: row.id, entity: { ...presentFile(ctx, row) } }
+    },
+  )
+  return { data: entity as Schema<'File'>, message: 'File created.' }
+}
+
+const getFile: Handler<'getFile'> = async (ctx, { params }) => ({
+  data: presentFile(ctx, await findFile(ctx, params.id)),
+})
+
+const deleteFile: Handler<'deleteFile'> = async (ctx, { params }) => {
+  const row = await findFile(ctx, params.id)
+  if (row.owner_type !== null)
+    throw inUse('The file belongs to a record and goes with it.', [
+      { entity_type: row.owner_type, id: row.owner_id, field: null },
+    ])
+  await removeFile(ctx, row)
+  return { message: 'File deleted.' }
+}
+
+/** Deletes a file that no record needs. The bytes go with the next tidying: others may share them. */
+export async function removeFile(ctx: Context, row: FileRow): Promise<void> {
+  const before: Snapshot = { ...presentFile(ctx, row) }
+  await write(ctx, 'files.delete', { entity: 'files', input: {}, id: row.id, before }, async (ctx) => {
+    await ctx.db.deleteFrom('files').where('id', '=', row.id).execute()
+    return { id: row.id, entity: null }
+  })
+}
+
+const downloadFile: Handler<'downloadFile'> = async (ctx, { params }) => bytesOf(ctx, await findFile(ctx, params.id))
+
+const downloadSignedFile: Handler<'downloadSignedFile'> = async (ctx, { params, query }) => {
+  checkSignature(ctx, params.id, query)
+  const [row] = await rowsOf(ctx, [params.id])
+  if (!row) throw notFound('file', params.id)
+  return bytesOf(ctx, row)
+}
+
+/** The bytes of a file the caller may see, for an operation that replies them. */
+export async function bytesOf(
+  ctx: Context,
+  row: Pick<FileRow, 'id' | 'name' | 'content_type' | 'sha256'>,
+): Promise<Download> {
+  const { id, name, content_type, sha256 } = row
+  const body = await ctx.services.files.find(sha256)
+  if (!body) {
+    ctx.services.log.error({ file: id, sha256 }, 'The bytes of a file are gone.')
+    throw notFound('file', id)
+  }
+  const disposition = dispositionOf(content_type)
+  return download({
+    mediaType: content_type.startsWith('text/') ? `${content_type}; charset=utf-8` : content_type,
+    body,
+    name,
+    disposition,
+    etag: `"${sha256}"`,
+    headers: {
+      'cache-control': 'private, no-cache',
+      // Browsers show a PDF with scripts of their own, which a sandbox would keep out.
+      ...(content_type !== 'application/pdf' && { 'content-security-policy': "default-src 'none'; sandbox" }),
+    },
+  })
+}
+
+export const handlers: HandlersFor<'uploadFile' | 'getFile' | 'deleteFile' | 'downloadFile' | 'downloadSignedFile'> = {
+  uploadFile,
+  getFile,
+  deleteFile,
+  downloadFile,
+  downloadSignedFile,
+}

@@ -1,0 +1,22 @@
+// Leads as rows of a CSV (DOMAIN 21.2).
+import type { Schema } from '../../contract/types.ts'
+import { bookkeeping, type Columns, line, listed, plain, tagNames } from '../../kernel/cells.ts'
+import type { Context } from '../../kernel/context.ts'
+import { customColumns } from '../attributes/cells.ts'
+
+type Lead = Schema<'Lead'>
+
+export const leadColumns = async (ctx: Context): Promise<Columns<Lead>> => [
+  ...plain('id', 'title', 'description', 'lead_value', 'status', 'lost_reason', 'closed_at', 'expected_close_date'),
+  ...plain('rotten_days', 'is_rotten', 'stage_changed_at', 'user_id', 'person_id'),
+  { name: 'organization_id', cell: ({ organization }) => organization?.id ?? null },
+  ...plain('lead_source_id', 'lead_type_id', 'lead_pipeline_id', 'lead_pipeline_stage_id'),
+  tagNames,
+  // Named as imports name it.
+  listed('product', ({ lead_products: lines }) =>
+    lines.map(({ product_id: id, price, quantity }) => line({ id, price, quantity })),
+  ),
+  ...plain('products_amount', 'quotes_count', 'activities_count', 'emails_count'),
+  ...(await customColumns(ctx, 'leads')),
+  ...bookkeeping,
+]

@@ -1,0 +1,146 @@
+// The board of a pipeline (DOMAIN 9.7): its stages with their sums and the first leads of each, in a number of statements
+// that grows neither with stages nor with leads.
+import { sql } from 'kysely'
+import type { Query, Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { invalid } from '../../kernel/errors.ts'
+import { currencyText } from '../../kernel/format.ts'
+import type { Handler } from '../../kernel/handler.ts'
+import { fromBig, scaledSum, sumOf, weighted } from '../../kernel/money.ts'
+import type { Rows } from '../../kernel/page.ts'
+import { leads } from './resource.ts'
+
+interface Column {
+  id: number
+  code: string
+  name: string
+  probability: number
+  sort_order: number
+  count: number
+  scaled: bigint
+}
+
+interface Page {
+  number: number
+  size: number
+}
+
+/** Throws 422 for a pipeline that is none, or a stage that is not one of it. */
+async function boardOf(ctx: Context, query: Query<'kanbanLeads'>) {
+  const { pipeline_id: pipelineId, pipeline_stage_id: stageId } = query
+  const pipeline = await ctx.db
+    .selectFrom('lead_pipelines')
+    .select(['id', 'name', 'rotten_days'])
+    .where((eb) => (pipelineId === undefined ? eb('is_default', '=', 1) : eb('id', '=', pipelineId)))
+    .executeTakeFirst()
+  if (!pipeline) throw invalid({ 'query.pipeline_id': [`No pipeline has id ${pipelineId}.`] })
+  const stages = await ctx.db
+    .selectFrom('lead_pipeline_stages')
+    .select(['id', 'code', 'name', 'probability', 'sort_order'])
+    .where('lead_pipeline_id', '=', pipeline.id)
+    .orderBy('sort_order')
+    .execute()
+  const wanted = stages.filter(({ id }) => stageId === undefined || id === stageId)
+  if (wanted.length > 0) return { pipeline, stages: wanted }
+  throw invalid({ 'query.pipeline_stage_id': [`The pipeline ${pipeline.name} has no stage with id ${stageId}.`] })
+}
+
+/** Count and exact sum of each stage. */
+async function sumsOf(
+  rows: Rows<object>,
+  stages: readonly { id: number }[],
+): Promise<Map<number, Pick<Column, 'count' | 'scaled'>>> {
+  const sums = (await rows
+    .clearSelect()
+    .clearOrderBy()
+    .select(['leads.lead_pipeline_stage_id as stage', sql`count(*)`.as('count'), sumOf('leads.lead_value').as('sum')])
+    .where(
+      'leads.lead_pipeline_stage_id',
+      'in',
+      stages.map(({ id }) => id),
+    )
+    .groupBy('leads.lead_pipeline_stage_id')
+    .execute()) as { stage: number; count: number; sum: string }[]
+  return new Map(sums.map(({ stage, count, sum }) => [stage, { count: Number(count), scaled: scaledSum(sum) }]))
+}
+
+/** Ids of one page of every column, in one statement: each part of the union walks the index of its stage. */
+async function idsOnPage(ctx: Context, rows: Rows<object>, columns: readonly Column[], page: Page): Promise<number[]> {
+  const [first, ...others] = columns
+    .filter(({ count }) => (page.number - 1) * page.size < count)
+    .map(({ id }) =>
+      ctx.db
+        .selectFrom(
+          rows
+            .clearSelect()
+            .select('leads.id as id')
+            .where('leads.lead_pipeline_stage_id', '=', id)
+            .limit(page.size)
+            .offset((page.number - 1) * page.size)
+            .as('page'),
+        )
+        .select(sql<number>`page.id`.as('id')),
+    )
+  if (!first) return []
+  const found = await others.reduce((all, each) => all.unionAll(each), first).execute()
+  return found.map(({ id }) => id)
+}
+
+function present(ctx: Context, column: Column, page: Page, shown: Schema<'Lead'>[]): Schema<'KanbanStage'> {
+  const value = fromBig(column.scaled)
+  const before = (page.number - 1) * page.size
+  return {
+    id: column.id,
+    code: column.code,
+    name: column.name,
+    probability: column.probability,
+    sort_order: column.sort_order,
+    lead_value: value,
+    formatted_lead_value: currencyText(value, ctx.services.config),
+    weighted_value: weighted([{ scaled: column.scaled, percent: column.probability }]),
+    count: column.count,
+    leads: {
+      data: shown,
+      meta: {
+        current_page: page.number,
+        from: shown.length > 0 ? before + 1 : null,
+        last_page: Math.max(1, Math.ceil(column.count / page.size)),
+        per_page: page.size,
+        to: shown.length > 0 ? before + shown.length : null,
+        total: column.count,
+      },
+    },
+  }
+}
+
+export const kanbanLeads: Handler<'kanbanLeads'> = async (ctx, { query }) => {
+  const { pipeline, stages } = await boardOf(ctx, query)
+  const page = { number: query.page ?? 1, size: query.per_page ?? 10 }
+  const rows = await leads.matching(ctx, query)
+  const sums = await sumsOf(rows, stages)
+  const columns = stages.map((stage): Column => ({ ...stage, ...(sums.get(stage.id) ?? { count: 0, scaled: 0n }) }))
+  const ids = await idsOnPage(ctx, rows, columns, page)
+  const shown = ids.length === 0 ? [] : await leadsInOrder(ctx, query, ids)
+  return {
+    data: columns.map((column) =>
+      present(
+        ctx,
+        column,
+        page,
+        shown.filter(({ lead_pipeline_stage_id: stage }) => stage === column.id),
+      ),
+    ),
+    pipeline: { id: pipeline.id, name: pipeline.name, rotten_days: pipeline.rotten_days },
+    meta: {
+      total: columns.reduce((total, { count }) => total + count, 0),
+      lead_value: fromBig(columns.reduce((total, { scaled }) => total + scaled, 0n)),
+    },
+  }
+}
+
+/** The list, narrowed to these ids: a union keeps no order, the list has that of the query. */
+async function leadsInOrder(ctx: Context, query: object, ids: readonly number[]): Promise<Schema<'Lead'>[]> {
+  const all = { ...query, page: 1, per_page: ids.length, count: 'none' }
+  const { data } = await leads.list(ctx, all, (rows) => rows.where('leads.id', 'in', ids))
+  return data
+}

@@ -1,0 +1,15 @@
+// Organizations as rows of a CSV (DOMAIN 21.2).
+import type { Schema } from '../../contract/types.ts'
+import { addressColumns, bookkeeping, type Columns, plain, tagNames } from '../../kernel/cells.ts'
+import type { Context } from '../../kernel/context.ts'
+import { customColumns } from '../attributes/cells.ts'
+
+export const organizationColumns = async (ctx: Context): Promise<Columns<Schema<'Organization'>>> => [
+  ...plain('id', 'name'),
+  ...addressColumns<Schema<'Organization'>>('address', ({ address }) => address),
+  ...plain('user_id'),
+  tagNames,
+  ...plain('persons_count', 'leads_count'),
+  ...(await customColumns(ctx, 'organizations')),
+  ...bookkeeping,
+]

@@ -1,0 +1,15 @@
+// Persons as rows of a CSV (DOMAIN 21.2).
+import type { Schema } from '../../contract/types.ts'
+import { bookkeeping, type Columns, contactPoints, plain, tagNames } from '../../kernel/cells.ts'
+import type { Context } from '../../kernel/context.ts'
+import { customColumns } from '../attributes/cells.ts'
+
+export const personColumns = async (ctx: Context): Promise<Columns<Schema<'Person'>>> => [
+  ...plain('id', 'name'),
+  ...contactPoints('emails', 'contact_numbers'),
+  ...plain('job_title', 'organization_id', 'user_id'),
+  tagNames,
+  ...plain('unsubscribed_at', 'leads_count', 'quotes_count', 'activities_count'),
+  ...(await customColumns(ctx, 'persons')),
+  ...bookkeeping,
+]

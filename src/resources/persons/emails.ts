@@ -1,0 +1,42 @@
+// The mail that a new record comes from (`email_id`, DOMAIN 9.1, 10.1), and how many mails leads have. E-mails stand to the
+// right of persons and leads, so they are reached through the services.
+import { sql } from 'kysely'
+import { type Context, requireCall } from '../../kernel/context.ts'
+import type { Resource, Writing } from '../../kernel/resource.ts'
+
+export type Link = { lead_id: number } | { person_id: number }
+
+function emailsOf({ services }: Context): Resource<unknown, Link> {
+  const emails = services.resources.get('emails')
+  if (!emails) throw new Error('There is no resource of e-mails.')
+  return emails as Resource<unknown, unknown>
+}
+
+/** Finds a mail that does not exist or is out of sight. Throws 403 for a caller who may not change mails. */
+export async function checkEmail({ ctx, found }: Writing<unknown>, id: number | undefined): Promise<void> {
+  if (id === undefined) return
+  if ((await emailsOf(ctx).seen(ctx, [id])).has(id)) requireCall(ctx, 'updateEmail')
+  else found.invalid('email_id', `No e-mail has id ${id}.`)
+}
+
+/** Links the mail to the new record, with its own events. */
+export async function linkEmail(ctx: Context, id: number | undefined, link: Link): Promise<void> {
+  if (id !== undefined) await emailsOf(ctx).update({ ...ctx, ifMatch: null }, id, link)
+}
+
+/** Counts the mails of a page of leads that the caller sees, with one query. */
+export async function countEmails(ctx: Context, leads: { id: number; emails_count: number }[]): Promise<void> {
+  const rows = await emailsOf(ctx).matching(ctx, {})
+  const counts = (await rows
+    .clearSelect()
+    .clearOrderBy()
+    .select(['emails.lead_id as lead', sql`count(*)`.as('count')])
+    .where(
+      'emails.lead_id',
+      'in',
+      leads.map(({ id }) => id),
+    )
+    .groupBy('emails.lead_id')
+    .execute()) as { lead: number; count: number }[]
+  for (const lead of leads) lead.emails_count = Number(counts.find((each) => each.lead === lead.id)?.count ?? 0)
+}

@@ -1,0 +1,25 @@
+// Quotes as rows of a CSV (DOMAIN 21.2).
+import type { Schema } from '../../contract/types.ts'
+import { addressColumns, bookkeeping, type Columns, line, listed, plain, tagNames } from '../../kernel/cells.ts'
+import type { Context } from '../../kernel/context.ts'
+import { customColumns } from '../attributes/cells.ts'
+
+type Quote = Schema<'Quote'>
+
+export const quoteColumns = async (ctx: Context): Promise<Columns<Quote>> => [
+  ...plain('id', 'subject', 'description', 'person_id', 'user_id'),
+  ...addressColumns<Quote>('billing_address', ({ billing_address }) => billing_address),
+  ...addressColumns<Quote>('shipping_address', ({ shipping_address }) => shipping_address),
+  ...plain('expired_at', 'is_expired', 'discount_percent', 'adjustment_amount'),
+  ...plain('sub_total', 'discount_amount', 'tax_amount', 'grand_total'),
+  // As product lines of leads are written.
+  listed('items', ({ items }) =>
+    items.map(({ product_id: id, price, quantity, discount_amount, tax_amount }) =>
+      line({ id, price, quantity, discount_amount, tax_amount }),
+    ),
+  ),
+  listed('lead_ids', ({ leads }) => leads.map(({ id }) => id)),
+  tagNames,
+  ...(await customColumns(ctx, 'quotes')),
+  ...bookkeeping,
+]

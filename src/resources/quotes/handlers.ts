@@ -1,0 +1,56 @@
+// What quotes can do beyond the everyday: mass deletion, export, tags, links to leads, the document, and the lists of quotes below
+// leads and persons.
+import { exportOf } from '../../kernel/export.ts'
+import type { HandlersFor } from '../../kernel/handler.ts'
+import { massDestroy } from '../../kernel/mass.ts'
+import { leads } from '../leads/resource.ts'
+import { persons } from '../persons/resource.ts'
+import { tagging } from '../tags/tagging.ts'
+import { quoteColumns } from './columns.ts'
+import { handlers as links } from './links.ts'
+import { printQuote } from './print.ts'
+import { quotes } from './resource.ts'
+
+const tagged = tagging('quotes', quotes)
+
+export const handlers: HandlersFor<
+  | 'listQuotes'
+  | 'getQuote'
+  | 'createQuote'
+  | 'updateQuote'
+  | 'deleteQuote'
+  | 'massDestroyQuotes'
+  | 'exportQuotes'
+  | 'printQuote'
+  | 'listQuoteTags'
+  | 'attachQuoteTag'
+  | 'detachQuoteTag'
+  | keyof typeof links
+> = {
+  ...quotes.handlers,
+  massDestroyQuotes: massDestroy(quotes),
+  exportQuotes: exportOf(quotes, quoteColumns),
+  printQuote,
+  listQuoteTags: tagged.list,
+  attachQuoteTag: tagged.attach,
+  detachQuoteTag: tagged.detach,
+  ...links,
+}
+
+/** Lists of quotes below another record; the parent must be visible (DOMAIN 7.3). */
+export const subLists: HandlersFor<'listLeadQuotes' | 'listPersonQuotes'> = {
+  listLeadQuotes: async (ctx, { params, query }) => {
+    await leads.locate(ctx, params.id)
+    return quotes.list(ctx, query, (rows) =>
+      rows.where(
+        'quotes.id',
+        'in',
+        ctx.db.selectFrom('lead_quotes').select('quote_id').where('lead_id', '=', params.id),
+      ),
+    )
+  },
+  listPersonQuotes: async (ctx, { params, query }) => {
+    await persons.locate(ctx, params.id)
+    return quotes.list(ctx, query, (rows) => rows.where('quotes.person_id', '=', params.id))
+  },
+}

@@ -1,0 +1,173 @@
+// The items of a quote (DOMAIN 12.1): SKU and name are kept as they were when the item was written, the price as it was
+// offered. The plan is made once to find what is wrong and once to carry it out inside the quote's own write.
+import type { Schema } from '../../contract/types.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import type { Findings } from '../../kernel/errors.ts'
+import { fromScaled, isAmount, toScaled } from '../../kernel/money.ts'
+import { lineTotals } from './totals.ts'
+
+type Input = Schema<'QuoteItemInput'>
+
+export interface PlannedItem {
+  /** Null for an item to add. */
+  id: number | null
+  product_id: number | null
+  sku: string
+  name: string
+  quantity: number
+  price: number
+  coupon_code: string | null
+  discount_percent: number
+  discount_amount: number
+  tax_percent: number
+  tax_amount: number
+  total: number
+  sort_order: number
+}
+
+type Item = PlannedItem & { id: number; created_at: string; updated_at: string }
+type Product = { id: number; sku: string; name: string; price: number }
+
+/** The items of each of the quotes, in their order. */
+export const itemsOf = (ctx: Context, quoteIds: readonly number[]) =>
+  ctx.db
+    .selectFrom('quote_items')
+    .leftJoin('products', 'products.id', 'quote_items.product_id')
+    .selectAll('quote_items')
+    .select(['products.name as product_name', 'products.sku as product_sku'])
+    .where('quote_items.quote_id', 'in', [...quoteIds])
+    .orderBy('quote_items.sort_order')
+    .orderBy('quote_items.id')
+    .execute()
+
+async function productsOf(ctx: Context, inputs: readonly Input[]): Promise<Map<number, Product>> {
+  const wanted = [...new Set(inputs.flatMap(({ product_id }) => product_id ?? []))]
+  if (wanted.length === 0) return new Map()
+  const rows = await ctx.db
+    .selectFrom('products')
+    .select(['id', 'sku', 'name', 'price'])
+    .where('id', 'in', wanted)
+    .execute()
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** All items as they will be. Items that are there and not named are to be removed. */
+export async function planItems(
+  ctx: Context,
+  quoteId: number | null,
+  inputs: readonly Input[],
+  found: Findings,
+): Promise<PlannedItem[]> {
+  const present = quoteId === null ? [] : await itemsOf(ctx, [quoteId])
+  const products = await productsOf(ctx, inputs)
+  const taken = new Set<number>()
+  return inputs.map((input, index) => {
+    const below = found.below(`items.${index}`)
+    const row = present.find(({ id }) => id === input.id)
+    if (input.id !== undefined && !row) below.invalid('id', `This quote has no item with id ${input.id}.`)
+    if (row && taken.has(row.id)) below.invalid('id', 'This item occurs twice.')
+    if (row) taken.add(row.id)
+    return planItem(row, input, { products, index }, below)
+  })
+}
+
+function planItem(
+  row: Item | undefined,
+  input: Input,
+  { products, index }: { products: Map<number, Product>; index: number },
+  found: Findings,
+): PlannedItem {
+  const productId = input.product_id === undefined ? (row?.product_id ?? null) : input.product_id
+  const isNewProduct = productId !== null && productId !== row?.product_id
+  const product = isNewProduct ? products.get(productId) : undefined
+  if (productId === null && (row ? row.product_id !== null : input.id === undefined))
+    found.invalid('product_id', 'The field is required.')
+  if (isNewProduct && !product) found.invalid('product_id', `No product has id ${productId}.`)
+  const kept = product ?? row
+  const planned = {
+    id: row?.id ?? null,
+    product_id: productId,
+    sku: kept?.sku ?? '',
+    name: input.name ?? kept?.name ?? '',
+    quantity: scaled(input.quantity) ?? row?.quantity ?? toScaled(1),
+    price: scaled(input.price) ?? kept?.price ?? 0,
+    coupon_code: input.coupon_code === undefined ? (row?.coupon_code ?? null) : input.coupon_code,
+    discount_percent: scaled(input.discount_percent) ?? row?.discount_percent ?? 0,
+    discount_amount: scaled(input.discount_amount) ?? agreed(row, 'discount'),
+    tax_percent: scaled(input.tax_percent) ?? row?.tax_percent ?? 0,
+    tax_amount: scaled(input.tax_amount) ?? agreed(row, 'tax'),
+    sort_order: input.sort_order ?? index + 1,
+  }
+  return { ...planned, ...totalsOf(planned, found) }
+}
+
+const scaled = (sent: number | undefined): number | undefined => (sent === undefined ? undefined : toScaled(sent))
+
+/** An amount that was computed from a percentage is none that anybody agreed on: it goes with the percentage. */
+const agreed = (row: Item | undefined, what: 'discount' | 'tax'): number =>
+  row && row[`${what}_percent`] === 0 ? row[`${what}_amount`] : 0
+
+function totalsOf(
+  item: Omit<PlannedItem, 'total'>,
+  found: Findings,
+): Pick<PlannedItem, 'total' | 'discount_amount' | 'tax_amount'> {
+  const { total, discount_amount, tax_amount } = lineTotals({
+    price: BigInt(item.price),
+    quantity: BigInt(item.quantity),
+    discount_percent: BigInt(item.discount_percent),
+    discount_amount: BigInt(item.discount_amount),
+    tax_percent: BigInt(item.tax_percent),
+    tax_amount: BigInt(item.tax_amount),
+  })
+  if (!isAmount(total)) {
+    found.invalid('quantity', 'Price times quantity is more than an amount can be.')
+    return { total: 0, discount_amount: 0, tax_amount: 0 }
+  }
+  if (discount_amount > total) found.invalid('discount_amount', 'Must not be more than price times quantity.')
+  return { total: Number(total), discount_amount: Number(discount_amount), tax_amount: Number(tax_amount) }
+}
+
+/** Makes the items of a quote those of the plan. An item that stays as it is keeps its updated_at. */
+export async function keepItems(ctx: Context, quoteId: number, planned: readonly PlannedItem[]): Promise<void> {
+  const present = new Map((await itemsOf(ctx, [quoteId])).map((item) => [item.id, item]))
+  const gone = [...present.keys()].filter((id) => !planned.some((item) => item.id === id))
+  if (gone.length > 0) await ctx.db.deleteFrom('quote_items').where('id', 'in', gone).execute()
+  const at = now(ctx)
+  for (const { id, ...columns } of planned) {
+    const was = id === null ? undefined : present.get(id)
+    if (!was || Object.entries(columns).every(([name, value]) => was[name as keyof typeof columns] === value)) continue
+    await ctx.db
+      .updateTable('quote_items')
+      .set({ ...columns, updated_at: at })
+      .where('id', '=', was.id)
+      .execute()
+  }
+  const added = planned
+    .filter(({ id }) => id === null)
+    .map(({ id: _id, ...columns }) => ({ ...columns, quote_id: quoteId, created_at: at, updated_at: at }))
+  if (added.length > 0) await ctx.db.insertInto('quote_items').values(added).execute()
+}
+
+export const presentItem = (
+  item: Item & { product_name: string | null; product_sku: string | null },
+): Schema<'QuoteItem'> => ({
+  id: item.id,
+  product_id: item.product_id,
+  product:
+    item.product_id === null
+      ? null
+      : { id: item.product_id, sku: item.product_sku ?? '', name: item.product_name ?? '' },
+  sku: item.sku,
+  name: item.name,
+  quantity: fromScaled(item.quantity),
+  price: fromScaled(item.price),
+  coupon_code: item.coupon_code,
+  discount_percent: fromScaled(item.discount_percent),
+  discount_amount: fromScaled(item.discount_amount),
+  tax_percent: fromScaled(item.tax_percent),
+  tax_amount: fromScaled(item.tax_amount),
+  total: fromScaled(item.total),
+  sort_order: item.sort_order,
+  created_at: item.created_at,
+  updated_at: item.updated_at,
+})

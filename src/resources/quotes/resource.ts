@@ -1,0 +1,213 @@
+// Offers to persons (DOMAIN 12). How an item is written is in items.ts, what the quote comes to in totals.ts, which leads it
+// is for in links.ts, how it is printed in print.ts.
+import { type SqlBool, sql } from 'kysely'
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { Findings } from '../../kernel/errors.ts'
+import { flagged, linked, money, text, value } from '../../kernel/filter.ts'
+import { fold, today } from '../../kernel/format.ts'
+import { fromScaled, isAmount, toScaled } from '../../kernel/money.ts'
+import { expand, refer } from '../../kernel/references.ts'
+import { defineResource, type Writing } from '../../kernel/resource.ts'
+import { visible } from '../../kernel/visibility.ts'
+import { withAttributes } from '../attributes/values.ts'
+import { leads } from '../leads/resource.ts'
+import { mergeAddress, readAddress } from '../organizations/address.ts'
+import { personRef } from '../persons/contacts.ts'
+import { persons } from '../persons/resource.ts'
+import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
+import { ownerOf, userRef } from '../users/owner.ts'
+import { pictureUrl } from '../users/picture.ts'
+import { users } from '../users/resource.ts'
+import { itemsOf, keepItems, type PlannedItem, planItems, presentItem } from './items.ts'
+import { gatherLeads, isLinked, linkLead } from './links.ts'
+import { quoteTotals } from './totals.ts'
+
+type Body = Schema<'QuoteUpdate'>
+
+interface Row {
+  id: number
+  person_id: number
+  user_id: number | null
+  billing_address: string
+  shipping_address: string | null
+  expired_at: string
+  discount_percent: number
+  adjustment_amount: number
+}
+
+const todayOf = (ctx: Context): string => today(ctx.time, ctx.services.config.timezone)
+
+/** A quote has an owner until the owner's account is deleted. */
+async function ownerColumn(writing: Writing<Row>, sent: number | null | undefined): Promise<number | null | undefined> {
+  if (sent !== null) return ownerOf(writing, sent)
+  if (writing.current?.user_id !== null) writing.found.invalid('user_id', 'The field must not be null.')
+  return undefined
+}
+
+/** The billing address must be one that mail arrives at; the other can lack parts, or be missing. */
+function addresses({ billing_address, shipping_address }: Body, { current, found }: Writing<Row>) {
+  const billing = mergeAddress(current?.billing_address ?? null, billing_address)
+  if (billing === null) found.invalid('billing_address', 'The field is required.')
+  const merged = readAddress(billing ?? null)
+  for (const part of ['address', 'city', 'country', 'postcode'] as const)
+    if (merged && merged[part] === null) found.invalid(`billing_address.${part}`, 'The field is required.')
+  return {
+    billing_address: billing,
+    shipping_address: mergeAddress(current?.shipping_address ?? null, shipping_address),
+  }
+}
+
+/** The columns of all totals, when something they are computed from is written. */
+async function totalColumns(body: Body, { ctx, current, found }: Writing<Row>) {
+  const { items, discount_percent: percent, adjustment_amount: adjusted } = body
+  if (current && items === undefined && percent === undefined && adjusted === undefined) return {}
+  const outer = found.any
+  const id = current?.id ?? null
+  const planned: Pick<PlannedItem, 'total' | 'discount_amount' | 'tax_amount'>[] =
+    items === undefined && id !== null ? await itemsOf(ctx, [id]) : await planItems(ctx, id, items ?? [], found)
+  const discountPercent = percent === undefined ? (current?.discount_percent ?? 0) : toScaled(percent)
+  const adjustment = adjusted === undefined ? (current?.adjustment_amount ?? 0) : toScaled(adjusted)
+  const lines = planned.map(({ total, discount_amount, tax_amount }) => ({
+    total: BigInt(total),
+    discount_amount: BigInt(discount_amount),
+    tax_amount: BigInt(tax_amount),
+  }))
+  const totals = quoteTotals(lines, BigInt(discountPercent), BigInt(adjustment))
+  // Of items that are wrong there is no total to speak of.
+  if (outer || !found.any) checkTotals(totals, BigInt(adjustment), found)
+  return {
+    discount_percent: discountPercent,
+    adjustment_amount: adjustment,
+    discount_amount: Number(totals.discount_amount),
+    tax_amount: Number(totals.tax_amount),
+    sub_total: Number(totals.sub_total),
+    grand_total: Number(totals.grand_total),
+  }
+}
+
+function checkTotals(totals: ReturnType<typeof quoteTotals>, adjustment: bigint, found: Findings): void {
+  const { sub_total, tax_amount, grand_total } = totals
+  if (![sub_total, tax_amount, grand_total - adjustment].every(isAmount))
+    found.invalid('items', 'Together they come to more than an amount can be.')
+  else if (grand_total < 0n) found.invalid('adjustment_amount', 'The quote must not come to less than zero.')
+  else if (!isAmount(grand_total)) found.invalid('adjustment_amount', 'The quote comes to more than an amount can be.')
+}
+
+async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<string, unknown>> {
+  const { ctx, current, found } = writing
+  const { subject, person_id, expired_at, lead_id } = body
+  const totals = await totalColumns(body, writing)
+  if (expired_at && expired_at !== current?.expired_at && expired_at < todayOf(ctx))
+    found.invalid('expired_at', 'Must be today or later.')
+  if (person_id !== current?.person_id) await refer(writing, 'person_id', person_id, persons)
+  const isKnown = current && lead_id && (await isLinked(ctx, { leadId: lead_id, quoteId: current.id }))
+  if (!isKnown) await refer(writing, 'lead_id', lead_id, leads)
+  await checkTagIds(ctx, found, body.tag_ids)
+  return {
+    subject,
+    subject_key: subject === undefined ? undefined : fold(subject),
+    description: body.description,
+    person_id,
+    user_id: await ownerColumn(writing, body.user_id),
+    ...addresses(body, writing),
+    expired_at,
+    ...totals,
+  }
+}
+
+export const quotes = defineResource(
+  withAttributes('quotes', {
+    noun: 'quote',
+    table: 'quotes',
+    operations: {
+      list: 'listQuotes',
+      get: 'getQuote',
+      create: 'createQuote',
+      update: 'updateQuote',
+      delete: 'deleteQuote',
+    },
+    rows: (ctx, db) =>
+      db
+        .selectFrom('quotes')
+        .innerJoin('persons', 'persons.id', 'quotes.person_id')
+        .leftJoin('users', 'users.id', 'quotes.user_id')
+        .selectAll('quotes')
+        .select(['persons.name as person_name', 'persons.emails as person_emails'])
+        .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
+        .where(visible(ctx, 'quotes.user_id')),
+    sort: {
+      id: 'quotes.id',
+      subject: 'quotes.subject_key',
+      sub_total: 'quotes.sub_total',
+      discount_amount: 'quotes.discount_amount',
+      tax_amount: 'quotes.tax_amount',
+      grand_total: 'quotes.grand_total',
+      expired_at: 'quotes.expired_at',
+      created_at: 'quotes.created_at',
+      updated_at: 'quotes.updated_at',
+    },
+    filter: (ctx) => ({
+      subject: text('quotes.subject_key'),
+      user_id: value('quotes.user_id'),
+      person_id: value('quotes.person_id'),
+      lead_id: linked('lead_quotes', 'quotes.id', 'quote_id', 'lead_id'),
+      product_id: linked('quote_items', 'quotes.id', 'quote_id', 'product_id'),
+      is_expired: flagged((wanted) =>
+        wanted ? sql<SqlBool>`quotes.expired_at < ${todayOf(ctx)}` : sql<SqlBool>`quotes.expired_at >= ${todayOf(ctx)}`,
+      ),
+      tag_id: linked('quote_tags', 'quotes.id', 'quote_id', 'tag_id'),
+      sub_total: money('quotes.sub_total'),
+      discount_amount: money('quotes.discount_amount'),
+      tax_amount: money('quotes.tax_amount'),
+      grand_total: money('quotes.grand_total'),
+      expired_at: value('quotes.expired_at'),
+    }),
+    search: [{ key: 'quotes.subject_key' }, { text: 'quotes.description' }, { key: 'persons.name_key' }],
+    columns: columnsOf,
+    present: (row, ctx): Schema<'Quote'> => ({
+      id: row.id,
+      subject: row.subject,
+      description: row.description,
+      person_id: row.person_id,
+      person: personRef(row.person_id, row.person_name, row.person_emails),
+      user_id: row.user_id,
+      user: userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
+      billing_address: readAddress(row.billing_address) as Schema<'Address'>,
+      shipping_address: readAddress(row.shipping_address),
+      expired_at: row.expired_at,
+      is_expired: row.expired_at < todayOf(ctx),
+      discount_percent: fromScaled(row.discount_percent),
+      adjustment_amount: fromScaled(row.adjustment_amount),
+      discount_amount: fromScaled(row.discount_amount),
+      tax_amount: fromScaled(row.tax_amount),
+      sub_total: fromScaled(row.sub_total),
+      grand_total: fromScaled(row.grand_total),
+      items: [],
+      leads: [],
+      tags: [],
+      custom_attributes: {},
+      created_at: row.created_at,
+      updated_at: row.updated_at,
+      version: row.version,
+    }),
+    gather: async (ctx, replies, include) => {
+      const items = await itemsOf(
+        ctx,
+        replies.map(({ id }) => id),
+      )
+      for (const reply of replies) reply.items = items.filter(({ quote_id }) => quote_id === reply.id).map(presentItem)
+      await gatherLeads(ctx, replies)
+      await gatherTags(ctx, 'quotes', replies)
+      await expand(ctx, replies, include, { user: () => users, person: () => persons, leads: () => leads })
+    },
+    settle: async (ctx, id, { items }) => {
+      if (items) await keepItems(ctx, id, await planItems(ctx, id, items, new Findings()))
+    },
+    link: async (ctx, id, { tag_ids, lead_id }) => {
+      const changes = [await setTags(ctx, 'quotes', id, tag_ids)]
+      if (lead_id !== undefined) changes.push(await linkLead(ctx, { leadId: lead_id, quoteId: id }))
+      return changes.includes(true)
+    },
+  }),
+)

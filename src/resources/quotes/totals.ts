@@ -1,0 +1,43 @@
+// What a quote comes to (DOMAIN 12.2). Pure, and whole numbers of ten-thousandths throughout: every step is exact and then
+// rounded once, half away from zero, to 4 decimals.
+import { divided } from '../../kernel/money.ts'
+
+/** Scaled as stored. An amount is what was agreed on; it counts where the percentage beside it is zero. */
+export interface Line {
+  price: bigint
+  quantity: bigint
+  discount_percent: bigint
+  discount_amount: bigint
+  tax_percent: bigint
+  tax_amount: bigint
+}
+
+export type LineTotals = Record<'total' | 'discount_amount' | 'tax_amount', bigint>
+export type Totals = Record<'sub_total' | 'discount_amount' | 'tax_amount' | 'grand_total', bigint>
+
+const one = 10_000n
+
+/** The percentage of an amount. */
+const share = (amount: bigint, percent: bigint): bigint => divided(amount * percent, 100n * one)
+
+export function lineTotals(line: Line): LineTotals {
+  const total = divided(line.price * line.quantity, one)
+  const discount = line.discount_percent > 0n ? share(total, line.discount_percent) : line.discount_amount
+  const tax = line.tax_percent > 0n ? share(total - discount, line.tax_percent) : line.tax_amount
+  return { total, discount_amount: discount, tax_amount: tax }
+}
+
+/** The discount of the quote is on what the discounts of its lines leave; it does not reduce the tax. */
+export function quoteTotals(lines: readonly LineTotals[], discountPercent: bigint, adjustment: bigint): Totals {
+  const sum = (name: keyof LineTotals): bigint => lines.reduce((all, line) => all + line[name], 0n)
+  const subTotal = sum('total')
+  const lineDiscount = sum('discount_amount')
+  const discount = lineDiscount + share(subTotal - lineDiscount, discountPercent)
+  const tax = sum('tax_amount')
+  return {
+    sub_total: subTotal,
+    discount_amount: discount,
+    tax_amount: tax,
+    grand_total: subTotal - discount + tax + adjustment,
+  }
+}

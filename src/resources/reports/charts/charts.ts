@@ -1,0 +1,204 @@
+// Each report as a chart: what is on it and what it says in words. How it looks is in parts.ts, how it is drawn in draw.ts.
+import type { Schema } from '../../../contract/types.ts'
+import { toScaled, totalOf } from '../../../kernel/money.ts'
+import type { Period } from '../period.ts'
+import { unitOf } from '../period.ts'
+import type { StageShare } from '../statistics.ts'
+import type { Chart } from './draw.ts'
+import { type Bar, bars, colors, groups, lines, nothing, type Panel, pairs, text, valueAxis } from './parts.ts'
+import { bucketText, countText, moneyText, progressText, rangeText, type Tongue } from './texts.ts'
+
+export interface About {
+  period: Period
+  tongue: Tongue
+}
+
+/** The words around a drawing; with no `spec` there was nothing to draw, and the sentence says so. */
+function chart(
+  { period, tongue }: About,
+  name: string,
+  title: string,
+  words: readonly string[],
+  drawn: { empty: string | null; spec: () => object },
+): Chart {
+  const subtitle = rangeText(period.range, tongue)
+  if (drawn.empty !== null) return { name, title, subtitle, summary: drawn.empty, spec: nothing(drawn.empty) }
+  return { name, title, subtitle, summary: words.join(' '), spec: drawn.spec() }
+}
+
+const mostBars = 24
+const emptyIf = (isEmpty: boolean, sentence: string): string | null => (isEmpty ? sentence : null)
+/** As many bars as a page can hold; the smallest or last ones together. */
+function capped<Item>(
+  items: readonly Item[],
+  present: (item: Item) => Bar,
+  join: (rest: readonly Item[]) => Bar,
+): Bar[] {
+  if (items.length <= mostBars) return items.map(present)
+  return [...items.slice(0, mostBars - 1).map(present), join(items.slice(mostBars - 1))]
+}
+
+const sumOf = (amounts: readonly number[]): number => totalOf(amounts.map(toScaled))
+const inWords = (all: readonly Bar[]): string[] => all.map(({ name, text }) => `${name}: ${text}.`)
+
+export function overAllChart(figures: Schema<'OverAllStatistics'>, about: About): Chart {
+  const { tongue } = about
+  const kinds = [
+    ['Average lead value', figures.average_lead_value, 'money'],
+    ['Leads', figures.total_leads, 'count'],
+    ['Leads per day', figures.average_leads_per_day, 'count'],
+    ['Quotes', figures.total_quotations, 'count'],
+    ['Persons', figures.total_persons, 'count'],
+    ['Organizations', figures.total_organizations, 'count'],
+  ] as const
+  const panels = kinds.map(([name, { previous, current, progress }, measure]): Panel => {
+    const unit = measure === 'money' ? `${name} (${tongue.currency})` : name
+    return { name: unit, change: progressText(progress, tongue), previous, current, measure }
+  })
+  const words = kinds.map(
+    ([name, { previous, current }, measure]) =>
+      `${name}: ${text(current, measure, tongue)}, before ${text(previous, measure, tongue)}.`,
+  )
+  const isEmpty = panels.every(({ previous, current }) => previous === 0 && current === 0)
+  return chart(about, 'over-all', 'Created in this period and the one before', words, {
+    empty: emptyIf(isEmpty, 'Nothing was created in this period or the one before.'),
+    spec: () => pairs(panels, tongue),
+  })
+}
+
+export function revenueChart({ won_revenue, lost_revenue }: Schema<'RevenueStatistics'>, about: About): Chart {
+  const { tongue } = about
+  const kinds = [
+    ['Won', won_revenue],
+    ['Lost', lost_revenue],
+  ] as const
+  const names = kinds.map(([name, { progress }]) =>
+    progress === null ? name : `${name} (${progressText(progress, tongue)})`,
+  )
+  const words = kinds.map(
+    ([name, { previous, current }]) => `${name}: ${moneyText(current, tongue)}, before ${moneyText(previous, tongue)}.`,
+  )
+  const series = [
+    { name: 'Period before', color: colors.before, values: kinds.map(([, { previous }]) => previous) },
+    { name: 'This period', color: colors.plain, values: kinds.map(([, { current }]) => current) },
+  ]
+  return chart(about, 'revenue-stats', 'Won and lost revenue', words, {
+    empty: emptyIf(
+      series.every(({ values }) => values.every((value) => value === 0)),
+      'Nothing was won or lost in this period or the one before.',
+    ),
+    spec: () =>
+      groups(names, series, valueAxis('Lead value', 'money', tongue), {
+        width: 520,
+        written: (value) => moneyText(value, tongue),
+      }),
+  })
+}
+
+export function totalLeadsChart(statistics: Schema<'TotalLeadsStatistics'>, about: About): Chart {
+  const { tongue, period } = about
+  const unit = unitOf(period)
+  const kinds = [
+    ['Created', statistics.all.over_time, colors.plain],
+    ['Won', statistics.won.over_time, colors.won],
+    ['Lost', statistics.lost.over_time, colors.lost],
+  ] as const
+  const panel = (value: 'count' | 'total') =>
+    kinds.map(([name, buckets, color]) => ({ name, color, values: buckets.map((bucket) => bucket[value]) }))
+  const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
+  const words = panel('count').map(({ name, values }) => `${name}: ${countText(sum(values), tongue)} leads.`)
+  const names = statistics.all.over_time.map(({ label }) => bucketText(label, unit, tongue))
+  return chart(about, 'total-leads', `Leads by ${unit}`, words, {
+    empty: emptyIf(
+      kinds.every(([, buckets]) => buckets.every(({ count }) => count === 0)),
+      'No leads were created, won or lost in this period.',
+    ),
+    spec: () =>
+      lines(names, [
+        { series: panel('count'), axis: valueAxis('Leads', 'count', tongue) },
+        { series: panel('total'), axis: valueAxis('Lead value', 'money', tongue) },
+      ]),
+  })
+}
+
+export function shareChart(shares: readonly Schema<'ReportShare'>[], about: About, by: 'source' | 'type'): Chart {
+  const { tongue } = about
+  const bar = (name: string, total: number): Bar => ({ name, value: total, text: moneyText(total, tongue) })
+  const all = capped(
+    shares,
+    ({ name, total }) => bar(name, total),
+    (rest) => bar(`${rest.length} others`, sumOf(rest.map(({ total }) => total))),
+  )
+  return chart(about, `revenue-by-${by}s`, `Won revenue by ${by}`, inWords(all), {
+    empty: emptyIf(all.length === 0, 'No leads were won in this period.'),
+    spec: () => bars(all, valueAxis('Won lead value', 'money', tongue)),
+  })
+}
+
+export function productsChart(products: readonly Schema<'ReportProduct'>[], about: About): Chart {
+  const { tongue } = about
+  const all = products.map(({ name, revenue, quantity }) => ({
+    name,
+    value: revenue,
+    text: `${moneyText(revenue, tongue)} · ${countText(quantity, tongue)} sold`,
+  }))
+  return chart(about, 'top-selling-products', 'Best-selling products', inWords(all), {
+    empty: emptyIf(all.length === 0, 'No products were sold in this period.'),
+    spec: () => bars(all, valueAxis('Revenue on won leads', 'money', tongue)),
+  })
+}
+
+export function personsChart(persons: readonly Schema<'ReportPerson'>[], about: About): Chart {
+  const { tongue } = about
+  const all = persons.map(({ name, revenue }) => ({ name, value: revenue, text: moneyText(revenue, tongue) }))
+  return chart(about, 'top-persons', 'Best customers', inWords(all), {
+    empty: emptyIf(all.length === 0, 'No leads of a person were won in this period.'),
+    spec: () => bars(all, valueAxis('Won lead value', 'money', tongue)),
+  })
+}
+
+export function openChart(stages: readonly StageShare[], about: About): Chart {
+  const { tongue } = about
+  const pipelines = new Set(stages.map(({ pipeline }) => pipeline))
+  const bar = (name: string, total: number, value: number): Bar => ({
+    name,
+    value: total,
+    text: `${countText(total, tongue)} · ${moneyText(value, tongue)}`,
+  })
+  const all = capped(
+    stages,
+    ({ name, pipeline, total, lead_value }) =>
+      bar(pipelines.size > 1 ? `${pipeline}: ${name}` : name, total, lead_value),
+    (rest) => {
+      const total = rest.reduce((sum, stage) => sum + stage.total, 0)
+      return bar(`${rest.length} others`, total, sumOf(rest.map(({ lead_value }) => lead_value)))
+    },
+  )
+  return chart(about, 'open-leads-by-states', 'Open leads by stage', inWords(all), {
+    empty: emptyIf(all.length === 0, 'No lead of this period is open.'),
+    spec: () => bars(all, valueAxis('Open leads', 'count', tongue)),
+  })
+}
+
+export function forecastChart(months: readonly Schema<'ReportMonth'>[], about: About): Chart {
+  const { tongue } = about
+  const series = [
+    { name: 'Lead value', color: colors.before, values: months.map(({ lead_value }) => lead_value) },
+    {
+      name: 'Weighted by probability',
+      color: colors.weighted,
+      values: months.map(({ weighted_value }) => weighted_value),
+    },
+  ]
+  const words = months
+    .filter(({ count }) => count > 0)
+    .map(
+      ({ month, lead_value, weighted_value }) =>
+        `${bucketText(month, 'month', tongue)}: ${moneyText(lead_value, tongue)}, weighted ${moneyText(weighted_value, tongue)}.`,
+    )
+  const names = months.map(({ month }) => bucketText(month, 'month', tongue))
+  return chart(about, 'forecast', 'Expected revenue of open leads', words, {
+    empty: emptyIf(words.length === 0, 'No open lead is expected to close in this period.'),
+    spec: () => groups(names, series, valueAxis('Lead value', 'money', tongue)),
+  })
+}

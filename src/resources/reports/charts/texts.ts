@@ -1,0 +1,77 @@
+// Numbers and days as a chart says them, in the language and currency of the installation; and how wide a text will be, which
+// a server without a screen can only estimate.
+import type { Config } from '../../../config.ts'
+import type { Unit } from '../period.ts'
+
+export type Tongue = Pick<Config, 'locale' | 'currency'>
+
+/** An amount beside its bar: cents only where they matter. */
+export const moneyText = (value: number, { locale, currency }: Tongue): string =>
+  new Intl.NumberFormat(locale, {
+    style: 'currency',
+    currency,
+    ...((Number.isInteger(value) || Math.abs(value) >= 10_000) && { maximumFractionDigits: 0 }),
+  }).format(value)
+
+/** An amount at an axis. */
+export const shortMoney = (value: number, { locale, currency }: Tongue): string =>
+  new Intl.NumberFormat(locale, {
+    style: 'currency',
+    currency,
+    notation: 'compact',
+    maximumSignificantDigits: 4,
+  }).format(value)
+
+export const countText = (value: number, { locale }: Pick<Tongue, 'locale'>): string =>
+  new Intl.NumberFormat(locale, { maximumFractionDigits: 2 }).format(value)
+
+export const shortCount = (value: number, { locale }: Pick<Tongue, 'locale'>): string =>
+  new Intl.NumberFormat(locale, { notation: 'compact', maximumSignificantDigits: 4 }).format(value)
+
+/** A change as `+25%`; a dash where there was nothing before. */
+export const progressText = (percent: number | null, { locale }: Pick<Tongue, 'locale'>): string =>
+  percent === null
+    ? '–'
+    : new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 1, signDisplay: 'exceptZero' }).format(
+        percent / 100,
+      )
+
+const utc = { timeZone: 'UTC' } as const
+
+export function rangeText({ start, end }: { start: string; end: string }, { locale }: Pick<Tongue, 'locale'>): string {
+  const format = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', ...utc })
+  return format.formatRange(new Date(start), new Date(end))
+}
+
+/** The label of a day, week or month as an axis shows it. */
+export function bucketText(label: string, unit: Unit, { locale }: Pick<Tongue, 'locale'>): string {
+  if (unit === 'week') return label
+  const parts =
+    unit === 'day' ? ({ day: 'numeric', month: 'short' } as const) : ({ month: 'short', year: 'numeric' } as const)
+  return new Intl.DateTimeFormat(locale, { ...parts, ...utc }).format(new Date(label))
+}
+
+/** Widths of characters in hundredths of the font size, as in the wider of the usual sans-serif fonts. */
+const widths: [RegExp, number][] = [
+  [/[iljI.,:;'|!]/, 32],
+  [/[ftr()[\]{}\s/\\-]/, 39],
+  [/[mwMW@%]/, 95],
+  [/[A-Z&]/, 72],
+  [/[\u2e80-\uffff]|\p{Extended_Pictographic}/u, 100],
+]
+
+const known = new Map<string, number>()
+
+function widthOf(character: string): number {
+  const before = known.get(character)
+  if (before !== undefined) return before
+  const width = widths.find(([pattern]) => pattern.test(character))?.[1] ?? 62
+  if (known.size < 10_000) known.set(character, width)
+  return width
+}
+
+/** About how many pixels a text takes. */
+export function textWidth(text: string, fontSize: number, isBold: boolean): number {
+  const hundredths = [...text].reduce((sum, character) => sum + widthOf(character), 0)
+  return (hundredths / 100) * fontSize * (isBold ? 1.08 : 1)
+}

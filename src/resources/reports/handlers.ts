@@ -1,0 +1,100 @@
+// Reports (DOMAIN 22.2): one function for all of them reads the period, asks for the figures, and answers them as JSON or, to a
+// caller who prefers it, as a chart.
+import type { Query, Schema } from '../../contract/types.ts'
+import { preferred } from '../../kernel/accept.ts'
+import type { Context } from '../../kernel/context.ts'
+import { type Download, download } from '../../kernel/download.ts'
+import { textTag } from '../../kernel/etag.ts'
+import { today } from '../../kernel/format.ts'
+import type { HandlersFor } from '../../kernel/handler.ts'
+import {
+  type About,
+  forecastChart,
+  openChart,
+  overAllChart,
+  personsChart,
+  productsChart,
+  revenueChart,
+  shareChart,
+  totalLeadsChart,
+} from './charts/charts.ts'
+import type { Chart } from './charts/draw.ts'
+import { aheadOf, type Period, periodOf } from './period.ts'
+import { revenueBy, topPersons, topProducts } from './rankings.ts'
+import { forecast, openByStage, overAll, revenue, totalLeads } from './statistics.ts'
+
+type Asked = Query<'getOverAllReport'>
+
+interface Report<Figures> {
+  figures: (ctx: Context, period: Period, asked: Asked) => Promise<Figures>
+  chart: (figures: Figures, about: About) => Chart
+  period?: typeof periodOf
+}
+
+interface Reply<Statistics> {
+  data: { statistics: Statistics; date_range: Schema<'ReportRange'> }
+}
+
+const svg = 'image/svg+xml'
+
+/** `present` is for reports whose chart needs more than their reply has. */
+const report =
+  <Figures, Statistics>(
+    { figures, chart, period: readPeriod = periodOf }: Report<Figures>,
+    present: (figures: Figures) => Statistics,
+  ) =>
+  async (ctx: Context, { query }: { query: Asked }): Promise<Reply<Statistics> | Download> => {
+    const { timezone, locale, currency } = ctx.services.config
+    const period = readPeriod(query, today(ctx.time, timezone), timezone)
+    const found = await figures(ctx, period, query)
+    if (preferred(ctx, ['application/json', svg]) !== svg)
+      return { data: { statistics: present(found), date_range: period.range } }
+    const wanted = chart(found, { period, tongue: { locale, currency } })
+    const { draw } = await import('./charts/draw.ts')
+    const body = await draw(wanted)
+    return download({
+      mediaType: svg,
+      body,
+      name: `${wanted.name}.svg`,
+      disposition: 'inline',
+      etag: textTag(body),
+    })
+  }
+
+const same = <Statistics>(figures: Statistics): Statistics => figures
+
+export const handlers: HandlersFor<
+  | 'getOverAllReport'
+  | 'getRevenueStatsReport'
+  | 'getTotalLeadsReport'
+  | 'getRevenueBySourcesReport'
+  | 'getRevenueByTypesReport'
+  | 'getTopSellingProductsReport'
+  | 'getTopPersonsReport'
+  | 'getOpenLeadsByStatesReport'
+  | 'getForecastReport'
+> = {
+  getOverAllReport: report({ figures: overAll, chart: overAllChart }, same),
+  getRevenueStatsReport: report({ figures: revenue, chart: revenueChart }, same),
+  getTotalLeadsReport: report({ figures: totalLeads, chart: totalLeadsChart }, same),
+  getRevenueBySourcesReport: report(
+    {
+      figures: (ctx, period, asked) => revenueBy(ctx, period, asked, 'lead_sources'),
+      chart: (shares, about) => shareChart(shares, about, 'source'),
+    },
+    same,
+  ),
+  getRevenueByTypesReport: report(
+    {
+      figures: (ctx, period, asked) => revenueBy(ctx, period, asked, 'lead_types'),
+      chart: (shares, about) => shareChart(shares, about, 'type'),
+    },
+    same,
+  ),
+  getTopSellingProductsReport: report({ figures: topProducts, chart: productsChart }, same),
+  getTopPersonsReport: report({ figures: topPersons, chart: personsChart }, same),
+  getOpenLeadsByStatesReport: report({ figures: openByStage, chart: openChart }, (stages) =>
+    stages.map(({ id, name, total, lead_value }) => ({ id, name, total, lead_value })),
+  ),
+  getForecastReport: report({ figures: forecast, chart: forecastChart, period: aheadOf }, same),
+}

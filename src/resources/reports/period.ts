@@ -1,0 +1,87 @@
+// The days a report is about (DOMAIN 22.2): its default, its limits, the same number of days before it, and how it is cut into
+// days, weeks or months. Days are those of the installation's time zone; instants are given out as they are stored. Pure.
+import { DateTime } from 'luxon'
+import { dayBoundary, hasBoundaries } from '../../contract/formats.ts'
+import type { Schema } from '../../contract/types.ts'
+import { invalid } from '../../kernel/errors.ts'
+
+const usualDays = 30
+const mostYears = 3
+const mostDailyDays = 31
+const mostWeeklyDays = 26 * 7
+
+export interface Period {
+  range: Schema<'ReportRange'>
+  /** How many days it has. */
+  days: number
+  zone: string
+}
+
+export interface Asked {
+  start?: string | undefined
+  end?: string | undefined
+}
+
+const dayOf = (text: string): DateTime => DateTime.fromISO(text, { zone: 'utc' })
+const textOf = (day: DateTime): string => day.toFormat('yyyy-MM-dd')
+const daysBetween = (from: DateTime, to: DateTime): number => Math.round(to.diff(from, 'days').days)
+
+/** The period that was asked for; the last 30 days where nothing was. Throws 422. */
+export function periodOf(asked: Asked, today: string, zone: string): Period {
+  const end = asked.end ?? today
+  return checked(asked, asked.start ?? textOf(dayOf(end).minus({ days: usualDays - 1 })), end, zone)
+}
+
+/** The same for what is to come: it begins like any other and reaches a year beyond today, or beyond the start. */
+export function aheadOf(asked: Asked, today: string, zone: string): Period {
+  const from = asked.end !== undefined && asked.end < today ? asked.end : today
+  const start = asked.start ?? textOf(dayOf(from).minus({ days: usualDays - 1 }))
+  const end = asked.end ?? textOf(dayOf(asked.start ?? today).plus({ years: 1 }))
+  return checked(asked, start, end, zone)
+}
+
+function checked(asked: Asked, start: string, end: string, zone: string): Period {
+  const [first, last] = [dayOf(start), dayOf(end)]
+  const field = asked.end !== undefined ? 'query.end' : 'query.start'
+  if (last < first) {
+    const sentence = asked.end !== undefined ? `Must be ${start} or later.` : `Must be ${end} or earlier.`
+    throw invalid({ [field]: [sentence] })
+  }
+  if (last > first.plus({ years: mostYears }))
+    throw invalid({ [field]: [`A report covers at most ${mostYears} years.`] })
+  const days = daysBetween(first, last) + 1
+  const range = {
+    start,
+    end,
+    previous_start: textOf(first.minus({ days })),
+    previous_end: textOf(first.minus({ days: 1 })),
+  }
+  if (!hasBoundaries(range.previous_start, zone) || !hasBoundaries(end, zone))
+    throw invalid({ [field]: ['The period and the one before it must lie within the years 1 to 9999.'] })
+  return { range, days, zone }
+}
+
+/** First and last instant of the period, as stored. */
+export const instantsOf = ({ range, zone }: Period): [string, string] => [
+  dayBoundary(range.start, zone, false),
+  dayBoundary(range.end, zone, true),
+]
+
+/** Where the period before begins. */
+export const previousStart = ({ range, zone }: Period): string => dayBoundary(range.previous_start, zone, false)
+
+export type Unit = 'day' | 'week' | 'month'
+
+export const unitOf = ({ days }: Period): Unit =>
+  days <= mostDailyDays ? 'day' : days <= mostWeeklyDays ? 'week' : 'month'
+
+const labels: Record<Unit, string> = { day: 'yyyy-MM-dd', week: "kkkk-'W'WW", month: 'yyyy-MM' }
+
+/** The days, ISO weeks or months of the period in order; the first and the last may be cut by its ends. */
+export function bucketsOf({ range, zone }: Period, unit: Unit): { label: string; from: string }[] {
+  const last = dayOf(range.end)
+  const buckets: { label: string; from: string }[] = []
+  for (let day = dayOf(range.start); day <= last; day = day.startOf(unit).plus({ [unit]: 1 }))
+    buckets.push({ label: day.toFormat(labels[unit]), from: dayBoundary(textOf(day), zone, false) })
+  return buckets
+}

@@ -1,0 +1,78 @@
+// Rankings of won leads (DOMAIN 22.2): by what they refer to, the largest first.
+import { sql } from 'kysely'
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { fromScaled, fromSum, sumOf, sumOrder } from '../../kernel/money.ts'
+import { seesOwner } from '../../kernel/visibility.ts'
+import { instantsOf, type Period } from './period.ts'
+import { type Asked, wonLeads } from './rows.ts'
+
+const top = 5
+
+/** Won revenue by what a lead refers to. */
+export async function revenueBy(
+  ctx: Context,
+  period: Period,
+  asked: Asked,
+  by: 'lead_sources' | 'lead_types',
+): Promise<Schema<'ReportShare'>[]> {
+  const column = by === 'lead_sources' ? 'leads.lead_source_id' : 'leads.lead_type_id'
+  const [units, rest] = sumOrder('leads.lead_value')
+  const rows = await wonLeads(ctx, asked, instantsOf(period))
+    // Both tables have these columns.
+    .innerJoin(`${by as 'lead_sources'} as named`, 'named.id', column)
+    .select(['named.id', 'named.name', sumOf('leads.lead_value').as('sum')])
+    .groupBy(['named.id', 'named.name'])
+    .orderBy(units, 'desc')
+    .orderBy(rest, 'desc')
+    .orderBy('named.id')
+    .execute()
+  return rows.map(({ id, name, sum }) => ({ id, name, total: fromSum(sum) }))
+}
+
+export async function topProducts(ctx: Context, period: Period, asked: Asked): Promise<Schema<'ReportProduct'>[]> {
+  const [units, rest] = sumOrder('lead_products.amount')
+  const name = sql<string>`coalesce(products.name, lead_products.name)`
+  const sku = sql<string>`coalesce(products.sku, lead_products.sku)`
+  const rows = await wonLeads(ctx, asked, instantsOf(period))
+    .innerJoin('lead_products', 'lead_products.lead_id', 'leads.id')
+    .leftJoin('products', 'products.id', 'lead_products.product_id')
+    .select((eb) => [
+      'products.id',
+      name.as('name'),
+      'products.price',
+      sumOf('lead_products.amount').as('sum'),
+      eb.fn.sum<number>('lead_products.quantity').as('quantity'),
+    ])
+    .groupBy(['products.id', 'products.price', name, sku])
+    .orderBy(units, 'desc')
+    .orderBy(rest, 'desc')
+    .orderBy('products.id')
+    .limit(top)
+    .execute()
+  return rows.map(({ id, name, price, sum, quantity }) => ({
+    id,
+    name,
+    price: price === null ? null : fromScaled(price),
+    revenue: fromSum(sum),
+    quantity: Number(quantity),
+  }))
+}
+
+export async function topPersons(ctx: Context, period: Period, asked: Asked): Promise<Schema<'ReportPerson'>[]> {
+  const [units, rest] = sumOrder('leads.lead_value')
+  const rows = await wonLeads(ctx, asked, instantsOf(period))
+    .innerJoin('persons', 'persons.id', 'leads.person_id')
+    .select(['persons.id', 'persons.name', 'persons.emails', 'persons.user_id', sumOf('leads.lead_value').as('sum')])
+    .groupBy(['persons.id', 'persons.name', 'persons.emails', 'persons.user_id'])
+    .orderBy(units, 'desc')
+    .orderBy(rest, 'desc')
+    .orderBy('persons.id')
+    .limit(top)
+    .execute()
+  return rows.map(({ id, name, emails, user_id, sum }) => {
+    const all = JSON.parse(emails) as Schema<'ContactPoint'>[]
+    // Of a person out of sight a reference shows the first address, and no more does this (DOMAIN 3.5).
+    return { id, name, emails: seesOwner(ctx, user_id) ? all : all.slice(0, 1), revenue: fromSum(sum) }
+  })
+}

@@ -1,0 +1,186 @@
+// Figures and series (DOMAIN 22.2), one function a report: a fixed number of statements each, whatever there is to count.
+import { sql } from 'kysely'
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { fromSum, scaledSum, sumOf, weighted } from '../../kernel/money.ts'
+import { visible } from '../../kernel/visibility.ts'
+import { bucketsOf, instantsOf, type Period, previousStart, unitOf } from './period.ts'
+import { type Asked, averages, figure, leadsIn, lost, open, type Share, scaledCount, sectionOf, won } from './rows.ts'
+
+interface Counted {
+  section: number
+  count: number
+}
+
+/** The count of the period before, and of the period. */
+const bothOf = (found: readonly Counted[]): [bigint, bigint] =>
+  [0, 1].map((section) => scaledCount(Number(found.find((each) => each.section === section)?.count ?? 0))) as [
+    bigint,
+    bigint,
+  ]
+
+/** How many records of a table were created in the period before, and in the period. */
+async function created(
+  ctx: Context,
+  table: 'quotes' | 'persons' | 'organizations',
+  period: Period,
+  { user_id }: Asked,
+): Promise<[bigint, bigint]> {
+  const [from, to] = instantsOf(period)
+  const found = await ctx.db
+    .selectFrom(table)
+    .select((eb) => [
+      sectionOf('created_at', [previousStart(period), from]).as('section'),
+      eb.fn.countAll<number>().as('count'),
+    ])
+    .where(visible(ctx, `${table}.user_id`))
+    .where('created_at', '>=', previousStart(period))
+    .where('created_at', '<=', to)
+    .$if(user_id !== undefined, (rows) => rows.where('user_id', '=', user_id ?? 0))
+    .groupBy('section')
+    .execute()
+  return bothOf(found)
+}
+
+export async function overAll(ctx: Context, period: Period, asked: Asked): Promise<Schema<'OverAllStatistics'>> {
+  const [from, to] = instantsOf(period)
+  const leads = await leadsIn(ctx, asked)
+    .select((eb) => [
+      sectionOf('leads.created_at', [previousStart(period), from]).as('section'),
+      eb.fn.countAll<number>().as('count'),
+      sumOf('leads.lead_value').as('sum'),
+    ])
+    .where('leads.created_at', '>=', previousStart(period))
+    .where('leads.created_at', '<=', to)
+    .groupBy('section')
+    .execute()
+  const value = (section: number): Share => {
+    const row = leads.find((each) => each.section === section)
+    return row ? { of: scaledSum(row.sum), among: BigInt(row.count) } : { of: 0n, among: 0n }
+  }
+  const [before, now] = bothOf(leads)
+  const days = BigInt(period.days)
+  return {
+    average_lead_value: averages(value(0), value(1)),
+    total_leads: figure(before, now),
+    average_leads_per_day: averages({ of: before, among: days }, { of: now, among: days }),
+    total_quotations: figure(...(await created(ctx, 'quotes', period, asked))),
+    total_persons: figure(...(await created(ctx, 'persons', period, asked))),
+    total_organizations: figure(...(await created(ctx, 'organizations', period, asked))),
+  }
+}
+
+/** Closed leads of sections of time, won and lost ones apart. */
+const closed = (ctx: Context, asked: Asked, begins: readonly string[], to: string) =>
+  leadsIn(ctx, asked)
+    .select((eb) => [
+      sectionOf('leads.closed_at', begins).as('section'),
+      'leads.status',
+      eb.fn.countAll<number>().as('count'),
+      sumOf('leads.lead_value').as('sum'),
+    ])
+    .where('leads.status', 'in', [won, lost])
+    .where('leads.closed_at', '>=', begins[0] ?? to)
+    .where('leads.closed_at', '<=', to)
+    .groupBy(['section', 'leads.status'])
+    .execute()
+
+export async function revenue(ctx: Context, period: Period, asked: Asked): Promise<Schema<'RevenueStatistics'>> {
+  const [from, to] = instantsOf(period)
+  const rows = await closed(ctx, asked, [previousStart(period), from], to)
+  const sum = (status: number, section: number): bigint =>
+    scaledSum(rows.find((row) => row.status === status && row.section === section)?.sum ?? '0|0')
+  return {
+    won_revenue: figure(sum(won, 0), sum(won, 1)),
+    lost_revenue: figure(sum(lost, 0), sum(lost, 1)),
+  }
+}
+
+export async function totalLeads(ctx: Context, period: Period, asked: Asked): Promise<Schema<'TotalLeadsStatistics'>> {
+  const [from, to] = instantsOf(period)
+  const buckets = bucketsOf(period, unitOf(period))
+  const begins = buckets.map((bucket) => bucket.from)
+  const all = await leadsIn(ctx, asked)
+    .select((eb) => [
+      sectionOf('leads.created_at', begins).as('section'),
+      eb.fn.countAll<number>().as('count'),
+      sumOf('leads.lead_value').as('sum'),
+    ])
+    .where('leads.created_at', '>=', from)
+    .where('leads.created_at', '<=', to)
+    .groupBy('section')
+    .execute()
+  const ended = await closed(ctx, asked, begins, to)
+  const overTime = (rows: readonly (Counted & { sum: string })[]): Schema<'ReportOverTime'> => ({
+    over_time: buckets.map(({ label }, section) => {
+      const row = rows.find((each) => each.section === section)
+      return { label, count: Number(row?.count ?? 0), total: row ? fromSum(row.sum) : 0 }
+    }),
+  })
+  return {
+    all: overTime(all),
+    won: overTime(ended.filter(({ status }) => status === won)),
+    lost: overTime(ended.filter(({ status }) => status === lost)),
+  }
+}
+
+/** A stage with the pipeline it is of: the name alone may be that of several. */
+export interface StageShare extends Schema<'ReportStage'> {
+  pipeline: string
+}
+
+export async function openByStage(ctx: Context, period: Period, asked: Asked): Promise<StageShare[]> {
+  const [from, to] = instantsOf(period)
+  const rows = await leadsIn(ctx, asked)
+    .innerJoin('lead_pipeline_stages as stage', 'stage.id', 'leads.lead_pipeline_stage_id')
+    .innerJoin('lead_pipelines as pipeline', 'pipeline.id', 'stage.lead_pipeline_id')
+    .select((eb) => [
+      'stage.id',
+      'stage.name',
+      'pipeline.name as pipeline',
+      eb.fn.countAll<number>().as('count'),
+      sumOf('leads.lead_value').as('sum'),
+    ])
+    .where('leads.status', '=', open)
+    .where('leads.created_at', '>=', from)
+    .where('leads.created_at', '<=', to)
+    .groupBy(['stage.id', 'stage.name', 'pipeline.name', 'pipeline.id', 'stage.sort_order'])
+    .orderBy('pipeline.id')
+    .orderBy('stage.sort_order')
+    .execute()
+  return rows.map(({ id, name, pipeline, count, sum }) => ({
+    id,
+    name,
+    pipeline,
+    total: Number(count),
+    lead_value: fromSum(sum),
+  }))
+}
+
+export async function forecast(ctx: Context, period: Period, asked: Asked): Promise<Schema<'ReportMonth'>[]> {
+  const month = sql<string>`substr(leads.expected_close_date, 1, 7)`
+  const rows = await leadsIn(ctx, asked)
+    .innerJoin('lead_pipeline_stages as stage', 'stage.id', 'leads.lead_pipeline_stage_id')
+    .select((eb) => [
+      month.as('month'),
+      'stage.probability',
+      eb.fn.countAll<number>().as('count'),
+      sumOf('leads.lead_value').as('sum'),
+    ])
+    .where('leads.status', '=', open)
+    .where('leads.expected_close_date', '>=', period.range.start)
+    .where('leads.expected_close_date', '<=', period.range.end)
+    .groupBy([month, 'stage.probability'])
+    .execute()
+  return bucketsOf(period, 'month').map(({ label }) => {
+    const parts = rows
+      .filter((row) => row.month === label)
+      .map(({ sum, probability, count }) => ({ scaled: scaledSum(sum), percent: probability, count: Number(count) }))
+    return {
+      month: label,
+      count: parts.reduce((total, { count }) => total + count, 0),
+      lead_value: weighted(parts.map(({ scaled }) => ({ scaled, percent: 100 }))),
+      weighted_value: weighted(parts),
+    }
+  })
+}

@@ -1,0 +1,35 @@
+// The picture of a user (DOMAIN 15.6): a file that belongs to the user, named by a column of the row so that every UserRef can
+// link to it without a question of its own.
+import { operations } from '../../contract/operations.gen.ts'
+import type { Context } from '../../kernel/context.ts'
+import type { Writing } from '../../kernel/resource.ts'
+import { attachFile, type FileLimits, referFile, releaseFiles } from '../files/attach.ts'
+import { urlOf } from '../files/rows.ts'
+
+const limits: FileLimits = {
+  types: ['image/jpeg', 'image/png', 'image/gif', 'image/webp'],
+  maxBytes: 5 * 1024 * 1024,
+}
+
+export const pictureUrl = (ctx: Context, fileId: number | null): string | null =>
+  fileId === null ? null : urlOf(ctx, fileId)
+
+export const picturePath = (fileId: number | null): string | null =>
+  fileId === null ? null : operations.downloadFile.path.replace('{id}', String(fileId))
+
+/** Finds a file that does not exist, or is no picture. */
+export const checkPicture = (writing: Pick<Writing<unknown>, 'ctx' | 'found'>, fileId: number | null | undefined) =>
+  referFile(writing, 'image_file_id', fileId, limits)
+
+/** Makes a file the picture of a user, or with null takes the picture away. True when something changed. */
+export async function setPicture(ctx: Context, userId: number, fileId: number | null | undefined): Promise<boolean> {
+  if (fileId === undefined) return false
+  const users = ctx.db.selectFrom('users').select('image_file_id').where('id', '=', userId)
+  const { image_file_id: current } = await users.executeTakeFirstOrThrow()
+  const owner = { type: 'users', id: userId }
+  const next = fileId === null ? null : await attachFile(ctx, fileId, owner)
+  if (next === current) return false
+  await ctx.db.updateTable('users').set({ image_file_id: next }).where('id', '=', userId).execute()
+  if (current !== null) await releaseFiles(ctx, owner, [current])
+  return true
+}

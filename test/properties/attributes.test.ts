@@ -1,0 +1,261 @@
+// Values of all sixteen types of attributes survive being written and read, and a filter or sort by one answers what
+// JavaScript picks from the whole list. Many attributes in one record, so that few requests say much.
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { fold, phoneKey } from '../../src/kernel/format.ts'
+import { startServer, type TestServer } from '../support/app.ts'
+import { file, form } from '../support/form.ts'
+import { pixel } from '../support/pictures.ts'
+
+type Values = Record<string, unknown>
+
+let server: TestServer
+const options: Record<string, number[]> = {}
+const files: number[] = []
+
+const attributes: [code: string, more: Record<string, unknown>][] = [
+  ['text', {}],
+  ['textarea', {}],
+  ['price', {}],
+  ['boolean', {}],
+  ['select', { options: [{ name: 'c' }, { name: 'a' }, { name: 'b' }] }],
+  ['multiselect', { options: [{ name: 'x' }, { name: 'y' }, { name: 'z' }] }],
+  ['checkbox', { lookup_type: 'lead_sources' }],
+  ['email', {}],
+  ['address', {}],
+  ['phone', {}],
+  ['lookup', { lookup_type: 'lead_types' }],
+  ['datetime', {}],
+  ['date', {}],
+  ['image', {}],
+  ['file', {}],
+  ['subheading', {}],
+]
+
+beforeAll(async () => {
+  server = await startServer()
+  for (const [type, more] of attributes) {
+    const about = { code: `a_${type}`, name: type, type, entity_type: 'products', ...more }
+    const { body, text, status } = await server.admin.post('/settings/attributes', about)
+    expect(status === 201 ? 201 : text).toBe(201)
+    options[type] = body.data.options.map(({ id }: { id: number }) => id)
+  }
+  for (const name of ['one.png', 'two.png']) {
+    const { body, headers } = await form({ file: file(name, pixel) })
+    files.push((await server.admin.post('/files', body, { headers })).body.data.id)
+  }
+})
+afterAll(() => server.close())
+
+let count = 0
+async function create(values: Values): Promise<{ id: number; custom_attributes: Values }> {
+  const sent = { sku: `sku-${count++}`, name: 'Thing', price: 1, custom_attributes: values }
+  const { status, body, text } = await server.admin.post('/products', sent)
+  expect(status === 201 ? 201 : `${text} ${JSON.stringify(values)}`).toBe(201)
+  return body.data
+}
+
+const letters = fc.constantFrom(
+  'a',
+  'B',
+  'é',
+  'ß',
+  '5',
+  ' ',
+  '%',
+  '_',
+  ',',
+  '\\',
+  "'",
+  '"',
+  '中',
+  '\u{1f600}',
+  '{',
+  ']',
+)
+const words = (maxLength: number) =>
+  fc
+    .array(letters, { minLength: 1, maxLength })
+    .map((parts) => parts.join('').trim().normalize('NFC'))
+    .filter((text) => text !== '')
+const money = fc.integer({ min: 0, max: 999_999_999_999_999 }).map((scaled) => Number(`${scaled}e-4`))
+const day = fc
+  .date({ min: new Date('0002-01-01'), max: new Date('9998-12-31'), noInvalidDate: true })
+  .map((date) => date.toISOString())
+const label = fc.constantFrom('work', 'home', 'mobile')
+const email = fc.nat(50).map((n) => `Ada${n}@Example.com`)
+const phone = fc.tuple(fc.nat(99), fc.nat(9999)).map(([area, n]) => `+1 (2${area}) 555-${n}`)
+const points = (value: fc.Arbitrary<string>, key: (text: string) => string) =>
+  fc.uniqueArray(fc.record({ value, label }), { maxLength: 4, selector: (point) => key(point.value) })
+const part = fc.option(words(20))
+
+/** A value of each type, as it is written; what is read is the same but for the exceptions of `shown`. */
+const values = (): fc.Arbitrary<Values> =>
+  fc.record(
+    {
+      a_text: fc.option(words(60)),
+      a_textarea: fc.option(words(300)),
+      a_price: fc.option(money),
+      a_boolean: fc.option(fc.boolean()),
+      a_select: fc.option(fc.constantFrom(...(options.select ?? []))),
+      a_multiselect: fc.option(fc.shuffledSubarray(options.multiselect ?? [])),
+      a_checkbox: fc.option(fc.shuffledSubarray([1, 2, 3, 4, 5])),
+      a_email: fc.option(points(email, fold)),
+      a_address: fc.option(
+        fc.record({
+          address: part,
+          country: fc.constantFrom('GB', 'FR', null),
+          state: part,
+          city: words(20),
+          postcode: part,
+        }),
+      ),
+      a_phone: fc.option(points(phone, phoneKey)),
+      a_lookup: fc.option(fc.constantFrom(1, 2)),
+      a_datetime: fc.option(day),
+      a_date: fc.option(day.map((text) => text.slice(0, 10))),
+      a_image: fc.option(fc.constantFrom(...files)),
+      a_file: fc.option(fc.constantFrom(...files)),
+    },
+    { requiredKeys: [] },
+  )
+
+/** What a reply says of values that were written: all codes, null when unset; a file by its name instead of its id. */
+function shown(written: Values, names: Record<number, string>): Values {
+  const codes = attributes.map(([type]) => `a_${type}`).filter((code) => code !== 'a_subheading')
+  return Object.fromEntries(
+    codes.map((code) => {
+      const value = written[code] ?? null
+      return [code, value !== null && /image|file/.test(code) ? names[value as number] : value]
+    }),
+  )
+}
+
+const named = (read: Values): Values =>
+  Object.fromEntries(
+    Object.entries(read).map(([code, value]) => [
+      code,
+      value !== null && /image|file/.test(code) ? (value as { name: string }).name : value,
+    ]),
+  )
+
+describe('values of all types', () => {
+  it('are read as they were written, merged by code, and change nothing when they are written back', async () => {
+    const names = { [files[0] ?? 0]: 'one.png', [files[1] ?? 0]: 'two.png' }
+    await fc.assert(
+      fc.asyncProperty(values(), values(), async (first, second) => {
+        const made = await create(first)
+        const { a_boolean = false, ...rest } = first
+        const before = { ...rest, a_boolean }
+        expect(named(made.custom_attributes)).toEqual(shown(before, names))
+        const { body, status, text } = await server.admin.put(`/products/${made.id}`, { custom_attributes: second })
+        expect(status === 200 ? 200 : text).toBe(200)
+        const merged = shown({ ...before, ...second }, names)
+        expect(named(body.data.custom_attributes)).toEqual(merged)
+        const again = await server.admin.put(`/products/${made.id}`, body.data)
+        expect([again.status, again.body.data.version]).toEqual([200, body.data.version])
+        expect((await server.admin.get(`/products/${made.id}`)).body.data).toEqual(again.body.data)
+      }),
+      { seed: 8, numRuns: 30 },
+    )
+  })
+})
+
+interface Row {
+  id: number
+  custom_attributes: Values
+}
+
+const compared: Record<string, (value: unknown) => unknown[]> = {
+  a_text: (value) => [fold(String(value))],
+  a_textarea: (value) => [fold(String(value))],
+  a_email: (value) => (value as { value: string }[]).map((point) => fold(point.value)),
+  a_phone: (value) => (value as { value: string }[]).map((point) => phoneKey(point.value)),
+  a_image: (value) => [(value as { id: number }).id],
+}
+const keysOf = (code: string, value: unknown): unknown[] =>
+  value === null ? [] : (compared[code]?.(value) ?? [value].flat())
+
+describe('lists by attributes', () => {
+  let rows: Row[] = []
+  const path = '/products?per_page=100&name=listed'
+  beforeAll(async () => {
+    const some = fc.sample(values(), { seed: 3, numRuns: 40 })
+    for (const custom_attributes of some) {
+      const { id } = await create(custom_attributes)
+      await server.admin.put(`/products/${id}`, { name: 'listed' })
+    }
+    rows = (await server.admin.get(`${path}&sort=id`)).body.data
+    expect(rows).toHaveLength(40)
+  })
+
+  const filterable = ['text', 'textarea', 'price', 'boolean', 'select', 'multiselect', 'checkbox', 'email', 'phone']
+    .concat('lookup', 'datetime', 'date', 'image')
+    .map((type) => `a_${type}`)
+
+  it('are narrowed as JavaScript narrows them', async () => {
+    const chosen = fc.uniqueArray(
+      fc.constantFrom(...filterable).chain((code) => {
+        const keys = [...new Set(rows.flatMap((row) => keysOf(code, row.custom_attributes[code])))]
+        return fc.record({
+          code: fc.constant(code),
+          wanted: fc.uniqueArray(fc.constantFrom(...keys), { maxLength: 3 }),
+        })
+      }),
+      { minLength: 1, maxLength: 2, selector: ({ code }) => code },
+    )
+    await fc.assert(
+      fc.asyncProperty(chosen, async (filters) => {
+        const query = filters
+          .map(({ code, wanted }) => {
+            const text = wanted.map((each) => String(each).toUpperCase().replaceAll(',', '\\,')).join(',')
+            const plain = code === 'a_boolean' ? text.toLowerCase() : text
+            return `custom_attributes[${code}]=${encodeURIComponent(plain)}`
+          })
+          .join('&')
+        const found = await server.admin.get(`${path}&sort=id&${query}`)
+        const holds = (row: Row): boolean =>
+          filters.every(({ code, wanted }) =>
+            keysOf(code, row.custom_attributes[code]).some((key) =>
+              wanted.map((each) => keyText(each)).includes(keyText(key)),
+            ),
+          )
+        expect([query, found.body.data?.map(({ id }: Row) => id)]).toEqual([
+          query,
+          rows.filter(holds).map(({ id }) => id),
+        ])
+      }),
+      { seed: 4, numRuns: 60 },
+    )
+  })
+
+  it('are sorted as JavaScript sorts them, with what is unset last', async () => {
+    const order = new Map((options.select ?? []).map((id, index) => [id, index]))
+    const rank = (code: string, value: unknown): string | number =>
+      code === 'a_select'
+        ? (order.get(value as number) ?? 0)
+        : code === 'a_text'
+          ? fold(String(value))
+          : Number.isFinite(Number(value))
+            ? Number(value)
+            : String(value)
+    const bytes = (text: string): Buffer => Buffer.from(text)
+    const compare = (a: string | number, b: string | number): number =>
+      typeof a === 'string' && typeof b === 'string' ? Buffer.compare(bytes(a), bytes(b)) : Number(a) - Number(b)
+    for (const code of ['a_text', 'a_price', 'a_boolean', 'a_date', 'a_datetime', 'a_select']) {
+      for (const sign of ['', '-']) {
+        const { body } = await server.admin.get(`${path}&sort=${sign}custom_attributes.${code},id`)
+        const direction = sign === '' ? 1 : -1
+        const wanted = [...rows].sort((one, other) => {
+          const [a, b] = [one, other].map((row) => row.custom_attributes[code])
+          if (a === null || b === null) return Number(a === null) - Number(b === null) || one.id - other.id
+          return direction * compare(rank(code, a), rank(code, b)) || one.id - other.id
+        })
+        expect.soft([code, sign, body.data.map(({ id }: Row) => id)]).toEqual([code, sign, wanted.map(({ id }) => id)])
+      }
+    }
+  })
+})
+
+/** Upper case and back, as the query does it: some letters have no way back. */
+const keyText = (key: unknown): string => fold(String(key).toUpperCase())

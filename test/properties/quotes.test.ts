@@ -1,0 +1,177 @@
+// The totals of a quote are exact (DOMAIN 12.2): whatever the prices, quantities and percentages, they are what a decimal
+// library computes step by step, and the order of the lines makes no difference.
+import { Decimal } from 'decimal.js'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { lineTotals, quoteTotals } from '../../src/resources/quotes/totals.ts'
+import { startServer, type TestServer } from '../support/app.ts'
+import { given } from '../support/given.ts'
+
+/** 80 digits, and halves away from zero. */
+const Exact = Decimal.clone({ precision: 80, rounding: Decimal.ROUND_HALF_UP })
+const largest = 999_999_999_999_999
+
+/** All in ten-thousandths, as stored. */
+interface Line {
+  price: number
+  quantity: number
+  discount_percent: number
+  discount_amount: number
+  tax_percent: number
+  tax_amount: number
+}
+
+interface Sent {
+  lines: Line[]
+  percent: number
+  adjustment: number
+}
+
+const upTo = (max: number) => fc.integer({ min: 0, max })
+/** Mostly of everyday size, now and then as large as any can be. */
+const amount = fc.oneof({ weight: 4, arbitrary: upTo(99_999_999) }, { weight: 1, arbitrary: upTo(largest) })
+const percent = fc.oneof(fc.constant(0), fc.constantFrom(5_000, 70_000, 190_000, 1_000_000), upTo(1_000_000))
+
+const line = fc.record<Line>({
+  price: amount,
+  quantity: fc.oneof(
+    upTo(99_999).map((each) => each + 1),
+    fc.constantFrom(1, 5_000, 10_000, 25_000),
+  ),
+  discount_percent: percent,
+  discount_amount: upTo(9_999),
+  tax_percent: percent,
+  tax_amount: upTo(99_999),
+})
+
+const quote = (longest: number) =>
+  fc.record<Sent>({
+    lines: fc.array(line, { maxLength: longest }),
+    percent,
+    adjustment: fc.integer({ min: -largest, max: largest }).map((each) => (each % 3 === 0 ? each : each % 1_000_000)),
+  })
+
+const number = (scaled: number): Decimal => new Exact(scaled).div(10_000)
+const rounded = (value: Decimal): Decimal => value.toDecimalPlaces(4)
+const share = (of: Decimal, scaledPercent: number): Decimal => rounded(of.times(number(scaledPercent)).div(100))
+const sum = (values: Decimal[]): Decimal => values.reduce((all, each) => all.plus(each), new Exact(0))
+
+/** The table of DOMAIN 12.2, word by word. */
+function expected({ lines, percent, adjustment }: Sent) {
+  const items = lines.map((line) => {
+    const total = rounded(number(line.price).times(number(line.quantity)))
+    const discount = line.discount_percent > 0 ? share(total, line.discount_percent) : number(line.discount_amount)
+    const tax = line.tax_percent > 0 ? share(total.minus(discount), line.tax_percent) : number(line.tax_amount)
+    return { total, discount, tax }
+  })
+  const subTotal = sum(items.map(({ total }) => total))
+  const itemDiscount = sum(items.map(({ discount }) => discount))
+  const discount = itemDiscount.plus(share(subTotal.minus(itemDiscount), percent))
+  const tax = sum(items.map(({ tax }) => tax))
+  return { items, subTotal, discount, tax, grandTotal: subTotal.minus(discount).plus(tax).plus(number(adjustment)) }
+}
+
+const big = (line: Line) =>
+  lineTotals(Object.fromEntries(Object.entries(line).map(([name, value]) => [name, BigInt(value)])) as never)
+const text = (scaled: bigint): string => new Exact(scaled.toString()).div(10_000).toFixed(4)
+
+describe('the totals of a quote', () => {
+  it('are exact for ten thousand quotes', () => {
+    fc.assert(
+      fc.property(quote(6), (sent) => {
+        const wanted = expected(sent)
+        const lines = sent.lines.map(big)
+        expect(lines.map((each) => [each.total, each.discount_amount, each.tax_amount].map(text))).toEqual(
+          wanted.items.map((each) => [each.total, each.discount, each.tax].map((value) => value.toFixed(4))),
+        )
+        const totals = quoteTotals(lines, BigInt(sent.percent), BigInt(sent.adjustment))
+        expect([totals.sub_total, totals.discount_amount, totals.tax_amount, totals.grand_total].map(text)).toEqual(
+          [wanted.subTotal, wanted.discount, wanted.tax, wanted.grandTotal].map((value) => value.toFixed(4)),
+        )
+      }),
+      { seed: 12, numRuns: 10_000 },
+    )
+  })
+
+  it('do not depend on the order of its lines', () => {
+    const shuffled = quote(8).chain((sent) =>
+      fc.tuple(
+        fc.constant(sent),
+        fc.shuffledSubarray(sent.lines, { minLength: sent.lines.length, maxLength: sent.lines.length }),
+      ),
+    )
+    fc.assert(
+      fc.property(shuffled, ([sent, lines]) => {
+        const totals = (each: Line[]) => quoteTotals(each.map(big), BigInt(sent.percent), BigInt(sent.adjustment))
+        expect(totals(lines)).toEqual(totals(sent.lines))
+      }),
+      { seed: 13, numRuns: 500 },
+    )
+  })
+})
+
+describe('updateQuote', () => {
+  let server: TestServer
+  beforeAll(async () => {
+    server = await startServer()
+  })
+  afterAll(() => server.close())
+
+  it('answers and keeps the exact totals, or says which field makes them impossible and keeps what was there', async () => {
+    const make = given(server.admin)
+    const [{ id }, product] = [await make.quote(), await make.product()]
+    const max = number(largest)
+    const outcomes = { kept: 0, refused: 0 }
+    await fc.assert(
+      fc.asyncProperty(quote(5), async (sent) => {
+        const { items, subTotal, discount, tax, grandTotal } = expected(sent)
+        const { body: before } = await server.admin.get(`/quotes/${id}`)
+        const { status, body } = await server.admin.put(`/quotes/${id}`, {
+          discount_percent: sent.percent / 10_000,
+          adjustment_amount: sent.adjustment / 10_000,
+          items: sent.lines.map((line) => ({
+            product_id: product.id,
+            ...Object.fromEntries(Object.entries(line).map(([name, scaled]) => [name, scaled / 10_000])),
+          })),
+        })
+        const beyond = items.flatMap(({ total, discount }, index) => [
+          ...(total.gt(max) ? [`items.${index}.quantity`] : []),
+          ...(total.lte(max) && discount.gt(total) ? [`items.${index}.discount_amount`] : []),
+        ])
+        const together = [subTotal, tax, subTotal.minus(discount).plus(tax)].some((each) => each.gt(max))
+        const wrong =
+          beyond.length > 0
+            ? beyond
+            : together
+              ? ['items']
+              : grandTotal.lt(0) || grandTotal.gt(max)
+                ? ['adjustment_amount']
+                : []
+        if (wrong.length > 0) {
+          outcomes.refused++
+          expect([status, Object.keys(body.errors ?? {}).sort()]).toEqual([422, wrong.sort()])
+          expect((await server.admin.get(`/quotes/${id}`)).body).toEqual(before)
+          return
+        }
+        outcomes.kept++
+        expect([status, body.data]).toMatchObject([
+          200,
+          {
+            sub_total: subTotal.toNumber(),
+            discount_amount: discount.toNumber(),
+            tax_amount: tax.toNumber(),
+            grand_total: grandTotal.toNumber(),
+            items: items.map(({ total, discount, tax }) => ({
+              total: total.toNumber(),
+              discount_amount: discount.toNumber(),
+              tax_amount: tax.toNumber(),
+            })),
+          },
+        ])
+        expect((await server.admin.get(`/quotes/${id}`)).body.data).toEqual(body.data)
+      }),
+      { seed: 14, numRuns: 60 },
+    )
+    expect(Math.min(outcomes.kept, outcomes.refused)).toBeGreaterThan(10)
+  })
+})

@@ -1,0 +1,20 @@
+// Pictures for tests, and what a server has on its disk.
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { TestServer } from './app.ts'
+
+/** The smallest PNG: one pixel. */
+export const pixel = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+)
+
+/** Every file below the folder of files, such as `3f/3f9a…`; temporary ones as well. */
+export async function keptBytes(server: TestServer): Promise<string[]> {
+  const folder = join(server.app.services.config.dataDir, 'files')
+  const names = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])
+  return names
+    .filter((each) => each.isFile())
+    .map((each) => join(each.parentPath, each.name).slice(folder.length + 1))
+    .sort()
+}

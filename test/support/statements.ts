@@ -1,0 +1,28 @@
+// Counts the SQL statements that a piece of work runs, at the engine's own door: what Kysely compiles into one counts as one.
+// A cached statement counts every time it runs.
+import Database from 'better-sqlite3'
+
+type Run = (this: { source: string }, ...parameters: unknown[]) => unknown
+
+const connection = new Database(':memory:')
+const statement = Object.getPrototypeOf(connection.prepare('select 1')) as Record<string, Run>
+connection.close()
+
+const ways = ['all', 'get', 'run', 'iterate'] as const
+
+/** The statements in the order they ran. Not for two pieces of work at the same time. */
+export async function statementsOf(work: () => Promise<unknown>): Promise<string[]> {
+  const seen: string[] = []
+  const originals = ways.map((way) => [way, statement[way] as Run] as const)
+  for (const [way, original] of originals)
+    statement[way] = function (...parameters) {
+      seen.push(this.source)
+      return original.apply(this, parameters)
+    }
+  try {
+    await work()
+  } finally {
+    for (const [way, original] of originals) statement[way] = original
+  }
+  return seen
+}
