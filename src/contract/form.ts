@@ -54,7 +54,7 @@ function isWhole(text = '', shape: Shape = {}): boolean {
 export function filesAsText(value: unknown, schema: Shape | undefined): Finding[] {
   if (typeof value !== 'object' || value === null) return []
   return Object.entries(schema?.properties ?? {})
-    .filter(([name, shape]) => isFile(shape) && Object.hasOwn(value, name))
+    .filter(([name, shape]) => isFile(shape) && typeof (value as Record<string, unknown>)[name] === 'string')
     .map(([name]) => [name, 'Must be a file: send the body as multipart/form-data.'])
 }
 

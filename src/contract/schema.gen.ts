@@ -7569,7 +7569,7 @@ export interface components {
             field: string;
         };
         /**
-         * @description An activity, an e-mail or one changed field in the form of an activity. Only activities have links and participants. Ids are unique per source: that of a change is made of its event and its place there.
+         * @description An activity, an e-mail or one changed field in the form of an activity. Only activities and e-mails have links. Ids are unique per source: that of a change is made of its event and its place there.
          * @example {
          *       "source": "activity",
          *       "id": 9,
@@ -8391,6 +8391,9 @@ export interface components {
          *       "reply": "<p>Please find it attached.</p>",
          *       "reply_to": [
          *         "ada@example.com"
+         *       ],
+         *       "attachment_ids": [
+         *         9
          *       ],
          *       "is_draft": true
          *     }
@@ -10055,13 +10058,10 @@ export interface components {
             field_separator?: "," | ";" | "\t" | "|";
             /** @description Whether rows are imported in the background; true when left out. */
             process_in_queue?: boolean;
-            /**
-             * Format: binary
-             * @description The file itself; only in a form.
-             */
-            file?: string;
+            /** @description The file itself, in a form; or as a reply gives it. */
+            file?: string | components["schemas"]["FileRefInput"];
             /** @description An uploaded file instead of `file`. */
-            file_id?: components["schemas"]["Id"] | components["schemas"]["FileRefInput"];
+            file_id?: number;
         };
         /**
          * @description Changes to an import.
@@ -10094,13 +10094,10 @@ export interface components {
             field_separator?: "," | ";" | "\t" | "|";
             /** @description Whether rows are imported in the background; true when left out. */
             process_in_queue?: boolean;
-            /**
-             * Format: binary
-             * @description The file itself; only in a form.
-             */
-            file?: string;
+            /** @description The file itself, in a form; or as a reply gives it. */
+            file?: string | components["schemas"]["FileRefInput"];
             /** @description An uploaded file instead of `file`. */
-            file_id?: components["schemas"]["Id"] | components["schemas"]["FileRefInput"];
+            file_id?: number;
         };
         /** @description One page of imports. */
         ImportPage: {

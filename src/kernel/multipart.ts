@@ -66,6 +66,9 @@ export async function receive(
     return Object.hasOwn(schema.properties ?? {}, name) && isFile(schema.properties?.[name])
   }
   const empty: string[] = []
+  // Parts are stored side by side; a list keeps the order in which they were sent.
+  const taken: { place: number; name: string; key: string }[] = []
+  let count = 0
 
   async function take(name: string, stream: Readable, filename: string | undefined): Promise<void> {
     if (!wants(name)) {
@@ -73,6 +76,7 @@ export async function receive(
       stream.resume()
       return
     }
+    const place = count++
     const upload = await ctx.services.files.receive(stream, filename === undefined ? name : asNamed(filename))
     // What a browser sends for a field of a form in which no file was chosen.
     const isChosen = upload.size > 0 || (filename !== undefined && filename !== '')
@@ -81,7 +85,7 @@ export async function receive(
     if (!isChosen) return
     if (upload.size === 0) empty.push(name.replace(/\[\]$/, ''))
     if (!files.has(key)) files.set(key, upload)
-    field(name).files.push(key)
+    taken.push({ place, name, key })
   }
 
   try {
@@ -90,6 +94,7 @@ export async function receive(
       text: (name, value) => field(name).texts.push(value),
       file: take,
     })
+    for (const { name, key } of taken.sort((one, other) => one.place - other.place)) field(name).files.push(key)
     const { found, ...form } = readForm(fields, schema)
     const isEmpty = empty.map((name) => [name, 'The file is empty.'] as const)
     return { body: { ...form, found: [...found, ...isEmpty] }, uploads: { files, kept: new Set() } }

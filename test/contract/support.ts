@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { type ServerOptions, startServer, type TestServer } from '../support/app.ts'
 import { type Known, seeded, validBody } from '../support/given.ts'
 import { keptBytes } from '../support/pictures.ts'
-import { bodySchema, creators, entityOf, fact, facts, requiredOf } from '../support/schema.ts'
+import { bodySchema, creators, entityOf, fact, facts, parametersOf, requiredOf } from '../support/schema.ts'
 import { type Answer, type Request, send } from './send.ts'
 
 export { type Answer, type Request, schemaFindings, send, short } from './send.ts'
@@ -20,6 +20,10 @@ export interface World {
   plain: Record<string, number>
   /** Deleted records: what is restored. */
   gone: Record<string, number>
+  /** Records in the trash: what comes back from there. */
+  trashed: Record<string, number>
+  /** What belongs to a linked record, such as its attachments, by the path it has below it. */
+  parts: Record<string, number>
   /** What could not be made, and the answer that says why. */
   missing: string[]
 }
@@ -27,25 +31,30 @@ export interface World {
 /** A world with one linked and one spare record of every resource, and every link of the contract. */
 export async function startWorld(options: ServerOptions = {}): Promise<World> {
   const server = await startServer(options)
-  const world: World = { server, main: {}, spare: {}, plain: {}, gone: {}, missing: [] }
+  const world: World = { server, main: {}, spare: {}, plain: {}, gone: {}, trashed: {}, parts: {}, missing: [] }
   let waiting = [...creators]
-  for (let patience = waiting.length + 1; waiting.length > 0 && patience > 0; patience--) {
-    const last = patience === 1
-    const later: typeof waiting = []
-    for (const [entity, id] of waiting) {
-      if (last || needs(id).every((each) => world.spare[each] !== undefined || each === 'stages'))
-        await populate(world, entity, id)
-      else later.push([entity, id])
+  // First those whose example has all it names, then those that have all they need, at last whatever is left.
+  for (const named of [wants, needs, () => []]) {
+    for (let before = -1; waiting.length !== before; ) {
+      before = waiting.length
+      const later: typeof waiting = []
+      for (const [entity, id] of waiting) {
+        if (named(id).every((each) => world.spare[each] !== undefined || !creators.has(each)))
+          await populate(world, entity, id)
+        else later.push([entity, id])
+      }
+      waiting = later
     }
-    if (later.length === waiting.length) patience = Math.min(patience, 2)
-    waiting = later
   }
   for (const id of links()) {
     const attached = await attempt(world, id, { ...request(world, id), body: validBody(id, knownIn(world.main)) })
     if (attached?.status !== fact(id).status) world.missing.push(`${id}: ${attached?.text}`)
+    // What had to be copied for the link is what is shown and taken away from now on.
+    else if (attached.status === 201) world.main[fact(id).path.split('/').at(-1) ?? ''] = attached.body.data.id
   }
   for (const [entity, id] of creators)
     if (facts.some(([, { path }]) => isRestoreOf(id, path))) await bury(world, entity, id)
+  await findParts(world)
   await server.admin.get('/account')
   server.events()
   server.keep()
@@ -54,6 +63,10 @@ export async function startWorld(options: ServerOptions = {}): Promise<World> {
 
 /** Records an operation's body must name. */
 const needs = (id: string): string[] => requiredOf(bodySchema(id) ?? {}).flatMap((name) => entityOf(name) ?? [])
+
+/** Records its example names. */
+const wants = (id: string): string[] =>
+  Object.keys((validBody(id, () => 1) as object | undefined) ?? {}).flatMap((name) => entityOf(name) ?? [])
 
 async function populate(world: World, entity: string, id: string): Promise<void> {
   const make = async (kind: 'main' | 'spare' | 'plain', part: 'example' | 'required'): Promise<void> => {
@@ -81,6 +94,22 @@ async function bury(world: World, entity: string, creator: string): Promise<void
   for (let patience = 2; patience > 0 && (await world.server.admin.get(`/${url}`)).status === 200; patience--)
     await attempt(world, remover, { method: 'DELETE', url })
   world.gone[entity] = made?.body.data?.id
+  if (!facts.some(([, each]) => each.path === `${path}/{id}/untrash`)) return
+  const thrown = await attempt(world, creator, { method: 'POST', url: path, body })
+  await attempt(world, remover, { method: 'DELETE', url: `${path}/${thrown?.body?.data?.id}` })
+  world.trashed[entity] = thrown?.body?.data?.id
+}
+
+/** The first of the parts that the reply of a linked record shows: they may have ids of their own. */
+async function findParts(world: World): Promise<void> {
+  for (const { path } of facts.map(([, each]) => each)) {
+    const [part, record, parts = ''] = /^(.*\/\{id\})\/(\w+)\/\{\w+\}/.exec(path) ?? []
+    const shows = facts.find(([, each]) => each.method === 'get' && each.path === record)?.[0]
+    if (part === undefined || shows === undefined || world.parts[part] !== undefined) continue
+    const shown = await world.server.admin.get(`/${urlOf(world, shows)}`)
+    const id = shown.body?.data?.[parts]?.[0]?.id
+    if (typeof id === 'number') world.parts[part] = id
+  }
 }
 
 async function attempt(world: World, id: string, wanted: Request): Promise<Answer | undefined> {
@@ -127,12 +156,18 @@ export function request(
   const ids = knownIn(isAnew ? { ...world.spare, ...world.plain } : { ...world.main, ...world.plain })
   const body = validBody(id, ids, part)
   const collection = path.split('/').at(-2) ?? ''
-  if (inMass && body) body.indices = [ids(collection) ?? 0]
+  if (inMass && body) body.indices = [world.spare[collection] ?? ids(collection) ?? 0]
   return {
     method: method.toUpperCase(),
-    url: urlOf(world, id, /\/restore$/.test(path) ? world.gone : takesAway ? world.spare : world.main),
+    url: urlOf(world, id, placeOf(world, path, takesAway)),
     ...(body && { body }),
   }
+}
+
+function placeOf(world: World, path: string, takesAway: boolean): Record<string, number> {
+  if (path.endsWith('/restore')) return world.gone
+  if (path.endsWith('/untrash')) return world.trashed
+  return takesAway ? world.spare : world.main
 }
 
 /** The path of an operation with ids in it; `replace` gives a parameter another text. */
@@ -143,13 +178,18 @@ export function urlOf(
   replace: Record<string, string> = {},
 ): string {
   let before = ''
+  let place = ''
   return fact(id)
     .path.split('/')
     .map((part) => {
       const name = /^\{(\w+)\}$/.exec(part)?.[1]
       const entity = name === undefined ? undefined : name === 'id' ? before : entityOf(name)
       before = part
-      return name === undefined ? part : (replace[name] ?? String(ids[entity ?? ''] ?? seeded(entity ?? '') ?? 999_999))
+      place += place === '' && part === '' ? '' : `/${part}`
+      if (name === undefined) return part
+      const own = ids === world.main ? world.parts[place] : undefined
+      const [choice] = parametersOf(id, 'path').flatMap((each) => (each.name === name ? (each.schema.enum ?? []) : []))
+      return replace[name] ?? String(choice ?? own ?? ids[entity ?? ''] ?? seeded(entity ?? '') ?? 999_999)
     })
     .join('/')
 }

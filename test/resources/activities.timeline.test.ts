@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
 import { statementsOf } from '../support/statements.ts'
 import { addUser } from '../support/viewers.ts'
@@ -111,6 +112,9 @@ describe('listLeadActivities', () => {
       comment: '<p>Question</p>',
       is_done: true,
       user: null,
+      lead_ids: [lead.id],
+      leads: [{ id: lead.id, title: '50 seats' }],
+      files: [],
       additional: { folders: ['inbox'], from: ['grace@example.com'], to: ['sales@example.com'], cc: [], bcc: [] },
     })
     expect(created).toMatchObject({ type: 'system', additional: null, user: admin1 })
@@ -211,6 +215,21 @@ describe('listLeadActivities', () => {
     await mail({ subject: 'Other', lead_id: other.id })
     await mail({ subject: 'Nobody' })
     expect(named(await timeline(`/leads/${lead.id}`, 'source=email')).sort()).toEqual(['email Reply', 'email Root'])
+  })
+
+  it('shows the attachments of a mail, each where it can be had', async () => {
+    const lead = await make.lead()
+    const { body: sent, headers } = await form({ file: file('plan.txt') })
+    const { id } = (await admin.post('/files', sent, { headers })).body.data
+    const draft = { is_draft: true, subject: 'Plan', lead_id: lead.id, attachment_ids: [id] }
+    expect((await admin.post('/emails', draft)).status).toBe(201)
+    const [entry] = await timeline(`/leads/${lead.id}`, 'source=email')
+    expect(entry).toMatchObject({
+      title: 'Plan',
+      user_id: 1,
+      files: [{ name: 'plan.txt', content_type: 'text/plain' }],
+    })
+    expect((await admin.get(`/${entry?.files[0]?.path}`)).text).toBe('Quarterly figures')
   })
 
   it('leaves out what role and token may not read', async () => {

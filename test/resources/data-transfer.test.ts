@@ -42,7 +42,7 @@ describe('createImport', () => {
     const download = await server.admin.get(`//api/admin${path}/${body.data.id}/file`)
     expect([download.status, download.text]).toEqual([200, 'name,emails\nAda,ada@example.com\n'])
     expect(download.headers['content-disposition']).toContain('attachment')
-    const back = await server.admin.put(`${path}/${body.data.id}`, { file_id: body.data.file })
+    const back = await server.admin.put(`${path}/${body.data.id}`, body.data)
     expect([back.status, back.body.data.version]).toEqual([200, 1])
     // It belongs to the import now and cannot go alone.
     expect((await server.admin.delete(`/files/${file.id}`)).body.code).toBe('in_use')

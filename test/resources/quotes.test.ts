@@ -452,6 +452,41 @@ describe('massDestroyQuotes', () => {
   })
 })
 
+describe('restoreQuote', () => {
+  it('brings a deleted quote back with its id, items, tags and leads', async () => {
+    const lead = await make.lead()
+    const quote = await created({
+      lead_id: lead.id,
+      tag_ids: [(await make.tag()).id],
+      items: [{ product_id: gtx.id, quantity: 2 }, { product_id: gtx.id }],
+    })
+    await admin.delete(`/quotes/${quote.id}`)
+    server.clock.set('2027-01-10T00:00:00.000Z')
+    expect((await admin.post(`/quotes/${quote.id}/restore`)).status).toBe(404)
+    server.clock.set('2026-03-10T00:00:00.000Z')
+    const { status, body: reply } = await admin.post(`/quotes/${quote.id}/restore`)
+    expect([status, reply.data]).toMatchObject([
+      200,
+      { id: quote.id, items: quote.items, leads: quote.leads, tags: quote.tags, grand_total: 31.5 },
+    ])
+  })
+})
+
+describe('custom attributes', () => {
+  it('of quotes are checked, kept, merged and filtered by like those of others', async () => {
+    const attribute = { code: 'terms', name: 'Terms', type: 'text', entity_type: 'quotes' }
+    expect((await admin.post('/settings/attributes', attribute)).status).toBe(201)
+    const quote = await created({ custom_attributes: { terms: 'Net 30' } })
+    await created()
+    expect(quote.custom_attributes).toEqual({ terms: 'Net 30' })
+    const found = await admin.get('/quotes?custom_attributes[terms]=net 30')
+    expect(found.body.data.map(({ id }: Schema<'Quote'>) => id)).toEqual([quote.id])
+    const { body: reply } = await admin.put(`/quotes/${quote.id}`, { custom_attributes: { terms: null } })
+    expect(reply.data).toMatchObject({ custom_attributes: { terms: null }, version: 2 })
+    expect((await admin.put(`/quotes/${quote.id}`, { custom_attributes: { term: 'x' } })).status).toBe(422)
+  })
+})
+
 describe('exportQuotes', () => {
   it('writes each quote whole as a line, or as cells with its items and leads in one each', async () => {
     const lead = await make.lead()

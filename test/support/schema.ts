@@ -102,6 +102,8 @@ const singular = (entity: string): string => entity.replace(/ies$/, 'y').replace
 
 /** Which records a property of ids names: `lead_source_id` and `tag_ids` do, and lists such as `participants.users`. */
 export function entityOf(property: string): string | undefined {
+  // Uploads become attachments; the attachments of a record have ids of their own.
+  if (property === 'attachment_ids') return 'files'
   for (const entity of [...creators.keys(), 'stages']) {
     if (property === entity || new RegExp(`(^|_)${singular(entity)}_ids?$`).test(property)) return entity
   }

@@ -2,6 +2,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
+import type { Upload } from '../../kernel/files.ts'
 import { time, value } from '../../kernel/filter.ts'
 import { uploaded } from '../../kernel/multipart.ts'
 import { defineResource, type Writing } from '../../kernel/resource.ts'
@@ -47,34 +48,40 @@ async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<stri
   }
   if (!current) return { ...columns, type, user_id: ctx.user?.id ?? null }
   // Other options or another file: what was found before says nothing any more.
-  const isNew = body.file !== undefined || Object.values(columns).some((each) => each !== undefined)
+  const isNew = typeof body.file === 'string' || Object.values(columns).some((each) => each !== undefined)
   return { ...columns, ...(isNew && fresh) }
 }
 
+/** What was sent for the file: its bytes, the id of an upload, or what a reply gave. */
+function sentFile(ctx: Context, { file, file_id }: Body): { upload: Upload } | { id: number } | undefined {
+  if (typeof file === 'string') return { upload: uploaded(ctx, file) }
+  const id = file_id ?? acceptFileRef(file)
+  return id === undefined ? undefined : { id }
+}
+
 async function checkFile({ ctx, current, found }: Writing<Row>, body: Body): Promise<void> {
-  if (body.file !== undefined && body.file_id !== undefined) found.invalid('file_id', 'Send either file or file_id.')
-  if (body.file !== undefined) checkLimits(found, 'file', uploaded(ctx, body.file), limits)
-  else if (body.file_id !== undefined) {
-    const id = acceptFileRef(body.file_id)
-    if (id !== current?.file_id) await referFile({ ctx, found }, 'file_id', id, limits)
-  } else if (!current) found.invalid('file_id', 'The field is required.')
+  const sent = sentFile(ctx, body)
+  const field = body.file_id === undefined ? 'file' : 'file_id'
+  if (typeof body.file === 'string' && body.file_id !== undefined)
+    found.invalid('file_id', 'Send either file or file_id.')
+  if (sent === undefined) {
+    if (!current) found.invalid('file_id', 'The field is required.')
+  } else if ('upload' in sent) checkLimits(found, 'file', sent.upload, limits)
+  else if (sent.id !== current?.file_id) await referFile({ ctx, found }, field, sent.id, limits)
 }
 
 /** The file of an import is its own; one that takes its place makes it start anew. */
 async function settleFile(ctx: Context, id: number, body: Body): Promise<void> {
-  const sent = acceptFileRef(body.file_id)
-  if (body.file === undefined && sent === undefined) return
+  const sent = sentFile(ctx, body)
+  if (sent === undefined) return
   const owner = { type: 'imports', id }
   const { file_id: old } = await ctx.db
     .selectFrom('imports')
     .select('file_id')
     .where('id', '=', id)
     .executeTakeFirstOrThrow()
-  if (body.file === undefined && sent === old) return
-  const fileId =
-    body.file === undefined
-      ? await attachFile(ctx, sent as number, owner)
-      : await addFile(ctx, uploaded(ctx, body.file), owner)
+  if ('id' in sent && sent.id === old) return
+  const fileId = 'id' in sent ? await attachFile(ctx, sent.id, owner) : await addFile(ctx, sent.upload, owner)
   await ctx.db
     .updateTable('imports')
     .set({ file_id: fileId, error_file_id: null, ...fresh })

@@ -10,20 +10,20 @@ interface Days {
 const sum = (amounts: readonly number[]): number =>
   amounts.reduce((total, amount) => total + Math.round(amount * 10_000), 0) / 10_000
 
-export const valueOf = ({ closeValue, product }: Opportunity): number => closeValue ?? product.price
+export const worth = ({ closeValue, product }: Opportunity): number => closeValue ?? product.price
 
 export const wonIn = ({ opportunities }: Sales, { start, end }: Days): Opportunity[] =>
   opportunities.filter(
     ({ stage, closedOn }) => stage === 'won' && closedOn !== null && closedOn >= start && closedOn <= end,
   )
 
-export const revenueIn = (sales: Sales, days: Days): number => sum(wonIn(sales, days).map(valueOf))
+export const revenueIn = (sales: Sales, days: Days): number => sum(wonIn(sales, days).map(worth))
 
 /** Count and value of the leads of a stage that were closed in each of the months. */
 export const byMonth = ({ opportunities }: Sales, stage: 'won' | 'lost', months: readonly string[]) =>
   months.map((label) => {
     const deals = opportunities.filter((deal) => deal.stage === stage && deal.closedOn?.startsWith(label))
-    return { label, count: deals.length, total: sum(deals.map(valueOf)) }
+    return { label, count: deals.length, total: sum(deals.map(worth)) }
   })
 
 /** What won opportunities brought in by a name they have, the largest first. */
@@ -35,7 +35,7 @@ export function ranked(
   return names
     .map((name) => {
       const own = deals.filter((deal) => nameOf(deal) === name)
-      return { name, revenue: sum(own.map(valueOf)), quantity: own.length }
+      return { name, revenue: sum(own.map(worth)), quantity: own.length }
     })
     .sort((one, other) => other.revenue - one.revenue)
 }
