@@ -47,6 +47,7 @@ const rules: readonly Rule[] = [
   layout.componentsAreUsed,
   layout.tagsInOrder,
   layout.parentsFirst,
+  layout.openForAnEntity,
   shapes.operationsAreNamed,
   access.permissionsAreSettled,
   access.abilitiesAreSettled,

@@ -1,6 +1,7 @@
 // src/contract/operations.gen.ts: what the running server needs to know of each operation, as plain facts.
 // Also computes which reply-only keys a client may send back (`ignorable`), so that a GET can be PUT back.
 import {
+  type Body,
   type Contract,
   type Document,
   dataOf,
@@ -103,7 +104,9 @@ function factOf(document: Document, { id, method, path, operation, parameters, i
         .filter(({ part }) => part.in === 'query')
         .map(({ part }) => [part.name ?? '', queryType(document, part.schema)]),
     ),
-    ignorable: returnsRecord.test(id) ? ignorableOf(document, schemaOf(body), dataOf(document, success?.reply)) : null,
+    ignorable: returnsRecord.test(id)
+      ? ignorableOf(document, schemaOf(body), shownBy(document, body, success?.reply))
+      : null,
   }
 }
 
@@ -119,6 +122,14 @@ function queryType(document: Document, schema: Schema | undefined): string {
   if (type !== undefined) return type
   const branch = (found?.oneOf ?? found?.anyOf ?? [])[0]
   return branch ? queryType(document, branch) : 'string'
+}
+
+/** What the reply has of the body: the record, or a list of what the body has as its one list. */
+function shownBy(document: Document, body: Body | undefined, reply: Body | undefined): Schema | undefined {
+  const data = resolve(document, resolve(document, schemaOf(reply))?.properties?.data)
+  if (data?.items === undefined) return dataOf(document, reply)
+  const lists = Object.entries(propertiesOf(document, schemaOf(body)) ?? {}).filter(([, each]) => each.items)
+  return lists[0] === undefined ? undefined : { properties: { [lists[0][0]]: data } }
 }
 
 /** Only these take back what they reply; elsewhere (moveLead, login) a key of the reply in the body is a mistake. */

@@ -104,9 +104,9 @@ export function createPipeline(
   }
 }
 
-/** Where there are several forms, a cache must not give one caller the form that another one asked for. */
+/** Where there is another form than JSON, a cache must not give one caller the form that another one asked for. */
 function varying({ fact }: Call, answer: Answered): Answered {
-  if (fact.produces.length > 1) answer.headers.vary = 'Accept'
+  if (fact.produces.length > 1 && fact.produces.includes(json)) answer.headers.vary = 'Accept'
   return answer
 }
 

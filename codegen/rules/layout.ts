@@ -151,3 +151,14 @@ export const parentsFirst: Rule = ({ document, report }) => {
     }
   }
 }
+
+export const openForAnEntity: Rule = ({ document, report }) => {
+  for (const [name, schema] of Object.entries(document.components?.schemas ?? {})) {
+    if (!isObject(schema) || schema.additionalProperties !== true || schema['x-entity'] !== undefined) continue
+    report(
+      ['components', 'schemas', name],
+      name,
+      'it is open, yet only custom attributes are, which the served contract closes; say whose with x-entity, or close it.',
+    )
+  }
+}

@@ -68,14 +68,6 @@ export const bodiesAreClosed: Rule = ({ document, operations, report }) => {
   for (const { operation, at } of operations) {
     const found = bodyOf(document, operation.requestBody, at)
     for (const { schema, at: place } of reachable(document, found)) {
-      if (place[0] === 'components' && place.length === 3 && schema.additionalProperties === true) {
-        if (schema['x-entity'] !== undefined) continue
-        report(
-          place,
-          placeOf(document, place),
-          'it is open, yet only custom attributes are, which the served contract closes; say whose with x-entity, or close it.',
-        )
-      }
       const isForm = schema.properties !== undefined
       if (!isForm && !typesOf(schema).includes('object')) continue
       if (isForm ? schema.additionalProperties === false : schema.additionalProperties !== undefined) continue

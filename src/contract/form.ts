@@ -53,9 +53,16 @@ function isWhole(text = '', shape: Shape = {}): boolean {
 /** Texts where the schema has files: only a form can carry those. */
 export function filesAsText(value: unknown, schema: Shape | undefined): Finding[] {
   if (typeof value !== 'object' || value === null) return []
-  return Object.entries(schema?.properties ?? {})
-    .filter(([name, shape]) => isFile(shape) && typeof (value as Record<string, unknown>)[name] === 'string')
-    .map(([name]) => [name, 'Must be a file: send the body as multipart/form-data.'])
+  const files = Object.entries(schema?.properties ?? {}).filter(([, shape]) => isFile(shape))
+  return files
+    .flatMap(([name, { maxItems = Number.POSITIVE_INFINITY }]): [string, unknown][] => {
+      const sent = (value as Record<string, unknown>)[name]
+      // Of a list that is too long that is said, and no more.
+      if (Array.isArray(sent) && sent.length > maxItems) return []
+      return Array.isArray(sent) ? sent.map((each, index) => [`${name}.${index}`, each]) : [[name, sent]]
+    })
+    .filter(([, sent]) => typeof sent === 'string')
+    .map(([field]) => [field, 'Must be a file: send the body as multipart/form-data.'])
 }
 
 function readText(text: string, shape: Shape, name: string, form: Form): unknown {

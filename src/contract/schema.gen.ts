@@ -6876,8 +6876,8 @@ export interface components {
          *     - `image` and `file` the id of an uploaded file
          *     - `subheading` never has a value; it divides the form
          * @example {
-         *       "code": "industry",
          *       "name": "Industry",
+         *       "code": "industry",
          *       "type": "select",
          *       "entity_type": "organizations",
          *       "options": [
@@ -7420,6 +7420,7 @@ export interface components {
         /**
          * @description Changes to a group.
          * @example {
+         *       "description": "Centre and north.",
          *       "user_ids": [
          *         1,
          *         4
@@ -8496,7 +8497,7 @@ export interface components {
          *       "indices": [
          *         21
          *       ],
-         *       "type": "trash"
+         *       "type": "delete"
          *     }
          */
         EmailMassDestroy: {
@@ -11502,6 +11503,8 @@ export interface components {
         DateLte: string;
         /** @description The date. Any of the listed values. */
         MarketingDate: string[];
+        /** @description The date. None of the listed values. */
+        MarketingDateNot: string[];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         CampaignSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
         /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
@@ -20408,6 +20411,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -20445,6 +20449,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -20467,6 +20472,8 @@ export interface operations {
                 q?: components["parameters"]["Q"];
                 /** @description The record. Any of the listed ids. */
                 id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -21689,10 +21696,6 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Change the record only if its ETag is still this one, else 412. */
-                "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
             };
@@ -21721,8 +21724,6 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            409: components["responses"]["Conflict"];
-            412: components["responses"]["VersionMismatch"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -23543,8 +23544,6 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Change the record only if its ETag is still this one, else 412. */
-                "If-Match"?: components["parameters"]["IfMatch"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
             };
@@ -23569,9 +23568,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
-            412: components["responses"]["VersionMismatch"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -23671,6 +23668,8 @@ export interface operations {
                 "date[lte]"?: components["parameters"]["DateLte"];
                 /** @description The date. Any of the listed values. */
                 date?: components["parameters"]["MarketingDate"];
+                /** @description The date. None of the listed values. */
+                "date[not]"?: components["parameters"]["MarketingDateNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */

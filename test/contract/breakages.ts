@@ -31,6 +31,8 @@ export function* breakagesOf(shape: Schema | undefined, valid: unknown): Generat
   }
   const branches = (schema.anyOf ?? schema.oneOf ?? []).map(follow)
   const types = branches.length > 0 ? branches.flatMap(typesOf) : typesOf(schema)
+  // What has no type may be anything; what it may be then is a rule.
+  if (types.length === 0 && schema.enum === undefined && branches.length === 0) return
   const fits = (type: string) => types.includes(type) || (type === 'integer' && types.includes('number'))
   const [simple, other] = wrongTypes.filter(([type]) => !fits(type))
   for (const [, value] of [simple, other, fits('null') ? undefined : (['null', null] as const)].filter(

@@ -94,7 +94,9 @@ describe.each(ids.filter((id) => 'cursor' in fact(id).query))('%s', (id) => {
   it('can turn every filter for equality round', () => {
     const names = Object.keys(fact(id).query)
     const others = ['page', 'per_page', 'count', 'cursor', 'sort', 'include', 'fields', 'q']
-    const filters = names.filter((name) => !name.includes('[') && !others.includes(name))
+    // What is an object takes equality only: custom attributes.
+    const isObject = (name: string) => fact(id).query[name] === 'object'
+    const filters = names.filter((name) => !name.includes('[') && !others.includes(name) && !isObject(name))
     expect(filters.filter((name) => !names.includes(`${name}[not]`))).toEqual([])
   })
 })

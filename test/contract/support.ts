@@ -20,7 +20,7 @@ export interface World {
   plain: Record<string, number>
   /** Deleted records: what is restored. */
   gone: Record<string, number>
-  /** Records in the trash: what comes back from there. */
+  /** Records in the trash: what comes back from there, or is deleted for good. */
   trashed: Record<string, number>
   /** What belongs to a linked record, such as its attachments, by the path it has below it. */
   parts: Record<string, number>
@@ -167,7 +167,7 @@ export function request(
 function placeOf(world: World, path: string, takesAway: boolean): Record<string, number> {
   if (path.endsWith('/restore')) return world.gone
   if (path.endsWith('/untrash')) return world.trashed
-  return takesAway ? world.spare : world.main
+  return takesAway ? { ...world.spare, ...world.trashed } : world.main
 }
 
 /** The path of an operation with ids in it; `replace` gives a parameter another text. */

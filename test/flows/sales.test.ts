@@ -35,7 +35,7 @@ describe.each(dataSets)('$name', ({ name, read }) => {
     loaded = await loadSales(api, sales, (step) => {
       if (steps.at(-1) !== step) steps.push(step)
     })
-  }, 600_000)
+  }, 1_200_000)
   afterAll(() => server.close())
 
   it('becomes one lead per opportunity, with its team, accounts and products', () => {

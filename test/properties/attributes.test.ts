@@ -6,31 +6,11 @@ import { fold, phoneKey } from '../../src/kernel/format.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { pixel } from '../support/pictures.ts'
-
-type Values = Record<string, unknown>
+import { attributes, type Values, valuesWith } from './attribute-values.ts'
 
 let server: TestServer
 const options: Record<string, number[]> = {}
 const files: number[] = []
-
-const attributes: [code: string, more: Record<string, unknown>][] = [
-  ['text', {}],
-  ['textarea', {}],
-  ['price', {}],
-  ['boolean', {}],
-  ['select', { options: [{ name: 'c' }, { name: 'a' }, { name: 'b' }] }],
-  ['multiselect', { options: [{ name: 'x' }, { name: 'y' }, { name: 'z' }] }],
-  ['checkbox', { lookup_type: 'lead_sources' }],
-  ['email', {}],
-  ['address', {}],
-  ['phone', {}],
-  ['lookup', { lookup_type: 'lead_types' }],
-  ['datetime', {}],
-  ['date', {}],
-  ['image', {}],
-  ['file', {}],
-  ['subheading', {}],
-]
 
 beforeAll(async () => {
   server = await startServer()
@@ -49,6 +29,8 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
+const values = () => valuesWith(options, files)
+
 let count = 0
 async function create(values: Values): Promise<{ id: number; custom_attributes: Values }> {
   const sent = { sku: `sku-${count++}`, name: 'Thing', price: 1, custom_attributes: values }
@@ -56,71 +38,6 @@ async function create(values: Values): Promise<{ id: number; custom_attributes: 
   expect(status === 201 ? 201 : `${text} ${JSON.stringify(values)}`).toBe(201)
   return body.data
 }
-
-const letters = fc.constantFrom(
-  'a',
-  'B',
-  'é',
-  'ß',
-  '5',
-  ' ',
-  '%',
-  '_',
-  ',',
-  '\\',
-  "'",
-  '"',
-  '中',
-  '\u{1f600}',
-  '{',
-  ']',
-)
-const words = (maxLength: number) =>
-  fc
-    .array(letters, { minLength: 1, maxLength })
-    .map((parts) => parts.join('').trim().normalize('NFC'))
-    .filter((text) => text !== '')
-const money = fc.integer({ min: 0, max: 999_999_999_999_999 }).map((scaled) => Number(`${scaled}e-4`))
-const day = fc
-  .date({ min: new Date('0002-01-01'), max: new Date('9998-12-31'), noInvalidDate: true })
-  .map((date) => date.toISOString())
-const label = fc.constantFrom('work', 'home', 'mobile')
-const email = fc.nat(50).map((n) => `Ada${n}@Example.com`)
-const phone = fc.tuple(fc.nat(99), fc.nat(9999)).map(([area, n]) => `+1 (2${area}) 555-${n}`)
-const points = (value: fc.Arbitrary<string>, key: (text: string) => string) =>
-  fc.uniqueArray(fc.record({ value, label }), { maxLength: 4, selector: (point) => key(point.value) })
-const part = fc.option(words(20))
-
-/** A value of each type, as it is written; what is read is the same but for the exceptions of `shown`. */
-const values = (): fc.Arbitrary<Values> =>
-  fc.record(
-    {
-      a_text: fc.option(words(60)),
-      a_textarea: fc.option(words(300)),
-      a_price: fc.option(money),
-      a_boolean: fc.option(fc.boolean()),
-      a_select: fc.option(fc.constantFrom(...(options.select ?? []))),
-      a_multiselect: fc.option(fc.shuffledSubarray(options.multiselect ?? [])),
-      a_checkbox: fc.option(fc.shuffledSubarray([1, 2, 3, 4, 5])),
-      a_email: fc.option(points(email, fold)),
-      a_address: fc.option(
-        fc.record({
-          address: part,
-          country: fc.constantFrom('GB', 'FR', null),
-          state: part,
-          city: words(20),
-          postcode: part,
-        }),
-      ),
-      a_phone: fc.option(points(phone, phoneKey)),
-      a_lookup: fc.option(fc.constantFrom(1, 2)),
-      a_datetime: fc.option(day),
-      a_date: fc.option(day.map((text) => text.slice(0, 10))),
-      a_image: fc.option(fc.constantFrom(...files)),
-      a_file: fc.option(fc.constantFrom(...files)),
-    },
-    { requiredKeys: [] },
-  )
 
 /** What a reply says of values that were written: all codes, null when unset; a file by its name instead of its id. */
 function shown(written: Values, names: Record<number, string>): Values {

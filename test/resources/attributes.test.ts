@@ -386,8 +386,8 @@ describe('lists', () => {
     const seen: string[] = []
     let next: string | null = '/contacts/organizations?cursor=&per_page=2&sort=-custom_attributes.industry,id'
     while (next !== null) {
-      const { body } = await server.admin.get(next)
-      seen.push(...body.data.map(({ name }: { name: string }) => name))
+      const { body }: { body: Schema<'OrganizationPage'> } = await server.admin.get(next)
+      seen.push(...body.data.map(({ name }) => name))
       next = body.links.next?.replace(/^.*\/api\/admin/, '') ?? null
     }
     expect(seen).toEqual(['one', 'two', 'four', 'three', 'five'])

@@ -155,7 +155,7 @@ describe('a form', () => {
     expect([status, Object.keys(reply.errors)]).toEqual([422, ['reply', 'reply_to']])
     expect(await rows()).toEqual([])
     const inJson = await server.admin.post('/emails', { is_draft: true, attachments: ['two.txt'] })
-    expect([inJson.status, Object.keys(inJson.body.errors)]).toEqual([422, ['attachments']])
+    expect([inJson.status, Object.keys(inJson.body.errors)]).toEqual([422, ['attachments.0']])
   })
 })
 

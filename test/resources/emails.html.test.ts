@@ -147,7 +147,7 @@ describe('a body loses', () => {
 })
 
 describe('a body of a megabyte', () => {
-  const mib = 1024 * 1024
+  const mib = 1_000_000
   const filled = (part: string): string => part.repeat(Math.floor(mib / part.length))
   const halves = (one: string, other: string): string =>
     one.repeat(Math.floor(mib / 2 / one.length)) + other.repeat(Math.floor(mib / 2 / other.length))

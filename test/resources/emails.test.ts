@@ -124,7 +124,7 @@ describe('createEmail', () => {
     const addresses = (count: number, name: string) =>
       Array.from({ length: count }, (_, n) => `${name}${n}@example.com`)
     const mail = await written({
-      reply_to: ['Ada@example.com', 'ada@EXAMPLE.com', 'b@example.com'],
+      reply_to: ['Ada@example.com', 'b@example.com', 'ada@EXAMPLE.com'],
       cc: ['ada@example.com'],
     })
     expect([mail.reply_to, mail.cc]).toEqual([['Ada@example.com', 'b@example.com'], ['ada@example.com']])

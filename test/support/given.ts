@@ -66,7 +66,7 @@ function choose(value: unknown, schema: Schema): Schema {
 function distinct(name: string, text: string, schema: Schema): string {
   if (schema.format === 'email') return `person${unique()}@example.com`
   if (schema.format === 'phone') return `+1 202 ${String(unique()).padStart(7, '0')}`
-  if (name === 'code' && schema.pattern?.includes('_')) return `${text}_${unique()}`
+  if (name === 'code' && String(schema.pattern).includes('_')) return `${text}_${unique()}`
   return ['name', 'title', 'sku'].includes(name) && !schema.enum ? `${text} ${unique()}` : text
 }
 

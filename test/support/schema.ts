@@ -43,6 +43,9 @@ export function parametersOf(
   return found.map(({ name = '', schema, required = false }) => ({ name, schema: follow(schema), required }))
 }
 
+/** Whether the contract says why an operation that could write fires nothing. */
+export const isSilent = (id: string): boolean => listed.get(id)?.operation['x-no-event'] !== undefined
+
 export const takesHeader = (id: string, name: string): boolean =>
   parametersOf(id, 'header').some((each) => each.name === name)
 

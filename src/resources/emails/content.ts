@@ -33,8 +33,10 @@ export function checkComplete(found: Findings, mail: { reply?: string | null; re
 }
 
 /** Each address once, as it was written first. */
-const distinct = (addresses: readonly string[]): string[] =>
-  [...new Map([...addresses].reverse().map((each) => [fold(each), each])).values()].reverse()
+function distinct(addresses: readonly string[]): string[] {
+  const seen = new Set<string>()
+  return addresses.filter((each) => seen.size < seen.add(fold(each)).size)
+}
 
 /** The columns of what was sent. Throws 409 when content would change that cannot any more. */
 export async function contentColumns(body: Body, writing: Writing<Stored>): Promise<Record<string, unknown>> {
@@ -78,10 +80,12 @@ function recipients(body: Body, { current, found }: Writing<Stored>): Record<str
   const columns: Record<string, string> = {}
   let count = 0
   for (const name of lists) {
-    const sent = body[name]
-    const addresses = sent ? distinct(sent) : (JSON.parse(current?.[name] ?? '[]') as string[])
+    const stored = current?.[name] ?? '[]'
+    const sent = JSON.stringify(body[name] ?? JSON.parse(stored))
+    // What was received may name somebody twice, and can be written back as it was read.
+    const addresses = sent === stored ? (JSON.parse(stored) as string[]) : distinct(body[name] ?? [])
     count += addresses.length
-    if (sent) columns[name] = JSON.stringify(addresses)
+    if (body[name]) columns[name] = JSON.stringify(addresses)
   }
   const [first] = Object.keys(columns)
   if (first !== undefined && count > mostRecipients)

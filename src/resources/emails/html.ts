@@ -4,9 +4,10 @@ import sanitizeHtml from 'sanitize-html'
 
 type Attributes = Record<string, string>
 
-const most = { length: 1024 * 1024, elements: 50_000, depth: 250 }
+/** A body of a million characters still fits into a request. */
+const most = { length: 1_000_000, elements: 50_000, depth: 250 }
 
-export const tooMuch = `Must have at most ${most.elements} elements, ${most.depth} levels deep, and 1 MiB once it is cleaned.`
+export const tooMuch = `Must have at most ${most.elements} elements, ${most.depth} levels deep, and a million characters once it is cleaned.`
 
 class TooMuch extends Error {}
 

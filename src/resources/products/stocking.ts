@@ -22,7 +22,9 @@ export async function planStock(
 ): Promise<Planned[]> {
   const found = new Findings()
   const warehouseOf = await locationsOf(ctx, inventories)
-  if (scope !== undefined && !(await exists(ctx, scope))) found.invalid('warehouse_id', `No warehouse has id ${scope}.`)
+  const known = await warehousesOf(ctx, [scope, ...inventories.map(({ warehouse_id: id }) => id)])
+  const isUnknown = (id: number | undefined): boolean => id !== undefined && !known.has(id)
+  if (isUnknown(scope)) found.invalid('warehouse_id', `No warehouse has id ${scope}.`)
   const taken = new Set<number>()
   const plan = inventories.map((input, index) => {
     const below = found.below(`inventories.${index}`)
@@ -34,12 +36,11 @@ export async function planStock(
     const locationId = input.warehouse_location_id ?? row?.warehouse_location_id
     if (locationId === undefined) below.invalid('warehouse_location_id', 'The field is required.')
     const warehouseId = warehouseOf.get(locationId ?? 0) ?? row?.warehouse_id
+    const named = [input.warehouse_id ?? warehouseId, scope ?? warehouseId]
     if (locationId !== undefined && warehouseId === undefined)
       below.invalid('warehouse_location_id', `No location has id ${locationId}.`)
-    else if (
-      warehouseId !== undefined &&
-      [input.warehouse_id ?? warehouseId, scope ?? warehouseId].some((id) => id !== warehouseId)
-    )
+    if (isUnknown(input.warehouse_id)) below.invalid('warehouse_id', `No warehouse has id ${input.warehouse_id}.`)
+    else if (warehouseId !== undefined && named.some((id) => id !== warehouseId))
       below.invalid('warehouse_id', 'The location belongs to another warehouse.')
     if (locationId !== undefined && taken.has(locationId))
       below.invalid('warehouse_location_id', 'This location occurs twice.')
@@ -115,5 +116,10 @@ async function locationsOf(ctx: Context, inventories: readonly Input[]): Promise
   return new Map(rows.map(({ id, warehouse_id }) => [id, warehouse_id]))
 }
 
-const exists = async (ctx: Context, warehouseId: number): Promise<boolean> =>
-  (await ctx.db.selectFrom('warehouses').select('id').where('id', '=', warehouseId).executeTakeFirst()) !== undefined
+/** Which of the warehouses exist. */
+async function warehousesOf(ctx: Context, ids: readonly (number | undefined)[]): Promise<ReadonlySet<number>> {
+  const wanted = [...new Set(ids.flatMap((id) => id ?? []))]
+  if (wanted.length === 0) return new Set()
+  const rows = await ctx.db.selectFrom('warehouses').select('id').where('id', 'in', wanted).execute()
+  return new Set(rows.map(({ id }) => id))
+}

@@ -1,5 +1,6 @@
-// Draws a chart as SVG with Vega-Lite, without a screen and without a DOM. Loaded when the first chart is asked for: the
-// library takes a third of a second. The same chart gives the same bytes.
+// Draws a chart as SVG with Vega-Lite: it needs no DOM, gives the same bytes for the same chart, and is 25 MB on disk where
+// ECharts, which numbers its elements across charts, is 67 MB (measured). Loaded when the first chart is asked for, because
+// that takes a third of a second.
 import * as vega from 'vega'
 import { compile, type Config as Look, type TopLevelSpec } from 'vega-lite'
 import { shortCount, shortMoney, textWidth } from './texts.ts'
