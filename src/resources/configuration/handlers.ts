@@ -5,7 +5,7 @@ import { Findings } from '../../kernel/errors.ts'
 import type { Snapshot } from '../../kernel/events.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
 import { historyPage } from '../../kernel/history.ts'
-import { cleanHtml } from '../../kernel/html.ts'
+import { clean, tooMuch } from '../../kernel/html.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { acceptFileRef, attachFile, referFile, releaseFiles } from '../files/attach.ts'
 import { type Key, keysOf, logoTypes } from './keys.ts'
@@ -49,7 +49,11 @@ async function checked(ctx: Context, values: Values): Promise<[Key, unknown][]> 
       const id = acceptFileRef(value as number | { id: number } | null)
       await referFile({ ctx, found }, field, id, { types: logoTypes, maxBytes: mostLogoBytes })
       sent.push([key, id])
-    } else sent.push([key, key.kind === 'html' && typeof value === 'string' ? cleanHtml(value) : value])
+    } else if (key.kind === 'html' && typeof value === 'string') {
+      const cleaned = clean(value)
+      if (cleaned === null) found.invalid(field, tooMuch)
+      sent.push([key, cleaned])
+    } else sent.push([key, value])
   }
   found.settle()
   return sent

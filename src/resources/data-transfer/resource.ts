@@ -11,7 +11,17 @@ import { pathOf } from './paths.ts'
 
 type Body = Schema<'ImportUpdate'>
 type Import = Schema<'Import'>
-type Row = { id: number; type: string; state: string; file_id: number | null }
+type Row = {
+  id: number
+  type: string
+  state: string
+  file_id: number | null
+  action: string
+  validation_strategy: string
+  allowed_errors: number
+  field_separator: string
+  process_in_queue: number
+}
 
 /** What a table can come in. Text of any kind may hold separated values. */
 const limits = {
@@ -48,14 +58,16 @@ async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<stri
   }
   if (!current) return { ...columns, type, user_id: ctx.user?.id ?? null }
   // Other options or another file: what was found before says nothing any more.
-  const isNew = typeof body.file === 'string' || Object.values(columns).some((each) => each !== undefined)
+  const isNew =
+    typeof body.file === 'string' ||
+    Object.entries(columns).some(([name, each]) => each !== undefined && each !== current[name as keyof Row])
   return { ...columns, ...(isNew && fresh) }
 }
 
 /** What was sent for the file: its bytes, the id of an upload, or what a reply gave. */
 function sentFile(ctx: Context, { file, file_id }: Body): { upload: Upload } | { id: number } | undefined {
   if (typeof file === 'string') return { upload: uploaded(ctx, file) }
-  const id = file_id ?? acceptFileRef(file)
+  const id = file_id ?? file?.id
   return id === undefined ? undefined : { id }
 }
 

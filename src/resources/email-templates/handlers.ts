@@ -2,7 +2,7 @@
 import { may } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { clean, tooMuch } from '../emails/html.ts'
+import { clean, tooMuch } from '../../kernel/html.ts'
 import { factsOf, subjects } from './facts.ts'
 import { fillIn } from './placeholders.ts'
 import { emailTemplates } from './resource.ts'

@@ -5,12 +5,12 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
 import { mostBytes } from '../../kernel/files.ts'
+import { type ContentIdOf, withPictures } from '../../kernel/html.ts'
 import { uploaded } from '../../kernel/multipart.ts'
 import type { Writing } from '../../kernel/resource.ts'
 import { addFile, attachFile, releaseFiles } from '../files/attach.ts'
 import { rowsOf, visibleOf } from '../files/rows.ts'
 import { signedUrl } from '../files/signed.ts'
-import { type ContentIdOf, withPictures } from './html.ts'
 
 /** What a body says of files. */
 export type Attaching = Pick<Schema<'EmailCreate'>, 'attachment_ids' | 'attachments'>

@@ -3,9 +3,9 @@
 import type { Schema } from '../../contract/types.ts'
 import { type Findings, Problem } from '../../kernel/errors.ts'
 import { fold } from '../../kernel/format.ts'
+import { clean, plainText, tooMuch } from '../../kernel/html.ts'
 import type { Writing } from '../../kernel/resource.ts'
 import { checkAttachments, contentIds } from './attachments.ts'
-import { clean, plainText, tooMuch } from './html.ts'
 
 /** What a client says of a mail; some of it only when it is new. */
 export type Body = Schema<'EmailUpdate'> & Pick<Schema<'EmailCreate'>, 'attachments' | 'is_draft'>

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { type DefaultTreeAdapterTypes, parse, parseFragment, serialize } from 'parse5'
 import { describe, expect, it } from 'vitest'
-import { clean, plainText, withPictures } from '../../src/resources/emails/html.ts'
+import { clean, plainText, withPictures } from '../../src/kernel/html.ts'
 
 type Node = DefaultTreeAdapterTypes.ChildNode | DefaultTreeAdapterTypes.DocumentFragment
 
