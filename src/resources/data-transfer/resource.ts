@@ -6,7 +6,7 @@ import type { Upload } from '../../kernel/files.ts'
 import { time, value } from '../../kernel/filter.ts'
 import { uploaded } from '../../kernel/multipart.ts'
 import { defineResource, type Writing } from '../../kernel/resource.ts'
-import { acceptFileRef, addFile, attachFile, checkLimits, fileRefs, referFile, releaseFiles } from '../files/attach.ts'
+import { addFile, attachFile, checkLimits, fileRefs, referFile, releaseFiles } from '../files/attach.ts'
 import { pathOf } from './paths.ts'
 
 type Body = Schema<'ImportUpdate'>
