@@ -4,9 +4,8 @@ import type { Body, Schema } from '../../contract/types.ts'
 import { type Context, may } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'
 import { exists, text } from '../../kernel/filter.ts'
-import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { referAll, unique } from '../../kernel/references.ts'
+import { referAll, uniqueName } from '../../kernel/references.ts'
 import { defineResource, type Resource } from '../../kernel/resource.ts'
 import { seesOwner, visible } from '../../kernel/visibility.ts'
 import { users } from '../users/resource.ts'
@@ -40,22 +39,12 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
   search: [{ key: 'groups.name_key' }, { text: 'groups.description' }],
   columns: async ({ name, description, user_ids }, writing) => {
     const { ctx, current, found } = writing
-    const key = name === undefined ? undefined : fold(name)
-    const except = current?.id ?? null
-    await unique(writing, {
-      field: 'name',
-      table: 'groups',
-      column: 'name_key',
-      key,
-      entity: 'groups',
-      except,
-      noun: 'group',
-    })
+    const named = await uniqueName(writing, { table: 'groups', entity: 'groups', noun: 'group' }, name)
     const present = current && user_ids ? await allMembers(ctx, current.id) : []
     await referAll(writing, 'user_ids', user_ids, { noun: users.noun, seen: withKnown(present) })
     const joining = (user_ids ?? []).some((id) => !present.includes(id))
     if (joining && !found.any) await stayWithinGroups(ctx, [current?.id ?? null])
-    return { name, name_key: key, description }
+    return { ...named, description }
   },
   present: (row): Group => ({
     id: row.id,

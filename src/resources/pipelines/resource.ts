@@ -6,7 +6,7 @@ import { flag, text, value } from '../../kernel/filter.ts'
 import { currencyText, fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import { fromSum, sumOf } from '../../kernel/money.ts'
-import { unique } from '../../kernel/references.ts'
+import { uniqueName } from '../../kernel/references.ts'
 import { letGo } from '../../kernel/releases.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { visible } from '../../kernel/visibility.ts'
@@ -136,16 +136,11 @@ export const pipelines = defineResource({
   search: [{ key: 'lead_pipelines.name_key' }],
   columns: async (body: Schema<'PipelineUpdate'>, writing) => {
     const { ctx, current, found } = writing
-    const key = body.name === undefined ? undefined : fold(body.name)
-    await unique(writing, {
-      field: 'name',
-      table: 'lead_pipelines',
-      column: 'name_key',
-      key,
-      entity: 'pipelines',
-      except: current?.id ?? null,
-      noun: 'pipeline',
-    })
+    const named = await uniqueName(
+      writing,
+      { table: 'lead_pipelines', entity: 'pipelines', noun: 'pipeline' },
+      body.name,
+    )
     const plan = planStages(current ? await stagesOf(ctx, current.id) : [], body.stages, found)
     const target = body.move_leads_to_stage_id
     if (target !== undefined && !plan.stages.some(({ id }) => id === target))
@@ -156,8 +151,7 @@ export const pipelines = defineResource({
       throw isProtected('One pipeline must be the default; make another one the default instead.')
     if (body.is_default && current?.is_default !== 1) await stepDown(ctx)
     return {
-      name: body.name,
-      name_key: key,
+      ...named,
       rotten_days: body.rotten_days,
       ...(body.is_default !== undefined && { is_default: body.is_default ? 1 : 0 }),
     }

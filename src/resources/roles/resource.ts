@@ -5,10 +5,9 @@ import type { Body, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, isProtected } from '../../kernel/errors.ts'
 import { text, value } from '../../kernel/filter.ts'
-import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import { isPermissionKey, permissionKeys, permissionTree, withAncestors } from '../../kernel/permissions.ts'
-import { unique } from '../../kernel/references.ts'
+import { uniqueName } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { seesOwner, visible } from '../../kernel/visibility.ts'
 import { type Grants, keysOf, someoneHoldsEverything, stayBelow } from './ceiling.ts'
@@ -34,17 +33,7 @@ export const roles = defineResource({
   search: [{ key: 'roles.name_key' }, { text: 'roles.description' }],
   columns: async (body, writing) => {
     const { ctx, current, found } = writing
-    const key = body.name === undefined ? undefined : fold(body.name)
-    const except = current?.id ?? null
-    await unique(writing, {
-      field: 'name',
-      table: 'roles',
-      column: 'name_key',
-      key,
-      entity: 'roles',
-      except,
-      noun: 'role',
-    })
+    const named = await uniqueName(writing, { table: 'roles', entity: 'roles', noun: 'role' }, body.name)
     for (const [index, each] of (body.permissions ?? []).entries()) {
       if (!isPermissionKey(each)) {
         found.invalid(`permissions.${index}`, `Unknown permission.${didYouMean(each, permissionKeys)}`)
@@ -55,7 +44,7 @@ export const roles = defineResource({
       checkCeiling(ctx, body, current, granted)
       if (current) await checkLockOut(ctx, current, granted)
     }
-    return { name: body.name, name_key: key, description: body.description, ...granted }
+    return { ...named, description: body.description, ...granted }
   },
   present: (row): Schema<'Role'> => ({
     id: row.id,

@@ -1,9 +1,8 @@
 // Where leads come from (DOMAIN 15.2). The slice to copy.
 import type { Schema } from '../../contract/types.ts'
 import { text } from '../../kernel/filter.ts'
-import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { unique } from '../../kernel/references.ts'
+import { uniqueName } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { leadsCount, refuseLastOrUsed } from './usage.ts'
 
@@ -25,19 +24,8 @@ export const sources = defineResource({
   sort: { id: 'lead_sources.id', name: 'lead_sources.name_key', created_at: 'lead_sources.created_at' },
   filter: () => ({ name: text('lead_sources.name_key') }),
   search: [{ key: 'lead_sources.name_key' }],
-  columns: async ({ name }, writing) => {
-    const key = name === undefined ? undefined : fold(name)
-    await unique(writing, {
-      field: 'name',
-      table: 'lead_sources',
-      column: 'name_key',
-      key,
-      entity: 'sources',
-      except: writing.current?.id ?? null,
-      noun: 'source',
-    })
-    return { name, name_key: key }
-  },
+  columns: ({ name }, writing) =>
+    uniqueName(writing, { table: 'lead_sources', entity: 'sources', noun: 'source' }, name),
   present: (row): Schema<'Source'> => ({
     id: row.id,
     name: row.name,

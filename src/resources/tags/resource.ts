@@ -7,7 +7,7 @@ import { exists, text, value } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import { massDestroy } from '../../kernel/mass.ts'
-import { expand, unique } from '../../kernel/references.ts'
+import { expand, uniqueName } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
@@ -48,21 +48,11 @@ export const tags = defineResource({
   search: [{ key: 'tags.name_key' }],
   columns: async ({ name, color }, writing) => {
     const { ctx, current } = writing
-    const key = name === undefined ? undefined : fold(name)
-    await unique(writing, {
-      field: 'name',
-      table: 'tags',
-      column: 'name_key',
-      key,
-      entity: 'tags',
-      except: current?.id ?? null,
-      noun: 'tag',
-    })
-    if (current) return { name, name_key: key, color: color?.toUpperCase() }
+    const named = await uniqueName(writing, { table: 'tags', entity: 'tags', noun: 'tag' }, name)
+    if (current) return { ...named, color: color?.toUpperCase() }
     return {
-      name,
-      name_key: key,
-      color: color?.toUpperCase() ?? paletteColor(key ?? ''),
+      ...named,
+      color: color?.toUpperCase() ?? paletteColor(named.name_key ?? ''),
       user_id: ctx.user?.id ?? null,
     }
   },

@@ -1,9 +1,8 @@
 // What kind of business a lead is (DOMAIN 15.2).
 import type { Schema } from '../../contract/types.ts'
 import { text } from '../../kernel/filter.ts'
-import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { unique } from '../../kernel/references.ts'
+import { uniqueName } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { leadsCount, refuseLastOrUsed } from '../sources/usage.ts'
 
@@ -19,19 +18,7 @@ export const types = defineResource({
   sort: { id: 'lead_types.id', name: 'lead_types.name_key', created_at: 'lead_types.created_at' },
   filter: () => ({ name: text('lead_types.name_key') }),
   search: [{ key: 'lead_types.name_key' }],
-  columns: async ({ name }, writing) => {
-    const key = name === undefined ? undefined : fold(name)
-    await unique(writing, {
-      field: 'name',
-      table: 'lead_types',
-      column: 'name_key',
-      key,
-      entity: 'types',
-      except: writing.current?.id ?? null,
-      noun: 'type',
-    })
-    return { name, name_key: key }
-  },
+  columns: ({ name }, writing) => uniqueName(writing, { table: 'lead_types', entity: 'types', noun: 'type' }, name),
   present: (row): Schema<'Type'> => ({
     id: row.id,
     name: row.name,
