@@ -7,6 +7,7 @@ import {
   dataOf,
   type Listed,
   listOperations,
+  type Operation,
   resolve,
   type Schema,
   schemaOf,
@@ -57,7 +58,7 @@ export type OperationId = keyof typeof operations
 export function renderOperations(contract: Contract, language: 'ts' | 'js' = 'ts'): string {
   const { document } = contract
   const listed = listOperations(document)
-  const facts = listed.map((each) => `  ${each.id}: ${JSON.stringify(factOf(document, each))},\n`).join('')
+  const facts = listed.map((each) => `  ${each.id}: ${JSON.stringify(factOf(document, each, listed))},\n`).join('')
   const bases = [...new Set(listed.flatMap(({ operation }) => operation['x-events'] ?? []))].sort()
   const tags = (document.tags ?? []).map(({ name, description = '' }) => ({ name, slug: slugOf(name), description }))
   const isTs = language === 'ts'
@@ -76,7 +77,12 @@ export function slugOf(tag: string): string {
   return tag.trim().toLowerCase().replace(/\s+/g, '-')
 }
 
-function factOf(document: Document, { id, method, path, operation, parameters, isPublic }: Listed) {
+function factOf(
+  document: Document,
+  { id, method, path, operation, parameters, isPublic }: Listed,
+  listed: readonly Listed[],
+) {
+  const creation = listed.find((each) => method === 'put' && each.method === 'post' && `${each.path}/{id}` === path)
   const success = successOf(document, operation)
   const body = resolve(document, operation.requestBody)
   const produced = Object.keys(success?.reply.content ?? {})
@@ -105,7 +111,11 @@ function factOf(document: Document, { id, method, path, operation, parameters, i
         .map(({ part }) => [part.name ?? '', queryType(document, part.schema)]),
     ),
     ignorable: returnsRecord.test(id)
-      ? ignorableOf(document, schemaOf(body), shownBy(document, body, success?.reply))
+      ? ignorableOf(
+          document,
+          schemaOf(body),
+          withCreated(document, shownBy(document, body, success?.reply), creation?.operation),
+        )
       : null,
   }
 }
@@ -130,6 +140,15 @@ function shownBy(document: Document, body: Body | undefined, reply: Body | undef
   if (data?.items === undefined) return dataOf(document, reply)
   const lists = Object.entries(propertiesOf(document, schemaOf(body)) ?? {}).filter(([, each]) => each.items)
   return lists[0] === undefined ? undefined : { properties: { [lists[0][0]]: data } }
+}
+
+/** With what only the reply to its creation shows, such as a secret: that can be sent back too. */
+function withCreated(document: Document, shown: Schema | undefined, creation: Operation | undefined) {
+  const [known, created] = [shown, creation && dataOf(document, successOf(document, creation)?.reply)].map((each) =>
+    propertiesOf(document, each),
+  )
+  const isMore = known && Object.keys(created ?? {}).some((name) => known[name] === undefined)
+  return isMore ? { properties: { ...created, ...known } } : shown
 }
 
 /** Only these take back what they reply; elsewhere (moveLead, login) a key of the reply in the body is a mistake. */

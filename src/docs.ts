@@ -4,8 +4,9 @@ import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
 import type { Config } from './config.ts'
+import { didYouMean } from './contract/findings.ts'
 import { booleans } from './contract/normalise.ts'
-import { Problem } from './contract/problems.ts'
+import { type FieldErrors, Problem } from './contract/problems.ts'
 import { mark, pageStyle, sessionScript } from './docs/assets.ts'
 import { errorCatalogue, escapeHtml } from './docs/catalogue.ts'
 import { matches } from './kernel/etag.ts'
@@ -44,7 +45,7 @@ export async function registerDocs(http: FastifyInstance, { config, published, s
   }
 
   const asked = async (request: FastifyRequest): Promise<Published> =>
-    isCustom(request) ? ((await served()) ?? installed(request)) : installed(request)
+    isCustom(request, config) ? ((await served()) ?? installed(request)) : installed(request)
 
   http.get(`${base}/openapi.json`, async (request, reply) => {
     const { json, etag } = await asked(request)
@@ -111,12 +112,17 @@ function sendDocument(request: FastifyRequest, reply: FastifyReply, { text, etag
   return reply.type(`${type}; charset=utf-8`).send(text)
 }
 
-/** Whether the contract is wanted with this installation's attributes. Throws 422 for neither yes nor no. */
-function isCustom({ query }: FastifyRequest): boolean {
-  const { custom = 'true' } = query as { custom?: unknown }
+/** Whether the contract is wanted with this installation's attributes. Throws 422 for neither yes nor no, and for other words. */
+function isCustom({ query }: FastifyRequest, { strict }: Config): boolean {
+  const { custom = 'true', ...others } = query as Record<string, unknown>
+  const errors: FieldErrors = {}
+  if (strict)
+    for (const name of Object.keys(others))
+      errors[`query.${name}`] = [`Unknown parameter.${didYouMean(name, ['custom'])}`]
   const wanted = booleans.get(custom)
-  if (wanted === undefined)
-    throw new Problem('validation_failed', undefined, { errors: { 'query.custom': ['Must be true or false.'] } })
+  if (wanted === undefined) errors['query.custom'] = ['Must be true or false.']
+  if (wanted === undefined || Object.keys(errors).length > 0)
+    throw new Problem('validation_failed', undefined, { errors })
   return wanted
 }
 

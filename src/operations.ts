@@ -65,6 +65,7 @@ const past = {
   listProductHistory: historyOf(products),
   listActivityHistory: historyOf(activities),
   listEmailHistory: historyOf(emails),
+  listAttributeHistory: historyOf(attributes),
   listTagHistory: historyOf(tags),
   listSourceHistory: historyOf(sources),
   listTypeHistory: historyOf(types),

@@ -24,12 +24,16 @@ export interface ForeignKey {
 /** Rows look the same on every engine: flags are 0/1, JSON is its text, timestamps are ISO text, money is a number. */
 export interface Dialect {
   readonly name: 'sqlite' | 'postgres'
+  /** How many parameters a statement can have. */
+  readonly mostParameters: number
 
   /** The type of a column in `create table`; for `id` the whole definition of the generated primary key. */
   columnType(kind: ColumnKind): string
   /** What the engine's type does not already guarantee, as a CHECK on the quoted column. */
   columnCheck(kind: ColumnKind, column: string): string | null
   flagLiteral(value: boolean): string
+  /** Whether nulls sort below every value: first upwards, last downwards. */
+  readonly nullsAreLow: boolean
   /** Ends every `create table`. */
   readonly tableOptions: string
 
@@ -89,8 +93,9 @@ export interface FullTextQuestion {
   /** Each must begin some word of the row, without regard to case and diacritics. */
   words: readonly string[]
   types: readonly string[]
+  /** A subquery of the ids that count; left out, all do. */
+  among?: Expression<unknown>
   limit: number
-  offset: number
 }
 
 export interface FullTextHit {

@@ -168,6 +168,7 @@ const digitsOf = (phone: RawBuilder<unknown>): RawBuilder<unknown> =>
 
 export const sqliteDialect: Dialect = {
   name: 'sqlite',
+  mostParameters: 32_766,
 
   columnType(kind) {
     if (kind === 'id') return 'integer primary key autoincrement'
@@ -178,6 +179,7 @@ export const sqliteDialect: Dialect = {
     return kind === 'json' ? `json_valid(${column})` : null
   },
   flagLiteral: (value) => (value ? '1' : '0'),
+  nullsAreLow: true,
   tableOptions: 'strict',
 
   fold(text: Expression<string | null> | string): RawBuilder<string> {

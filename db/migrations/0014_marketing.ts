@@ -30,7 +30,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       ...timestamps(),
       ...version(),
     },
-    { indexes: [['name_key', 'id'], ['date', 'id'], ...listed] },
+    { unique: [['name_key']], indexes: [['date', 'id'], ...listed] },
   )
   await createTable(
     db,

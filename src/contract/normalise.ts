@@ -14,6 +14,7 @@ export interface Shape {
   properties?: Record<string, Shape>
   additionalProperties?: boolean | Shape
   required?: string[]
+  maxLength?: number
   maxItems?: number
   items?: Shape
   anyOf?: Shape[]

@@ -1859,7 +1859,7 @@ export interface paths {
         put?: never;
         /**
          * Attach a file to an activity
-         * @description Attaches an upload by its id, or the file a form brings along. A file that belongs to another record is copied; one that the activity has already stays as it is, and takes the name that is sent.
+         * @description Attaches an upload by its id, or the file a form brings along. A file that belongs to another record is copied, once under each name; one that the activity has already stays as it is, and takes the name that is sent.
          */
         post: operations["attachActivityFile"];
         delete?: never;
@@ -1927,7 +1927,7 @@ export interface paths {
         };
         /**
          * Show the own activities as a calendar
-         * @description Scheduled activities that the caller owns or takes part in, from 30 days ago to 365 days ahead, in the iCalendar format (RFC 5545) with times in UTC.
+         * @description Scheduled activities that the caller owns or takes part in, from 30 days ago to 365 days ahead, in the iCalendar format (RFC 5545) with times in UTC. Of more than 1,000 those that begin nearest to now.
          */
         get: operations["getActivityCalendar"];
         put?: never;
@@ -2698,6 +2698,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/settings/attributes/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the history of an attribute
+         * @description What happened to the attribute, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
+         */
+        get: operations["listAttributeHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/settings/users": {
         parameters: {
             query?: never;
@@ -3061,7 +3084,7 @@ export interface paths {
         put?: never;
         /**
          * Preview an e-mail template
-         * @description Fills in the placeholders from a record the caller may see, and names those that mean nothing.
+         * @description Fills in the placeholders from a record the caller may see, and names those that mean nothing. A subject of more than 998 characters or a content of more than a million answers 422.
          */
         post: operations["previewEmailTemplate"];
         delete?: never;
@@ -7911,7 +7934,7 @@ export interface components {
             discount_amount?: components["schemas"]["Money"];
             tax_percent?: components["schemas"]["Percent"];
             tax_amount?: components["schemas"]["Money"];
-            /** @description Place on the quote; by position when left out. */
+            /** @description Place on the quote; when left out, an item that is there stays where it is and a new one goes by its position. */
             sort_order?: number;
         };
         /**
@@ -9278,9 +9301,9 @@ export interface components {
             is_required?: boolean;
             /** @description Whether it is sent without being shown. */
             is_hidden?: boolean;
-            /** @description Value it starts with, of the type of the attribute. */
+            /** @description Value it starts with, of the type of the attribute; what is shown can be sent back as it is. */
             default_value?: unknown;
-            /** @description Place on the form; by position when left out. */
+            /** @description Place on the form; when left out, a field that is there stays where it is and a new one goes by its position. */
             sort_order?: number;
         };
         /**
@@ -9779,7 +9802,7 @@ export interface components {
          *     }
          */
         MarketingEventCreate: {
-            /** @description Name of the event. */
+            /** @description Name of the event, unique without regard to case. */
             name: string;
             /** @description What happens. */
             description: string;
@@ -9792,7 +9815,7 @@ export interface components {
          *     }
          */
         MarketingEventUpdate: {
-            /** @description Name of the event. */
+            /** @description Name of the event, unique without regard to case. */
             name?: string;
             /** @description What happens. */
             description?: string;
@@ -9872,7 +9895,7 @@ export interface components {
             marketing_event_id?: components["schemas"]["NullableId"];
         };
         /**
-         * @description Changes to a campaign.
+         * @description Changes to a campaign. Its template can be replaced; null is taken only from a campaign that has lost it.
          * @example {
          *       "status": true
          *     }
@@ -9884,7 +9907,7 @@ export interface components {
             subject?: string;
             /** @description Whether it is active. */
             status?: boolean;
-            marketing_template_id?: components["schemas"]["Id"];
+            marketing_template_id?: components["schemas"]["NullableId"];
             marketing_event_id?: components["schemas"]["NullableId"];
         };
         /** @description One page of campaigns. */
@@ -11061,7 +11084,10 @@ export interface components {
         StageChangedAtLte: string;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         LeadSort: ("id" | "title" | "lead_value" | "status" | "expected_close_date" | "closed_at" | "stage_changed_at" | "created_at" | "updated_at" | "person_name" | "user_name" | "stage_sort_order" | "-id" | "-title" | "-lead_value" | "-status" | "-expected_close_date" | "-closed_at" | "-stage_changed_at" | "-created_at" | "-updated_at" | "-person_name" | "-user_name" | "-stage_sort_order")[];
-        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+        /**
+         * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+         * @example {}
+         */
         LeadCustomAttributes: {
             [key: string]: string;
         };
@@ -11089,7 +11115,10 @@ export interface components {
         OrganizationIdNull: boolean;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         PersonSort: ("id" | "name" | "job_title" | "organization_name" | "created_at" | "updated_at" | "-id" | "-name" | "-job_title" | "-organization_name" | "-created_at" | "-updated_at")[];
-        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+        /**
+         * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+         * @example {}
+         */
         PersonCustomAttributes: {
             [key: string]: string;
         };
@@ -11101,7 +11130,10 @@ export interface components {
         CountryNot: string[];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         OrganizationSort: ("id" | "name" | "created_at" | "updated_at" | "-id" | "-name" | "-created_at" | "-updated_at")[];
-        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+        /**
+         * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+         * @example {}
+         */
         OrganizationCustomAttributes: {
             [key: string]: string;
         };
@@ -11145,7 +11177,10 @@ export interface components {
         OnHandLte: number;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         ProductSort: ("id" | "sku" | "name" | "price" | "quantity" | "in_stock" | "allocated" | "on_hand" | "created_at" | "updated_at" | "-id" | "-sku" | "-name" | "-price" | "-quantity" | "-in_stock" | "-allocated" | "-on_hand" | "-created_at" | "-updated_at")[];
-        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+        /**
+         * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+         * @example {}
+         */
         ProductCustomAttributes: {
             [key: string]: string;
         };
@@ -11319,7 +11354,10 @@ export interface components {
         PathAttachmentId: components["schemas"]["Id"];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         QuoteSort: ("id" | "subject" | "sub_total" | "discount_amount" | "tax_amount" | "grand_total" | "expired_at" | "created_at" | "updated_at" | "-id" | "-subject" | "-sub_total" | "-discount_amount" | "-tax_amount" | "-grand_total" | "-expired_at" | "-created_at" | "-updated_at")[];
-        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+        /**
+         * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+         * @example {}
+         */
         QuoteCustomAttributes: {
             [key: string]: string;
         };
@@ -11469,7 +11507,10 @@ export interface components {
         CreateLeadNot: boolean;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         WarehouseSort: ("id" | "name" | "contact_name" | "created_at" | "-id" | "-name" | "-contact_name" | "-created_at")[];
-        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+        /**
+         * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+         * @example {}
+         */
         WarehouseCustomAttributes: {
             [key: string]: string;
         };
@@ -11937,7 +11978,10 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["LeadCustomAttributes"];
                 /** @description References to replace by the full resource, `quotes` to show them, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["LeadInclude"];
@@ -12136,7 +12180,10 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["LeadCustomAttributes"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
                 q?: components["parameters"]["Q"];
@@ -12486,7 +12533,10 @@ export interface operations {
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["LeadCustomAttributes"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
                 q?: components["parameters"]["Q"];
@@ -13108,7 +13158,10 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["QuoteSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["QuoteCustomAttributes"];
                 /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["QuoteInclude"];
@@ -13564,7 +13617,10 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["PersonSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["PersonCustomAttributes"];
                 /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["PersonInclude"];
@@ -13898,7 +13954,10 @@ export interface operations {
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["PersonSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["PersonCustomAttributes"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
                 q?: components["parameters"]["Q"];
@@ -13994,7 +14053,10 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["LeadCustomAttributes"];
                 /** @description References to replace by the full resource, `quotes` to show them, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["LeadInclude"];
@@ -14422,7 +14484,10 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["QuoteSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["QuoteCustomAttributes"];
                 /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["QuoteInclude"];
@@ -14706,7 +14771,10 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["OrganizationSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["OrganizationCustomAttributes"];
                 /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["OrganizationInclude"];
@@ -14986,7 +15054,10 @@ export interface operations {
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["OrganizationSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["OrganizationCustomAttributes"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
                 q?: components["parameters"]["Q"];
@@ -15066,7 +15137,10 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["PersonSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["PersonCustomAttributes"];
                 /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["PersonInclude"];
@@ -15173,7 +15247,10 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["LeadCustomAttributes"];
                 /** @description References to replace by the full resource, `quotes` to show them, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["LeadInclude"];
@@ -15601,7 +15678,10 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["QuoteSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["QuoteCustomAttributes"];
                 /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["QuoteInclude"];
@@ -15933,7 +16013,10 @@ export interface operations {
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["QuoteSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["QuoteCustomAttributes"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
                 q?: components["parameters"]["Q"];
@@ -16047,7 +16130,6 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
@@ -16096,7 +16178,10 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["LeadCustomAttributes"];
                 /** @description References to replace by the full resource, `quotes` to show them, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["LeadInclude"];
@@ -16445,7 +16530,6 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -16611,7 +16695,10 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["ProductSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["ProductCustomAttributes"];
                 /** @description `inventories` adds them; `custom_labels` the names of chosen options and records. */
                 include?: components["parameters"]["ProductInclude"];
@@ -16921,7 +17008,10 @@ export interface operations {
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["ProductSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["ProductCustomAttributes"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
                 q?: components["parameters"]["Q"];
@@ -18834,7 +18924,6 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -20506,6 +20595,49 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listAttributeHistory: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of its history. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listUsers: {
         parameters: {
             query?: {
@@ -21696,6 +21828,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
             };
@@ -21724,6 +21858,7 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -22669,7 +22804,10 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["WarehouseSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["WarehouseCustomAttributes"];
                 /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["WarehouseInclude"];
@@ -22911,8 +23049,13 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["ProductSort"];
-                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
+                /**
+                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
+                 * @example {}
+                 */
                 custom_attributes?: components["parameters"]["ProductCustomAttributes"];
+                /** @description `inventories` adds them; `custom_labels` the names of chosen options and records. */
+                include?: components["parameters"]["ProductInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
@@ -22981,6 +23124,10 @@ export interface operations {
                 "on_hand[lt]"?: components["parameters"]["OnHandLt"];
                 /** @description on_hand at or below this value. */
                 "on_hand[lte]"?: components["parameters"]["OnHandLte"];
+                /** @description The warehouse. Any of the listed ids. */
+                warehouse_id?: components["parameters"]["WarehouseId"];
+                /** @description The warehouse. None of the listed ids. */
+                "warehouse_id[not]"?: components["parameters"]["WarehouseIdNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -23124,7 +23271,6 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];

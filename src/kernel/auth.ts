@@ -172,9 +172,10 @@ export const knownAbilities: readonly string[] = [
   ...areas.flatMap((area) => [`${area}:*`, `${area}:read`, `${area}:write`]),
 ]
 
-/** Whether abilities cover one: `leads:*` covers `leads:write`, `*:read` covers `leads:read`. */
+/** Whether abilities cover one: `leads:*` covers `leads:write`, `*:read` covers `leads:read`, and any that reads `any:read`. */
 export function covers(abilities: readonly string[], wanted: string): boolean {
   if (abilities.includes('*') || abilities.includes(wanted)) return true
+  if (wanted === 'any:read') return abilities.some((each) => /:(read|\*)$/.test(each))
   const [area, verb] = wanted.split(':')
   if (verb === '*')
     return (

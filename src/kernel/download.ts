@@ -76,9 +76,10 @@ function streamOf(body: DownloadParts['body']): Answered['body'] {
   return body.size === 0 ? Buffer.alloc(0) : body.read(0, body.size - 1)
 }
 
-/** A stream nobody reads is closed: it may hold a file or a database open. */
+/** What nobody reads is closed: it may hold a file or a database open. */
 function discard(body: DownloadParts['body']): void {
   if (body instanceof Readable) body.destroy()
+  else if (typeof body === 'object' && Symbol.asyncIterator in body) void body[Symbol.asyncIterator]().return?.()
 }
 
 /**

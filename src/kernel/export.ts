@@ -6,6 +6,7 @@ import { sql } from 'kysely'
 import type { Cell, Column } from './cells.ts'
 import type { Context } from './context.ts'
 import { type Download, download } from './download.ts'
+import { Problem } from './errors.ts'
 import { today } from './format.ts'
 import type { Resource } from './resource.ts'
 
@@ -15,6 +16,10 @@ type Query = { format?: 'ndjson' | 'csv' }
 const batch = 200
 /** As long as an export is open the database keeps every page that was replaced: who takes nothing any more is let go. */
 const patienceMs = 60_000
+const longestMs = 15 * 60_000
+/** Each holds a connection of its own. */
+const mostAtOnce = 4
+const underWay = new Set<object>()
 
 /** The handler of an export. `columns` is asked once for each CSV, as some are known at run time only. */
 export const exportOf =
@@ -23,16 +28,50 @@ export const exportOf =
     // What is wrong with the query is said before the first byte.
     await resource.matching(ctx, query)
     const format = query.format ?? 'ndjson'
+    const release = takePlace()
     const day = today(ctx.time, ctx.services.config.timezone)
     return download({
       mediaType: format === 'csv' ? 'text/csv; charset=utf-8' : 'application/x-ndjson',
       name: `${resource.entity}-${day}.${format}`,
-      body: format === 'csv' ? csv(ctx, resource, query, columns) : ndjson(ctx, resource, query),
+      body: placed(
+        format === 'csv' ? csv(ctx, resource, query, columns, release) : ndjson(ctx, resource, query, release),
+        release,
+      ),
     })
   }
 
-async function* ndjson<Reply>(ctx: Context, resource: Exported<Reply>, query: Query): AsyncGenerator<string> {
-  for await (const replies of batches(ctx, resource, query))
+/** Throws 503 when as many as can be are under way. Answers how to leave. */
+function takePlace(): () => void {
+  if (underWay.size >= mostAtOnce)
+    throw new Problem('unavailable', 'Other exports are under way.', { headers: { 'retry-after': '30' } })
+  const place = {}
+  underWay.add(place)
+  const longest = setTimeout(() => underWay.delete(place), longestMs).unref()
+  return () => {
+    clearTimeout(longest)
+    underWay.delete(place)
+  }
+}
+
+/** Rows that end before anybody began to read them run no code of their own, but their place is free all the same. */
+function placed(rows: AsyncGenerator<string>, release: () => void): AsyncGenerator<string> {
+  for (const way of ['return', 'throw'] as const) {
+    const end = rows[way].bind(rows)
+    rows[way] = (sent) => {
+      release()
+      return end(sent)
+    }
+  }
+  return rows
+}
+
+async function* ndjson<Reply>(
+  ctx: Context,
+  resource: Exported<Reply>,
+  query: Query,
+  release: () => void,
+): AsyncGenerator<string> {
+  for await (const replies of batches(ctx, resource, query, release))
     yield replies.map((reply) => `${JSON.stringify(reply)}\n`).join('')
 }
 
@@ -41,21 +80,42 @@ async function* csv<Reply>(
   resource: Exported<Reply>,
   query: Query,
   columnsOf: (ctx: Context) => Column<Reply>[] | Promise<Column<Reply>[]>,
+  release: () => void,
 ): AsyncGenerator<string> {
   const columns = await columnsOf(ctx)
   yield lines([columns.map(({ name }) => name)])
-  for await (const replies of batches(ctx, resource, query))
+  for await (const replies of batches(ctx, resource, query, release))
     yield lines(replies.map((reply) => columns.map(({ cell }) => cell(reply))))
 }
 
-/** RFC 4180. A text that a spreadsheet would compute begins with an apostrophe. */
-const lines = (rows: Cell[][]): string =>
-  stringify(rows, { record_delimiter: '\r\n', escape_formulas: true, cast: { boolean: String } })
+/** A line of a text as the beginning of a formula: where another delimiter is the custom, a reader sees a cell begin there. */
+const formulaLine = /(?<=[\r\n])(?=[=+\-@\t\uff1d\uff0b\uff0d\uff20])/g
 
-/** The records in the order of the query, as `get` shows them. Closed when it ends, fails or is no longer read. */
-async function* batches<Reply>(ctx: Context, resource: Exported<Reply>, query: Query): AsyncGenerator<Reply[]> {
+/** RFC 4180. A text that a spreadsheet would compute begins with an apostrophe, and so does each of its lines. */
+const lines = (rows: Cell[][]): string =>
+  stringify(rows, {
+    record_delimiter: '\r\n',
+    quote_record_delimiter: true,
+    escape_formulas: true,
+    cast: { boolean: String, string: (text) => text.replace(formulaLine, "'") },
+  })
+
+/** The records in the order of the query, as `get` shows them. Closed when it ends, fails, lasts too long or is no longer read. */
+async function* batches<Reply>(
+  ctx: Context,
+  resource: Exported<Reply>,
+  query: Query,
+  release: () => void,
+): AsyncGenerator<Reply[]> {
   const snapshot = await ctx.services.store.snapshot()
   const inside: Context = { ...ctx, db: snapshot.db }
+  let closed: Promise<void> | undefined
+  const close = (): Promise<void> => {
+    release()
+    closed ??= snapshot.close()
+    return closed
+  }
+  const limit = setTimeout(() => void close(), longestMs).unref()
   let patience: NodeJS.Timeout | undefined
   try {
     const id = sql.ref<number>(`${resource.table}.id`).as('id')
@@ -63,13 +123,14 @@ async function* batches<Reply>(ctx: Context, resource: Exported<Reply>, query: Q
     for await (const ids of chunks(snapshot.each<{ id: number }>(rows))) {
       const replies = await resource.many(inside, ids)
       await turn()
-      patience = setTimeout(() => void snapshot.close(), patienceMs).unref()
+      patience = setTimeout(() => void close(), patienceMs).unref()
       yield ids.flatMap((each) => replies.get(each) ?? [])
       clearTimeout(patience)
     }
   } finally {
+    clearTimeout(limit)
     clearTimeout(patience)
-    await snapshot.close()
+    await close()
   }
 }
 

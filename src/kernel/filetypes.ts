@@ -56,13 +56,26 @@ const longestName = 255
 /** Half a pair, control characters, and those that turn the direction of a name to hide its ending. */
 const hidden = /[\p{Surrogate}\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 
+/** Longer ones are cut before anybody looks at them closely: they may be as long as the caller likes. */
+const longestSent = 1000
+
 /** The last part of a path, without what a name cannot hold; its ending survives when it is cut. */
 export function safeName(sent: string): string {
-  const last = sent.normalize('NFC').split(/[/\\]/).at(-1) ?? ''
-  const name = last.replaceAll(hidden, '').replace(/^[\s.]+|[\s.]+$/g, '')
+  const last = sent.slice(Math.max(sent.lastIndexOf('/'), sent.lastIndexOf('\\')) + 1)
+  const short = last.length > longestSent ? last.slice(0, longestSent / 2) + last.slice(-longestSent / 2) : last
+  const name = trimmed(short.normalize('NFC').replaceAll(hidden, ''))
   if (name === '') return 'file'
   const characters = [...name]
   if (characters.length <= longestName) return name
   const ending = extname(name).slice(0, 32)
   return characters.slice(0, longestName - [...ending].length).join('') + ending
+}
+
+/** Without spaces and stops at both ends; a pattern would take the square of their number. */
+function trimmed(name: string): string {
+  const isEdge = (at: number): boolean => /[\s.]/.test(name.charAt(at))
+  let [from, to] = [0, name.length]
+  while (from < to && isEdge(from)) from++
+  while (to > from && isEdge(to - 1)) to--
+  return name.slice(from, to)
 }

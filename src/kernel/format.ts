@@ -24,3 +24,7 @@ export const slug = (name: string): string =>
 export const phoneKey = (text: string): string => (text.startsWith('+') ? '+' : '') + text.replace(/\D/g, '')
 
 export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
+
+/** A text that can be a header of a mail, such as its subject: white space of any kind is one space. Nothing stays nothing. */
+export const oneLine = <Text extends string | null | undefined>(text: Text): Text =>
+  (typeof text === 'string' ? text.replace(/\s+/g, ' ') : text) as Text

@@ -57,8 +57,19 @@ export type ContentIdOf = (src: string) => string | undefined
 
 /** What is kept of a body: the same again when it is cleaned again. Null for more than can be shown, and be cleaned in time. */
 export function clean(html: string, contentIdOf: ContentIdOf = () => undefined): string | null {
+  const once = cleanOnce(html, contentIdOf)
+  if (once === null || !once.lost) return once?.cleaned ?? null
+  // `<p><x><p>`: an element that is lost was between two that cannot be in each other, and now are.
+  return cleanOnce(once.cleaned, contentIdOf)?.cleaned ?? null
+}
+
+const keptTags = new Set(tags)
+
+/** `lost`: elements were taken away from around others. */
+function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; lost: boolean } | null {
   let elements = 0
   let depth = 0
+  let lost = false
   try {
     const cleaned = sanitizeHtml(html, {
       allowedTags: tags,
@@ -90,14 +101,15 @@ export function clean(html: string, contentIdOf: ContentIdOf = () => undefined):
         }),
       },
       // The parser's time grows with the square of the depth; these tell of every element as it comes.
-      onOpenTag: () => {
+      onOpenTag: (tag) => {
+        lost ||= !keptTags.has(tag)
         if (++elements > most.elements || ++depth > most.depth) throw new TooMuch()
       },
       onCloseTag: () => {
         depth--
       },
     })
-    return cleaned.length > most.length ? null : cleaned
+    return cleaned.length > most.length ? null : { cleaned, lost }
   } catch (error) {
     if (error instanceof TooMuch) return null
     throw error

@@ -22,7 +22,9 @@ const mostOfAll = 26 * 1024 * 1024
 const mostParts = 200
 const mostFiles = 20
 const longestName = 100
-const longestText = 256 * 1024
+/** Of a text whose schema does not take longer ones, in bytes. */
+const longText = 256 * 1024
+const longestText = 1024 * 1024
 
 /** The file that a body names. */
 export function uploaded(ctx: Context, key: string): Upload {
@@ -91,6 +93,10 @@ export async function receive(
   try {
     await eachPart(request, contentType, {
       isFile: (name, filename) => wants(name) || filename !== undefined,
+      longest: (name) => {
+        const shape = Object.hasOwn(schema.properties ?? {}, name) ? schema.properties?.[name] : undefined
+        return Math.min(Math.max(shape?.maxLength ?? 0, longText), longestText)
+      },
       text: (name, value) => field(name).texts.push(value),
       file: take,
     })
@@ -110,6 +116,8 @@ const asNamed = (filename: string): string =>
 
 interface Parts {
   isFile(name: string, filename: string | undefined): boolean
+  /** How many bytes a text can have. */
+  longest(name: string): number
   text(name: string, value: string): void
   file(name: string, stream: Readable, filename: string | undefined): Promise<void>
 }
@@ -124,7 +132,7 @@ async function eachPart(request: Readable, contentType: string, parts: Parts): P
 
   async function take(name: string | undefined, stream: Readable, filename: string | undefined): Promise<void> {
     if (name === undefined || name.length > longestName) throw malformed('a part has no name, or one that is too long')
-    if (!parts.isFile(name, filename)) return parts.text(name, await textOf(name, stream))
+    if (!parts.isFile(name, filename)) return parts.text(name, await textOf(name, stream, parts.longest(name)))
     if (++fileCount > mostFiles) throw tooMany()
     await parts.file(name, stream, filename)
   }
@@ -180,12 +188,12 @@ function parser(contentType: string): BusboyInstance {
   }
 }
 
-async function textOf(name: string, stream: Readable): Promise<string> {
+async function textOf(name: string, stream: Readable, longest: number): Promise<string> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     size += chunk.length
-    if (size > longestText) throw new Problem('payload_too_large', `The field ${name} is too long.`)
+    if (size > longest) throw new Problem('payload_too_large', `The field ${name} is too long.`)
     chunks.push(chunk)
   }
   try {

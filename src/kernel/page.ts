@@ -85,7 +85,7 @@ async function byNumber<Row extends object>(
   const beyond = !Number.isSafeInteger(offset) || (total !== null && offset >= total)
   const found = beyond
     ? []
-    : await ordered(rows, keys, false)
+    : await ordered(ctx, rows, keys, false)
         .limit(counted ? size : size + 1)
         .offset(offset)
         .execute()
@@ -123,7 +123,7 @@ async function byCursor<Row extends object>(
   const of = fingerprint(ctx, query, keys)
   const cursor = query.cursor === '' ? null : readCursor(ctx, String(query.cursor), of)
   const back = cursor?.back ?? false
-  let selected = ordered(rows, keys, back).select(
+  let selected = ordered(ctx, rows, keys, back).select(
     keys.map(({ column }, index) => sql<string | number | null>`${column}`.as(`cursor_${index}`)),
   )
   if (cursor) selected = selected.where(behind(keys, cursor))
@@ -159,15 +159,28 @@ async function byCursor<Row extends object>(
 }
 
 /** All rows in the order of the query. */
-export const inOrder = <Row>(rows: Rows<Row>, query: Query, sort: Record<string, SortColumn>, id: string): Rows<Row> =>
-  ordered(rows, sortKeys(query, sort, id), false)
+export const inOrder = <Row>(
+  ctx: Context,
+  rows: Rows<Row>,
+  query: Query,
+  sort: Record<string, SortColumn>,
+  id: string,
+): Rows<Row> => ordered(ctx, rows, sortKeys(query, sort, id), false)
 
-/** Nulls sort last in both directions (DOMAIN 5.2). */
-function ordered<Row>(rows: Rows<Row>, keys: readonly Key[], reverse: boolean): Rows<Row> {
+/** Every table has them, and never without a value. */
+const neverNull: ReadonlySet<string> = new Set(['id', 'created_at', 'updated_at'])
+
+/**
+ * Nulls sort last in both directions (DOMAIN 5.2). Where the engine puts them there by itself nothing is said of them, so that
+ * an index serves the order; reversed, its own order is right as well.
+ */
+function ordered<Row>({ services }: Context, rows: Rows<Row>, keys: readonly Key[], reverse: boolean): Rows<Row> {
+  const { nullsAreLow } = services.store.dialect
   let result = rows
-  for (const { column, descending } of keys) {
-    const nulls = sql`(${column} is null)`
-    result = result.orderBy(nulls, reverse ? 'desc' : 'asc').orderBy(column, descending !== reverse ? 'desc' : 'asc')
+  for (const { name, column, descending } of keys) {
+    const isNatural = neverNull.has(name) || descending === nullsAreLow
+    if (!isNatural) result = result.orderBy(sql`(${column} is null)`, reverse ? 'desc' : 'asc')
+    result = result.orderBy(column, descending !== reverse ? 'desc' : 'asc')
   }
   return result
 }

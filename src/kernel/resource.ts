@@ -15,6 +15,7 @@ import type { Snapshot } from './events.ts'
 import { conditions, type Fields, time, value } from './filter.ts'
 import { capital } from './format.ts'
 import { inOrder, page, type Rows } from './page.ts'
+import { touchReferrers } from './referrers.ts'
 import { letGo } from './releases.ts'
 import { restore } from './restore.ts'
 import { seesDeleted } from './visibility.ts'
@@ -125,7 +126,7 @@ export function defineResource<
     },
 
     matching: async (ctx, query) =>
-      inOrder(await filtered(ctx, query, d.rows(ctx, ctx.db)), query, await sorts(ctx, query), idColumn),
+      inOrder(ctx, await filtered(ctx, query, d.rows(ctx, ctx.db)), query, await sorts(ctx, query), idColumn),
 
     create: (ctx, body) =>
       transaction(ctx, async (ctx) => {
@@ -196,6 +197,7 @@ export function defineResource<
           write(ctx, events.delete, { entity, input: {}, id, before }, async (ctx) => {
             await d.release?.(ctx, row)
             await letGo(ctx, entity, id)
+            await touchReferrers(ctx, { entity, table, id })
             await (ctx.db as any).deleteFrom(table).where('id', '=', id).execute()
             return { id, entity: null }
           })

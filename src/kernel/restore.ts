@@ -9,6 +9,7 @@ import { Findings, Problem } from './errors.ts'
 import { checkIfMatch } from './etag.ts'
 import type { Snapshot } from './events.ts'
 import { capital, fold, phoneKey } from './format.ts'
+import { pointAgain, touchReferrers } from './referrers.ts'
 import { seeingAll } from './visibility.ts'
 import { transaction, write } from './write.ts'
 
@@ -68,9 +69,10 @@ export async function restore<Reply>(ctx: Context, about: About<Reply>): Promise
     const own = await mended(ctx, relations, about, kept, dropped)
     await write(ctx, resource.events.create, { entity, input: kept.snapshot, id, restored: true }, async (ctx) => {
       await insert(ctx, relations, { table, row: own })
-      dropped.push(...(await bringCompanions(ctx, kept)))
+      const brought = await bringCompanions(ctx, kept, dropped)
       dropped.push(...(await bringRows(ctx, relations, kept)))
-      await point(ctx, kept)
+      await pointAgain(ctx, kept.pointers)
+      await touchReferrers(ctx, { entity, table, id }, brought)
       return { id, entity: (await about.written(ctx)) as Snapshot }
     })
     return { data: await about.written(ctx), dropped }
@@ -192,17 +194,20 @@ async function insert(ctx: Context, relations: Relations, { table, row }: Archiv
   await sql`insert into ${sql.table(table)} (${names}) values (${values}) on conflict do nothing`.execute(ctx.db)
 }
 
+type Brought = { table: string; id: number }
+
 /** The records that went with this one, unless they have had a life of their own since. */
-async function bringCompanions(ctx: Context, { companions }: Kept): Promise<Dropped[]> {
-  const dropped: Dropped[] = []
+async function bringCompanions(ctx: Context, { companions }: Kept, dropped: Dropped[]): Promise<Brought[]> {
+  const brought: Brought[] = []
   for (const { entity, id, event } of companions) {
     const resource = ctx.services.resources.get(entity)
     if (!resource || (await resource.exists(ctx, id))) continue
     if ((await lastArchive(ctx, entity, id))?.event !== event) continue
     // They went without being asked for, whoever owned them, and so they come.
     dropped.push(...(await resource.restore(seeingAll(ctx), id)).dropped)
+    brought.push({ table: resource.table, id })
   }
-  return dropped
+  return brought
 }
 
 /** What belongs to the record, in the order it was kept. A row whose parent is gone goes with it. */
@@ -232,14 +237,4 @@ async function bringRows(ctx: Context, relations: Relations, { rows }: Kept): Pr
     else await insert(ctx, relations, { table, row: kept })
   }
   return dropped
-}
-
-/** Others name the record again, unless they have come to name another. */
-async function point(ctx: Context, { pointers }: Kept): Promise<void> {
-  for (const { table, column, to, ids } of pointers) {
-    for (const part of parts(ids)) {
-      const where = sql`id in (${sql.join(part)}) and ${sql.ref(column)} is null`
-      await sql`update ${sql.table(table)} set ${sql.ref(column)} = ${to} where ${where}`.execute(ctx.db)
-    }
-  }
 }

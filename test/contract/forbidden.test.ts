@@ -78,7 +78,7 @@ describe.each(facts.filter(([, each]) => each.ability !== null))('%s', (id, { ab
     const [area, verb] = (ability ?? '').split(':')
     const token = await holding(permissionKeys, [
       `${area}:${verb === 'read' ? 'write' : 'read'}`,
-      `${area === 'files' ? 'reports' : 'files'}:*`,
+      `${area === 'files' ? 'reports' : 'files'}:${area === 'any' ? 'write' : '*'}`,
     ])
     const findings = await changesNothing(world, async () => {
       const { status, body } = await send(world, id, { ...request(world, id), token })

@@ -139,6 +139,11 @@ describe('covers', () => {
     [['leads:*'], 'persons:read', false],
     [[], 'leads:read', false],
     [['*:read', 'leads:write'], '*', false],
+    [['leads:read'], 'any:read', true],
+    [['leads:*'], 'any:read', true],
+    [['*:read'], 'any:read', true],
+    [['leads:write'], 'any:read', false],
+    [[], 'any:read', false],
   ])('%j covers %s: %s', (abilities, wanted, isCovered) => expect(covers(abilities, wanted)).toBe(isCovered))
 })
 

@@ -168,6 +168,7 @@ describe('lint', () => {
     ],
     ['a public operation by accident', 'x-ability: settings:read', 'security: []', 'more than one line says who'],
     ['a wrong ability', 'settings:read', 'settings:write', 'GET is covered by settings:read'],
+    ['an ability of no area', 'x-ability: settings:write', 'x-ability: any:read', 'tokens know no area any'],
     ['a lost reference', "parameters/Id'", "parameters/ID'", 'leads nowhere'],
     ['an open body', '      additionalProperties: false\n', '', 'add additionalProperties: false'],
     [

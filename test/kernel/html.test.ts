@@ -62,6 +62,8 @@ describe('a body keeps', () => {
     [`<p style="font-family: 'Segoe UI', Arial">x</p>`, `<p style="font-family:'Segoe UI', Arial">x</p>`],
     ['<p style="background-color: rgb(1, 2, 3)">x</p>', '<p style="background-color:rgb(1, 2, 3)">x</p>'],
     ['<custom-tag><i>in</i></custom-tag>', '<i>in</i>'],
+    ['<p>1<custom-tag><p>2</p>3', '<p>1</p><p>2</p>3<p></p>'],
+    ['<table><p>1<s<script>2</script><p>3</p>', '<table><p>12</p><p>3</p><p></p></table>'],
     [
       '<a href="https://example.com/?a=1&amp;b=2" onclick="x()">site</a>',
       '<a href="https://example.com/?a=1&amp;b=2" rel="noopener noreferrer" target="_blank">site</a>',

@@ -87,6 +87,10 @@ describe('getOpenapiJson', () => {
   it('is the bare contract when asked, and refuses what is neither yes nor no', async () => {
     expect((await call('GET', '/openapi.json?custom=false')).text).toBe(bare)
     expect((await call('GET', '/openapi.json?custom=maybe')).status).toBe(422)
+    for (const form of ['json', 'yaml'])
+      expect(JSON.parse((await call('GET', `/openapi.${form}?custm=false`)).text).errors).toEqual({
+        'query.custm': ['Unknown parameter. Did you mean `custom`?'],
+      })
   })
 })
 

@@ -83,6 +83,8 @@ describe('createAttribute', () => {
     ['a field of a body only', { type: 'text', code: 'tag_ids' }, ['code']],
     ['a built-in attribute', { type: 'text', code: 'address' }, ['code']],
     ['upper case', { type: 'text', code: 'VAT' }, ['code']],
+    ['a word that every object inherits', { type: 'text', code: 'constructor' }, ['code']],
+    ['a subheading that is required', { type: 'subheading', is_required: true }, ['is_required']],
     ['a look-up without a kind', { type: 'lookup' }, ['lookup_type']],
     ['a text with a kind', { type: 'text', lookup_type: 'leads' }, ['lookup_type']],
     ['a date with a validation', { type: 'date', validation: 'url' }, ['validation']],
@@ -239,7 +241,47 @@ describe('values', () => {
     const vat = await define({ type: 'text', code: 'vat' })
     await server.admin.put(`/settings/attributes/${vat.id}`, { is_required: true })
     expect((await server.admin.put(`/contacts/organizations/${id}`, { name: 'Other' })).status).toBe(200)
+    expect((await write(id, { vat: null })).status).toBe(200)
+    expect((await write(id, { vat: 'x' })).status).toBe(200)
     expect((await write(id, { vat: null })).status).toBe(422)
+  })
+
+  it('that stay the same are taken although they fit no more', async () => {
+    const vat = await define({ type: 'text', code: 'vat' })
+    const seat = await define({ type: 'address', code: 'seat' })
+    const ways = await define({ type: 'multiselect', code: 'ways', lookup_type: 'lead_types' })
+    const { id } = await organization({ vat: 'none', seat: { city: 'London' }, ways: [] })
+    await server.admin.put(`/settings/attributes/${vat.id}`, { validation: 'numeric' })
+    for (const each of [seat, ways]) await server.admin.put(`/settings/attributes/${each.id}`, { is_required: true })
+    const shown = (await server.admin.get(`/contacts/organizations/${id}`)).body.data
+    const { status, body } = await server.admin.put(`/contacts/organizations/${id}`, { ...shown, name: 'Other' })
+    expect([status, body.data?.custom_attributes]).toEqual([200, shown.custom_attributes])
+    const refused = await write(id, { vat: 'other', seat: { city: 'Leeds' }, ways: null })
+    expect([refused.status, Object.keys(refused.body.errors).sort()]).toEqual([
+      422,
+      [
+        'custom_attributes.seat.address',
+        'custom_attributes.seat.country',
+        'custom_attributes.seat.postcode',
+        'custom_attributes.vat',
+        'custom_attributes.ways',
+      ],
+    ])
+  })
+
+  it('are logged whatever their attribute is called', async () => {
+    await define({ type: 'text', code: 'token' })
+    const { id } = await organization({ token: 'brass' })
+    expect((await write(id, { token: 'tin' })).status).toBe(200)
+    const logged = server.store.db
+      .selectFrom('events')
+      .select(['before', 'after'])
+      .where('entity_type', '=', 'organizations')
+    const { before, after } = await logged.orderBy('id', 'desc').executeTakeFirstOrThrow()
+    expect([before, after].map((each) => JSON.parse(each ?? '{}').custom_attributes)).toEqual([
+      { token: 'brass' },
+      { token: 'tin' },
+    ])
   })
 
   it('of a person that comes with a lead are asked for at their place', async () => {
@@ -426,6 +468,17 @@ describe('lists', () => {
     }
   })
 
+  it('take a hundred values of an attribute, and no more', async () => {
+    await define({ type: 'email', code: 'mails' })
+    const mails = (count: number) =>
+      server.admin.get(
+        `/contacts/organizations?custom_attributes[mails]=${Array.from({ length: count }, (_, n) => n)},1`,
+      )
+    expect((await mails(100)).status).toBe(200)
+    const { status, body } = await mails(101)
+    expect([status, Object.keys(body.errors)]).toEqual([422, ['query.custom_attributes[mails]']])
+  })
+
   it('find a telephone number however it is written, unique or not', async () => {
     await define({ type: 'phone', code: 'phones' })
     await organization({ phones: [{ value: '+1 (202) 555-0100' }] })
@@ -503,6 +556,37 @@ describe('updateAttribute', () => {
     expect((await change(11, { is_unique: false })).body.code).toBe('protected')
   })
 
+  it('of a built-in one takes back what was read, although records have values', async () => {
+    const make = given(server.admin)
+    for (const record of [make.organization, make.product, make.person]) await record()
+    const { body } = await server.admin.get('/settings/attributes?is_unique=true&per_page=100')
+    for (const shown of body.data) {
+      const kept = await change(shown.id, shown)
+      expect.soft([shown.code, kept.status, kept.body.data?.version]).toEqual([shown.code, 200, 1])
+    }
+  })
+
+  it('leaves the unique values alone unless it turns', async () => {
+    const made = await define({ type: 'text', code: 'vat', is_unique: true })
+    await organization({ vat: 'a' })
+    const kept = () => sql<{ rowid: number }>`select rowid, * from unique_values`.execute(server.store.db)
+    await sql`update unique_values set rowid = rowid + 100`.execute(server.store.db)
+    const { rows } = await kept()
+    expect((await change(made.id, { ...made, name: 'VAT' })).status).toBe(200)
+    expect((await kept()).rows).toEqual(rows)
+  })
+
+  it('looks at its default again when values must look otherwise, and drops one of other records', async () => {
+    const vat = await define({ type: 'text', code: 'vat', default_value: 'none' })
+    const refused = await change(vat.id, { validation: 'numeric' })
+    expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['default_value']])
+    expect((await change(vat.id, { validation: 'numeric', default_value: '0' })).status).toBe(200)
+    const about = await define({ type: 'lookup', code: 'about', lookup_type: 'lead_sources', default_value: 1 })
+    expect((await change(about.id, { ...about, lookup_type: 'leads' })).status).toBe(422)
+    const { status, body } = await change(about.id, { lookup_type: 'leads' })
+    expect([status, body.data.default_value]).toEqual([200, null])
+  })
+
   it('adds, renames, swaps and sorts options, and finds them by name', async () => {
     const { id, options } = await define(industries)
     const [first, second] = options
@@ -542,6 +626,18 @@ describe('updateAttribute', () => {
     expect([forced.status, forced.body.data.default_value]).toEqual([200, null])
     expect(await valuesOf(holder)).toEqual({ industry: [second] })
     expect(server.events()).toEqual(['settings.attribute.update.before', 'settings.attribute.update.after'])
+  })
+
+  it('takes an option from every record that has it, and only from those', async () => {
+    const { id, options } = await define(industries)
+    const [first, second] = options.map((option) => option.id)
+    const [holder, other] = [await organization({ industry: first }), await organization({ industry: second })]
+    expect((await change(id, { options: [{ id: second }] }, '?force=true')).status).toBe(200)
+    const { body } = await server.admin.get(`/contacts/organizations?id=${holder.id},${other.id}&sort=id`)
+    expect(body.data.map((each: Schema<'Organization'>) => [each.custom_attributes, each.version])).toEqual([
+      [{ industry: null }, 2],
+      [{ industry: second }, 1],
+    ])
   })
 
   it('refuses to make unique what is not, names the records, and does not when they differ', async () => {
@@ -603,6 +699,17 @@ describe('deleteAttribute', () => {
     const { status, body } = await server.admin.delete('/settings/attributes/1')
     expect([status, body.code]).toEqual([409, 'protected'])
   })
+
+  it('lets go of its files, but for those that the record names in another', async () => {
+    const terms = await define({ type: 'file', code: 'terms' })
+    await define({ type: 'file', code: 'copy' })
+    const [shared, own] = [await upload(file('a.txt', 'Shared.')), await upload(file('b.txt', 'Own.'))]
+    const held = await organization({ terms: shared, copy: shared })
+    await organization({ terms: own })
+    expect((await server.admin.delete(`/settings/attributes/${terms.id}`)).status).toBe(200)
+    expect(await valuesOf(held.id)).toMatchObject({ copy: { id: shared } })
+    expect((await server.admin.get(`/files/${own}`)).status).toBe(404)
+  })
 })
 
 describe('massUpdateAttributes', () => {
@@ -644,6 +751,18 @@ describe('a record that is referred to', () => {
     expect([left.custom_attributes, left.version]).toEqual([{ deals: [two.id] }, 3])
     expect((await server.admin.get(`/settings/attributes/${deal.id}`)).body.data.default_value).toBeNull()
     expect((await write(holder.id, { deal: two.id })).status).toBe(200)
+  })
+
+  it('is let go of with one change of a record that names it in several attributes', async () => {
+    for (const code of ['buyer', 'seller'])
+      await define({ type: 'lookup', code, lookup_type: 'organizations', entity_type: 'leads' })
+    const { id } = await organization()
+    const lead = await given(server.admin).lead({ custom_attributes: { buyer: id, seller: id } as never })
+    server.events()
+    expect((await server.admin.delete(`/contacts/organizations/${id}`)).status).toBe(200)
+    expect(server.events().filter((name) => name === 'lead.update.after')).toHaveLength(1)
+    const { custom_attributes, version } = (await server.admin.get(`/leads/${lead.id}`)).body.data
+    expect([custom_attributes, version]).toEqual([{ buyer: null, seller: null }, 2])
   })
 
   it('is let go of although the deleting user sees neither the record nor may change it', async () => {
@@ -690,5 +809,46 @@ describe('a record that is restored', () => {
       (await server.admin.post('/contacts/organizations', { name: 'B', custom_attributes: { vat: 'X' } })).status,
     ).toBe(409)
     expect(kept.is_unique).toBe(true)
+  })
+
+  it('has none of the values of another attribute that was called the same, nor what its attribute takes no more', async () => {
+    const old = await define({ type: 'text', code: 'mails' })
+    const about = await define({ type: 'lookup', code: 'about', lookup_type: 'lead_sources' })
+    const vat = await define({ type: 'text', code: 'vat' })
+    const rate = await define({ type: 'text', code: 'rate' })
+    const held = await organization({ mails: 'hello', about: 1, vat: 'none', rate: '7' })
+    await server.admin.delete(`/contacts/organizations/${held.id}`)
+    await server.admin.delete(`/settings/attributes/${old.id}`)
+    const mails = await define({ type: 'email', code: 'mails', is_unique: true })
+    expect((await server.admin.put(`/settings/attributes/${about.id}`, { lookup_type: 'lead_types' })).status).toBe(200)
+    for (const { id } of [vat, rate]) await server.admin.put(`/settings/attributes/${id}`, { validation: 'numeric' })
+    const { status, body } = await server.admin.post(`/contacts/organizations/${held.id}/restore`)
+    const left = { about: null, mails: null, rate: '7', vat: null }
+    expect([status, body.data?.custom_attributes]).toEqual([200, left])
+    expect(body.meta.dropped).toEqual([
+      { entity_type: 'attributes', id: about.id, field: 'custom_attributes.about' },
+      { entity_type: 'attributes', id: mails.id, field: 'custom_attributes.mails' },
+      { entity_type: 'attributes', id: vat.id, field: 'custom_attributes.vat' },
+    ])
+    expect((await server.admin.get('/contacts/organizations/export')).status).toBe(200)
+    expect((await server.admin.get('/contacts/organizations?custom_attributes[mails]=hello')).status).toBe(200)
+  })
+
+  it('does not take a telephone number that must be unique by now and is that of another', async () => {
+    const numbers = (await server.admin.get('/settings/attributes?entity_type=persons&code=contact_numbers')).body
+      .data[0]
+    const turn = (is_unique: boolean) => server.admin.put(`/settings/attributes/${numbers.id}`, { is_unique })
+    const make = given(server.admin)
+    const contact_numbers = [{ value: '+1 202 555 0100' }]
+    await turn(false)
+    const [one, two] = [await make.person({ contact_numbers }), await make.person({ contact_numbers })]
+    await server.admin.delete(`/contacts/persons/${one.id}`)
+    expect((await turn(true)).status).toBe(200)
+    const { status, body } = await server.admin.post(`/contacts/persons/${one.id}/restore`)
+    const field = 'contact_numbers.0.value'
+    expect([status, body.conflicts]).toEqual([409, [{ entity_type: 'persons', id: two.id, field }]])
+    await server.admin.put(`/contacts/persons/${two.id}`, { contact_numbers: [] })
+    expect((await server.admin.post(`/contacts/persons/${one.id}/restore`)).status).toBe(200)
+    expect((await server.admin.put(`/contacts/persons/${two.id}`, { contact_numbers })).status).toBe(409)
   })
 })

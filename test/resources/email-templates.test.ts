@@ -82,6 +82,23 @@ describe('previewEmailTemplate', () => {
     expect((await ask('leads', 99)).status).toBe(422)
     expect((await ask('leads', lead.id)).status).toBe(200)
   })
+
+  it('refuses at once what would be longer than a mail can be', async () => {
+    const lead = await given(server.admin).lead({ description: '<'.repeat(65_000) })
+    const longer = await preview('{%leads.description%}'.repeat(12_400), 'leads', lead.id)
+    expect([longer.status, longer.body.errors]).toEqual([
+      422,
+      { entity_id: ['Filled in from it, the content has more than 1000000 characters.'] },
+    ])
+    const head = await preview('x', 'leads', lead.id, '{%leads.description%}')
+    expect([head.status, Object.keys(head.body.errors)]).toEqual([422, ['entity_id']])
+    expect((await preview('{%leads.description%}'.repeat(3), 'leads', lead.id)).status).toBe(200)
+  })
+
+  it('keeps a subject on one line', async () => {
+    const { body } = await server.admin.post(path, { name: 'Lines', subject: 'Hello\r\nBcc: x', content: 'c' })
+    expect(body.data.subject).toBe('Hello Bcc: x')
+  })
 })
 
 describe('fillIn', () => {
@@ -92,7 +109,7 @@ describe('fillIn', () => {
     ['url', '%2240%22%20%3Cseats%3E%0A%26%20more'],
     ['text', '"40" <seats>, & more'],
   ] as const)('keeps a value a value in %s', (into, expected) => {
-    expect(fillIn('{%leads.title%}', values, into)).toEqual({ filled: expected, unknown: [] })
+    expect(fillIn('{%leads.title%}', values, into, 99)).toEqual({ filled: expected, unknown: [] })
   })
 
   it('fills nothing into what a value says', () => {
@@ -100,6 +117,6 @@ describe('fillIn', () => {
       ['leads.title', '{%app.name%}'],
       ['app.name', 'x'],
     ])
-    expect(fillIn('{%leads.title%}', nested, 'text').filled).toBe('{%app.name%}')
+    expect(fillIn('{%leads.title%}', nested, 'text', 99)?.filled).toBe('{%app.name%}')
   })
 })

@@ -219,5 +219,10 @@ describe('kanbanLeads over 100,000 leads', () => {
     const whole = await board(`?pipeline_id=${wide.id}&per_page=20`)
     expect(whole.data.every(({ leads }: any) => leads.data.length === 20)).toBe(true)
     expect(whole.meta.total + (await board()).meta.total).toBe(100_000)
+
+    const ids = Array.from({ length: 100 }, (_, index) => index + 1).join()
+    const lists = ['user_id', 'lead_source_id', 'lead_type_id', 'lead_pipeline_id', 'tag_id[not]', 'product_id[not]']
+    const long = [...lists, 'person_id[not]'].map((name) => `&${name}=${ids}`).join('')
+    expect((await board(`?pipeline_id=${wide.id}&per_page=20${long}`)).data).toEqual(whole.data)
   })
 })

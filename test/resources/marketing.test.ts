@@ -35,6 +35,17 @@ describe('createMarketingEvent', () => {
     ])
     expect((await server.admin.put(`${events}/${id}`, { date: '2026-04-02' })).status).toBe(422)
   })
+
+  it('refuses the name of another, in whatever case', async () => {
+    const { id } = await event()
+    const other = await event({ name: 'Party' })
+    const taken = { code: 'unique_violation', conflicts: [{ entity_type: 'events', id, field: 'name' }] }
+    const twice = await server.admin.post(events, { name: 'TRADE fair', description: 'x' })
+    expect([twice.status, twice.body]).toEqual([409, expect.objectContaining(taken)])
+    const renamed = await server.admin.put(`${events}/${other.id}`, { name: 'trade fair' })
+    expect([renamed.status, renamed.body]).toEqual([409, expect.objectContaining(taken)])
+    expect((await server.admin.put(`${events}/${id}`, { name: 'TRADE FAIR' })).body.data.name).toBe('TRADE FAIR')
+  })
 })
 
 describe('listMarketingEvents', () => {
@@ -123,6 +134,13 @@ describe('deleteEmailTemplate', () => {
     const left = (await server.admin.get(`${campaigns}/${id}`)).body.data
     expect(left).toMatchObject({ marketing_template_id: null, marketing_template: null, version: 3 })
     expect((await server.admin.put(`${campaigns}/${id}`, { status: true })).status).toBe(422)
+    const same = await server.admin.put(`${campaigns}/${id}`, left)
+    expect([same.status, same.body.data]).toEqual([200, left])
+    expect((await server.admin.put(`${campaigns}/${id}`, { ...left, status: true })).status).toBe(422)
+    const renewed = await server.admin.put(`${campaigns}/${id}`, { marketing_template_id: 1, subject: 'Meet\nus' })
+    expect(renewed.body.data).toMatchObject({ marketing_template_id: 1, subject: 'Meet us' })
+    const none = await server.admin.put(`${campaigns}/${id}`, { marketing_template_id: null })
+    expect(none.body.errors).toEqual({ marketing_template_id: ['The field is required.'] })
   })
 
   it('refuses while a workflow sends it', async () => {

@@ -97,6 +97,10 @@ describe('the period of a report', () => {
         expect.soft([query, status, body.errors]).toEqual([query, 422, { [field]: [sentence] }])
       }
     }
+    const edges = ['0001-01-01', '0001-02-01', '0002-06-01', '9996-12-31', '9998-12-31', '9999-12-31']
+    for (const type of types)
+      for (const query of edges.flatMap((day) => [`start=${day}`, `end=${day}`, `start=${day}&end=${day}`]))
+        expect.soft([200, 422]).toContain((await server.admin.get(`/reports/${type}?${query}`)).status)
     for (const query of ['start=tomorrow', 'pipeline_id=x', 'user_id=0', 'from=2026-01-01'])
       expect.soft([query, (await server.admin.get(`/reports/over-all?${query}`)).status]).toEqual([query, 422])
   })
@@ -107,6 +111,8 @@ describe('the period of a report', () => {
       start: '2026-06-01',
       end: '2027-06-01',
     })
+    // There is no year behind the last one.
+    expect((await report('forecast?start=9999-06-02')).date_range.end).toBe('9999-12-31')
     expect((await report('forecast?end=2026-01-15')).date_range).toMatchObject({
       start: '2025-12-17',
       end: '2026-01-15',

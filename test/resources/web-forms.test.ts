@@ -47,6 +47,7 @@ describe('createWebForm', () => {
     })
     expect(codes(form)).toEqual(['leads.title', 'persons.emails', 'leads.lead_value', 'persons.name'])
     expect(form.attributes[0]).toMatchObject({ name: 'What about?', placeholder: 'Your question', is_required: true })
+    expect(form.attributes[2]).toMatchObject({ is_hidden: true, default_value: 100 })
   })
 
   it('refuses fields of leads when it creates none, attributes of others, doubles and bad defaults, all at once', async () => {
@@ -96,6 +97,28 @@ describe('updateWebForm', () => {
     expect(emptied.version).toBe(3)
     const again = (await server.admin.put(`${path}/${id}`, emptied)).body.data
     expect(again).toMatchObject({ version: 3, attributes: emptied.attributes })
+  })
+
+  it('keeps defaults and places that it does not change, also a default that names what is gone', async () => {
+    const source = (await server.admin.post('/settings/sources', { name: 'Fair' })).body.data
+    const form = await create({
+      create_lead: true,
+      attributes: [
+        { attribute_id: attribute['leads.lead_value'], default_value: 12.5, sort_order: 7 },
+        { attribute_id: attribute['leads.lead_source_id'], default_value: source.id, sort_order: 8 },
+      ],
+    })
+    expect((await server.admin.delete(`/settings/sources/${source.id}`)).status).toBe(200)
+    const back = await server.admin.put(`${path}/${form.id}`, form)
+    expect([back.status, back.body.data]).toEqual([200, form])
+    const ids = form.attributes.map(({ id }: { id: number }) => ({ id, placeholder: 'Hint' }))
+    const hinted = await server.admin.put(`${path}/${form.id}`, { attributes: ids })
+    expect(hinted.body.data.attributes).toEqual(
+      form.attributes.map((field: object) => ({ ...field, placeholder: 'Hint' })),
+    )
+    const [value] = ids
+    const changed = { attributes: [{ ...value, default_value: 'much' }] }
+    expect((await server.admin.put(`${path}/${form.id}`, changed)).status).toBe(422)
   })
 
   it('does not stop making leads while fields of leads are on it', async () => {

@@ -99,6 +99,19 @@ export async function settleFiles(
   return ids.length > 0 || file !== undefined
 }
 
+/** What the activity has of a file of another record already: the same bytes under the same name. */
+export async function copyOf(
+  ctx: Context,
+  activityId: number,
+  { file_id: id, name }: Schema<'ActivityFileAttach'>,
+): Promise<ActivityFile | undefined> {
+  const [file] = id === undefined ? [] : await rowsOf(ctx, [id])
+  if (!file || file.owner_type === null) return undefined
+  const wanted = name ?? file.name
+  const copy = (await rowsBy(ctx, [activityId])).find((row) => row.sha256 === file.sha256 && row.name === wanted)
+  return copy && present(ctx, copy)
+}
+
 /** Attaches one file, in the transaction of the write. Nothing is asked of it here. */
 export async function attach(
   ctx: Context,

@@ -12,7 +12,7 @@ import { referFile } from '../files/attach.ts'
 import { bytesOf } from '../files/handlers.ts'
 import { getActivityCalendar } from './calendar.ts'
 import { activityColumns } from './columns.ts'
-import { attach, detach, fileOf, filesOf, rename } from './files.ts'
+import { attach, copyOf, detach, fileOf, filesOf, rename } from './files.ts'
 import { activities } from './resource.ts'
 
 const listActivityFiles: Handler<'listActivityFiles'> = async (ctx, { params }) => {
@@ -30,6 +30,8 @@ const attachActivityFile: Handler<'attachActivityFile'> = (ctx, { params, body }
     const found = new Findings()
     await referFile({ ctx, found }, 'file_id', body.file_id)
     found.settle()
+    const copy = await copyOf(ctx, params.id, body)
+    if (copy) return { data: copy, message: 'File attached.' }
     const data = await attach(ctx, params.id, body)
     await activities.touch(ctx, params.id)
     return { data, message: 'File attached.' }

@@ -1,8 +1,9 @@
 // Files that custom attributes name: they belong to their record, come with it and go when it is gone for good (DOMAIN 16).
 import type { Context } from '../../kernel/context.ts'
 import { attachFile, releaseFiles } from '../files/attach.ts'
+import { valuesOf } from './carriers.ts'
 import { readStored } from './plan.ts'
-import { type EntityType, ownAttributes } from './set.ts'
+import { type Attribute, type EntityType, ownAttributes } from './set.ts'
 import { holdsFile } from './types.ts'
 
 /** Attaches what the record names and lets go of what it names no more. A file of another record is copied. */
@@ -39,4 +40,15 @@ export async function keepFiles(ctx: Context, entity: EntityType, id: number): P
     owner,
     present.map((file) => file.id).filter((each) => !named.has(each)),
   )
+}
+
+/** Lets go of the files of an attribute that is about to go, but for those another attribute of the record names as well. */
+export async function releaseFilesOf(ctx: Context, attribute: Attribute): Promise<void> {
+  if (!holdsFile(attribute)) return
+  const { id: gone, entity } = attribute
+  const kept = new Set<unknown>()
+  for (const other of (await ownAttributes(ctx, entity)).filter(holdsFile))
+    if (other.id !== gone) for (const file of (await valuesOf(ctx, other)).values()) kept.add(file)
+  for (const [id, file] of await valuesOf(ctx, attribute))
+    if (!kept.has(file)) await releaseFiles(ctx, { type: entity, id }, [file as number])
 }

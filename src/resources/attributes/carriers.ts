@@ -1,5 +1,6 @@
 // The records that carry custom attributes, seen from an attribute: which of them have a value, and how it is taken from them.
 import { sql } from 'kysely'
+import { parts } from '../../kernel/archive.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import type { Snapshot } from '../../kernel/events.ts'
 import { seeingAll } from '../../kernel/visibility.ts'
@@ -64,34 +65,63 @@ export async function clearAll(ctx: Context, attribute: Where): Promise<void> {
 
 /** Takes options away from the records that have them, in the same way. */
 export async function takeOptions(ctx: Context, attribute: Attribute, optionIds: readonly number[]): Promise<void> {
+  const { dialect, column, code } = placeOf(ctx, attribute)
+  const touched = { version: sql<number>`version + 1`, updated_at: now(ctx) }
+  const test = typeOf(attribute)?.matches?.({ dialect, column, code }, optionIds)
+  if (!test) return
+  if (attribute.type === 'select') {
+    const taken = { ...touched, custom_attributes: dialect.jsonWithout(column, code) }
+    await ctx.db.updateTable(attribute.entity).set(taken).where(test).execute()
+    return
+  }
   const gone = new Set(optionIds)
-  for (const [id, value] of await valuesOf(ctx, attribute, optionIds)) {
-    await store(ctx, attribute, id, without(value, gone))
+  const rows = await ctx.db.selectFrom(attribute.entity).select(['id', 'custom_attributes']).where(test).execute()
+  for (const part of parts(rows)) {
+    const texts = part.map(({ id, custom_attributes }) => {
+      const stored = readStored(custom_attributes)
+      return sql`when ${id} then ${JSON.stringify({ ...stored, [code]: without(stored[code], gone) })}`
+    })
     await ctx.db
       .updateTable(attribute.entity)
-      .set({ version: sql<number>`version + 1`, updated_at: now(ctx) })
-      .where('id', '=', id)
+      .set({ ...touched, custom_attributes: sql<string>`case id ${sql.join(texts, sql` `)} end` })
+      .where(
+        'id',
+        'in',
+        part.map(({ id }) => id),
+      )
       .execute()
   }
 }
 
-/** Takes a record that is about to go from those that refer to it, as a change of each with its events (DOMAIN 8.3). */
+/** An attribute, and the records that it shall name no more. */
+export interface Dropping {
+  attribute: Attribute
+  gone: readonly number[]
+}
+
+/**
+ * Takes records that are about to go from those of one entity that refer to them: one change of each, with its events, however
+ * many of its attributes do (DOMAIN 8.3).
+ */
 export async function dropReferences(
   ctx: Context,
-  attribute: Attribute,
-  gone: number,
+  entity: EntityType,
+  droppings: readonly Dropping[],
   isItself: (id: number) => boolean,
 ): Promise<void> {
-  const resource = resourceOf(ctx, attribute.entity)
+  const resource = resourceOf(ctx, entity)
   if (!resource) return
   const all = seeingAll(ctx)
-  for (const [id, value] of await valuesOf(ctx, attribute, [gone])) {
+  const changes = new Map<number, { attribute: Attribute; next: unknown }[]>()
+  for (const { attribute, gone } of droppings)
+    for (const [id, value] of await valuesOf(ctx, attribute, gone))
+      changes.set(id, [...(changes.get(id) ?? []), { attribute, next: without(value, new Set(gone)) }])
+  for (const [id, values] of changes) {
     if (isItself(id)) continue
-    const next = without(value, new Set([gone]))
     const before = (await resource.get(all, id)) as Snapshot
-    const about = { entity: attribute.entity, input: { custom_attributes: { [attribute.code]: next } }, id, before }
-    await write(all, resource.events.update, about, async (ctx) => {
-      await store(ctx, attribute, id, next)
+    const custom_attributes = Object.fromEntries(values.map(({ attribute, next }) => [attribute.code, next]))
+    await write(all, resource.events.update, { entity, input: { custom_attributes }, id, before }, async (ctx) => {
+      for (const { attribute, next } of values) await store(ctx, attribute, id, next)
       await resource.touch(ctx, id)
       return { id, entity: (await resource.get(ctx, id)) as Snapshot }
     })

@@ -31,7 +31,8 @@ export async function customColumns(ctx: Context, entity: string): Promise<Colum
     .orderBy('id')
     .execute()
   return attributes.flatMap(({ code, type }): Columns<Reply> => {
-    const stored = ({ custom_attributes: values }: Reply): unknown => (values as Record<string, unknown>)[code] ?? null
+    const stored = ({ custom_attributes: values }: Reply): unknown =>
+      Object.hasOwn(values as object, code) ? (values as Record<string, unknown>)[code] : null
     if (type === 'address') return addressColumns(code, (reply) => stored(reply) as Schema<'Address'> | null)
     const show = cells[type] as ((value: unknown) => Cell) | undefined
     return [

@@ -1,4 +1,5 @@
-// What a body makes of an attribute: the columns to write, and everything that is wrong with it or stands against it.
+// What a body makes of an attribute: the columns to write, and everything that is wrong with it or stands against it. When it
+// turns unique, or no longer is, the keys of all records are kept or let go of once nothing is wrong.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { type Findings, inUse } from '../../kernel/errors.ts'
@@ -10,7 +11,7 @@ import { optionsOf, presentOption, presentRow, type Row } from './rows.ts'
 import { checkCode, checkFit, defaultOf, refuseOtherLookup, refuseProtected } from './rules.ts'
 import { type Attribute, type AttributeRow, attributeOf, type EntityType, type Option } from './set.ts'
 import { typeOf } from './types.ts'
-import { duplicates, seenOf } from './unique.ts'
+import { duplicates, keepAllKeys, seenOf } from './unique.ts'
 
 type Body = Schema<'AttributeUpdate'>
 
@@ -18,17 +19,19 @@ const bit = (sent: boolean | undefined): number | undefined => (sent === undefin
 
 /** The attribute as it will be, with the options it will have. */
 function asWritten(body: Body, current: Row | null, options: readonly Option[]): Attribute {
+  const lookup = body.lookup_type === undefined ? (current?.lookup_type ?? null) : body.lookup_type
   const row: AttributeRow = {
     id: current?.id ?? 0,
     code: current?.code ?? body.code ?? '',
     name: body.name ?? current?.name ?? '',
     type: current?.type ?? body.type ?? '',
     entity_type: current?.entity_type ?? body.entity_type ?? '',
-    lookup_type: body.lookup_type === undefined ? (current?.lookup_type ?? null) : body.lookup_type,
+    lookup_type: lookup,
     validation: body.validation === undefined ? (current?.validation ?? null) : body.validation,
     is_required: bit(body.is_required) ?? current?.is_required ?? 0,
     is_unique: bit(body.is_unique) ?? current?.is_unique ?? 0,
-    default_value: current?.default_value ?? null,
+    // The default was one of other records.
+    default_value: lookup === current?.lookup_type ? current.default_value : null,
     is_user_defined: current?.is_user_defined ?? 1,
   }
   return attributeOf(row, options)
@@ -48,12 +51,15 @@ export async function columnsOf(body: Body, { ctx, current, found }: Writing<Row
   if (attribute.isOwn) checkFit(attribute, plan.options.length, found)
   const gone = new Set(plan.removed.map(({ id }) => id))
   const namesGone = [attribute.initial].flat().some((id) => gone.has(id as number))
-  const initial = await defaultOf({ ctx, found }, attribute, body.default_value)
-  if (current && attribute.isUnique && current.is_unique === 0) await findDuplicates(ctx, attribute, found)
-  found.settle()
   const was = current && attributeOf(current, present)
+  const initial = await defaultOf({ ctx, found }, attribute, nextDefault(body, was, attribute))
+  const turns = was !== null && was.isUnique !== attribute.isUnique
+  const keys = turns && attribute.isUnique ? await keysOfAll(ctx, attribute) : new Map<number, string[]>()
+  await findDuplicates(ctx, attribute, keys, found)
+  found.settle()
   if (was?.isOwn) await refuseOtherLookup(ctx, was, attribute.lookup)
   if (was && gone.size > 0 && !force) await refuseUsed(ctx, was, plan.removed, namesGone && initial === undefined)
+  if (turns) await keepAllKeys(ctx, attribute, keys)
   return {
     code: current ? undefined : body.code,
     name: body.name,
@@ -70,6 +76,13 @@ export async function columnsOf(body: Body, { ctx, current, found }: Writing<Row
   }
 }
 
+/** A default that is not sent goes when it named other records, and is looked at once more when it must look otherwise. */
+function nextDefault(body: Body, was: Attribute | null, attribute: Attribute): unknown {
+  if (body.default_value !== undefined || !was || was.initial === null) return body.default_value
+  if (was.lookup !== attribute.lookup) return null
+  return was.validation === attribute.validation ? undefined : was.initial
+}
+
 async function nextPlace({ db }: Context, entity: EntityType): Promise<number> {
   const { last } = await db
     .selectFrom('attributes')
@@ -80,7 +93,7 @@ async function nextPlace({ db }: Context, entity: EntityType): Promise<number> {
 }
 
 /** The keys of every record, by the attribute or by the built-in field it stands for. */
-export async function keysOfAll(ctx: Context, attribute: Attribute): Promise<Map<number, string[]>> {
+async function keysOfAll(ctx: Context, attribute: Attribute): Promise<Map<number, string[]>> {
   const values = attribute.isOwn ? await valuesOf(ctx, attribute) : await builtIn(ctx, attribute)
   const keys = typeOf(attribute)?.keys
   return new Map(
@@ -88,16 +101,22 @@ export async function keysOfAll(ctx: Context, attribute: Attribute): Promise<Map
   )
 }
 
-async function builtIn({ db }: Context, { entity, code }: Attribute): Promise<Map<number, unknown>> {
+/** Of the built-in attributes, `contact_numbers` alone may change. */
+async function builtIn({ db }: Context, { entity }: Attribute): Promise<Map<number, unknown>> {
   const rows = await db
-    .selectFrom(entity as 'persons')
-    .select(['id', `${code as 'contact_numbers'} as points`])
+    .selectFrom(entity as 'persons' | 'warehouses')
+    .select(['id', 'contact_numbers as points'])
     .execute()
   return new Map(rows.map(({ id, points }) => [id, JSON.parse(points)]))
 }
 
-async function findDuplicates(ctx: Context, attribute: Attribute, found: Findings): Promise<void> {
-  const ids = duplicates(await keysOfAll(ctx, attribute), 20)
+async function findDuplicates(
+  ctx: Context,
+  attribute: Attribute,
+  keys: ReadonlyMap<number, readonly string[]>,
+  found: Findings,
+): Promise<void> {
+  const ids = duplicates(keys, 20)
   const seen = await seenOf(ctx, attribute.entity, ids)
   for (const id of ids)
     found.taken('is_unique', attribute.entity, seen.has(id) ? id : null, 'Several records have the same value.')

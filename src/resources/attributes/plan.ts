@@ -1,11 +1,13 @@
 // What is stored of the custom attributes in a body, and all that is wrong with them (DOMAIN 8.2, 8.3). Nothing is written
 // here: the JSON of the column comes out, for the record's own insert or update.
+import { isDeepStrictEqual } from 'node:util'
 import type { Context } from '../../kernel/context.ts'
 import type { Findings } from '../../kernel/errors.ts'
 import { referFile } from '../files/attach.ts'
 import { chosen, lookups } from './lookups.ts'
 import { readValues } from './schemas.ts'
 import { type Attribute, type EntityType, ownAttributes } from './set.ts'
+import { idOf } from './types/files.ts'
 import type { ValueType } from './types/type.ts'
 import { holdsFile, valued } from './types.ts'
 import { checkKeys } from './unique.ts'
@@ -19,7 +21,8 @@ interface Planning {
   current: { id: number; custom_attributes: string } | null
 }
 
-export const readStored = (text: string): Stored => JSON.parse(text) as Stored
+/** Codes are words of users: what every object inherits is no value. */
+export const readStored = (text: string): Stored => Object.assign(Object.create(null), JSON.parse(text))
 
 const isEmpty = (value: unknown): boolean => value === null || (Array.isArray(value) && value.length === 0)
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
@@ -34,17 +37,27 @@ export async function planValues(
   if (sent === undefined && (current !== null || attributes.length === 0)) return undefined
   const stored = current ? readStored(current.custom_attributes) : {}
   const { values, errors } = readValues(ctx, attributes, sent ?? {})
-  for (const [field, sentences] of Object.entries(errors))
+  // What stays as it was is never wrong, although the attribute may take it no more (DOMAIN 3.4).
+  const same = new Set(
+    valued(attributes)
+      .filter(({ attribute: { code } }) => current !== null && Object.hasOwn(values, code))
+      .filter(({ attribute, type }) => isShown(attribute, type, values[attribute.code], stored[attribute.code] ?? null))
+      .map(({ attribute }) => `custom_attributes.${attribute.code}`),
+  )
+  const wrong = new Set<string>()
+  for (const [field, sentences] of Object.entries(errors)) {
+    const path = field.split('.').slice(0, 2).join('.')
+    if (same.has(path)) continue
+    wrong.add(path)
     for (const sentence of sentences) found.invalid(field, sentence)
-  const isWrong = (path: string): boolean =>
-    Object.keys(errors).some((field) => field === path || field.startsWith(`${path}.`))
+  }
   const next: Record<string, unknown> = { ...stored }
   for (const { attribute, type } of valued(attributes)) {
     const { code } = attribute
     const path = `custom_attributes.${code}`
     const before = stored[code] ?? null
     const isSent = Object.hasOwn(values, code)
-    if (isWrong(path) || (!isSent && current !== null)) continue
+    if (same.has(path) || wrong.has(path) || (!isSent && current !== null)) continue
     const after = isSent ? kept(attribute, type, values[code], before, path, found) : initialOf(attribute)
     if (attribute.isRequired && isEmpty(after)) found.invalid(path, 'The field is required.')
     if (isSame(after, before)) continue
@@ -56,6 +69,12 @@ export async function planValues(
     else next[code] = after
   }
   return isSame(next, stored) ? undefined : JSON.stringify(next)
+}
+
+/** Whether what was sent is what is shown of the stored value; of a file, its id will do. */
+function isShown(attribute: Attribute, type: ValueType, sent: unknown, stored: unknown): boolean {
+  if (holdsFile(attribute)) return idOf(sent) === stored
+  return isDeepStrictEqual(sent, stored === null || !type.show ? stored : type.show(stored))
 }
 
 /** What a new record gets that does not say. */

@@ -11,6 +11,9 @@ import { type Attribute, type EntityType, ownAttributes } from './set.ts'
 import type { Place, ValueType } from './types/type.ts'
 import { valued } from './types.ts'
 
+/** As many values as any other filter takes. */
+const most = 100
+
 const placeOf = ({ services: { store } }: Context, entity: EntityType, code: string): Place => ({
   dialect: store.dialect,
   column: `${entity}.custom_attributes`,
@@ -31,9 +34,11 @@ export async function attributeFilter(ctx: Context, entity: EntityType, query: Q
       if (ctx.services.config.strict) errors[field] = [`Unknown attribute.${didYouMean(code, known.keys())}`]
       continue
     }
-    const values = splitList(text).map((each) => found.type.read?.(each, ctx.services.config.timezone))
+    const read = splitList(text).map((each) => found.type.read?.(each, ctx.services.config.timezone))
+    const values = [...new Set(read)]
     if (found.type.matches === undefined) errors[field] = [`A list cannot be filtered by ${found.attribute.type}.`]
     else if (values.includes(undefined)) errors[field] = [`Must be ${found.type.takes}, separated by commas.`]
+    else if (values.length > most) errors[field] = [`Must not have more than ${most} entries.`]
     else tests.push(test(ctx, entity, found.attribute, found.type, values as (string | number)[]))
   }
   if (Object.keys(errors).length > 0) throw invalid(errors)

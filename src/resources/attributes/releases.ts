@@ -1,11 +1,11 @@
 // What refers to a record that is deleted lets go of it: custom attributes of any entity, and defaults (DOMAIN 8.3, 23).
 import type { Context } from '../../kernel/context.ts'
 import type { Release } from '../../kernel/releases.ts'
-import { dropReferences } from './carriers.ts'
+import { type Dropping, dropReferences } from './carriers.ts'
 import { type LookupType, lookupOf } from './lookups.ts'
 import { without } from './mend.ts'
 import { attributes } from './resource.ts'
-import { type Attribute, attributeSet } from './set.ts'
+import { attributeSet } from './set.ts'
 import { typeOf } from './types.ts'
 
 /** What goes with a record and can be referred to itself. */
@@ -23,24 +23,28 @@ const kindInside: Partial<Record<LookupType, LookupType>> = {
 const releaseFrom =
   (entity: string, lookup: LookupType): Release =>
   async (ctx, id) => {
+    const { own } = await attributeSet(ctx)
+    const gone = new Map<LookupType, readonly number[]>([[lookup, [id]]])
     const kind = kindInside[lookup]
-    if (kind && (await refers(ctx, kind)))
-      for (const child of (await inside[lookup]?.(ctx, id)) ?? []) await releaseFrom(kind, kind)(ctx, child.id)
-    for (const own of (await attributeSet(ctx)).own.values()) {
-      for (const attribute of own.filter((each) => each.lookup === lookup)) {
-        await dropDefault(ctx, attribute, id)
-        await dropReferences(ctx, attribute, id, (other) => attribute.entity === entity && other === id)
-      }
+    if (kind && [...own.values()].flat().some((attribute) => attribute.lookup === kind))
+      gone.set(
+        kind,
+        ((await inside[lookup]?.(ctx, id)) ?? []).map((child) => child.id),
+      )
+    for (const [carrier, attributes] of own) {
+      const droppings = attributes.flatMap((attribute): Dropping[] => {
+        const ids = attribute.lookup === null ? undefined : gone.get(attribute.lookup)
+        return ids === undefined || ids.length === 0 ? [] : [{ attribute, gone: ids }]
+      })
+      for (const dropping of droppings) await dropDefault(ctx, dropping)
+      await dropReferences(ctx, carrier, droppings, (other) => carrier === entity && other === id)
     }
   }
 
-const refers = async (ctx: Context, lookup: LookupType): Promise<boolean> =>
-  [...(await attributeSet(ctx)).own.values()].flat().some((attribute) => attribute.lookup === lookup)
-
-async function dropDefault(ctx: Context, attribute: Attribute, id: number): Promise<void> {
+async function dropDefault(ctx: Context, { attribute, gone }: Dropping): Promise<void> {
   const { initial } = attribute
-  if (![initial].flat().includes(id)) return
-  const left = without(initial, new Set([id]))
+  if (![initial].flat().some((each) => gone.includes(each as number))) return
+  const left = without(initial, new Set(gone))
   const show = typeOf(attribute)?.show
   await attributes.update(ctx, attribute.id, { default_value: left === null || !show ? left : show(left) })
 }

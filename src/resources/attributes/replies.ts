@@ -22,7 +22,8 @@ export async function gatherValues(
 ): Promise<void> {
   const typed = valued(await ownAttributes(ctx, entity))
   const attributes = typed.map(({ attribute }) => attribute)
-  const stored = replies.map((reply) => reply.custom_attributes as Stored)
+  // Without what every object inherits: codes are words of users.
+  const stored = replies.map((reply): Stored => Object.assign(Object.create(null), reply.custom_attributes))
   const files = await fileRefs(ctx, idsIn(attributes.filter(holdsFile), stored))
   const shown = (type: ValueType, attribute: Attribute, value: unknown): unknown => {
     if (value === undefined || value === null) return null

@@ -6,16 +6,14 @@ import { flag, text, value } from '../../kernel/filter.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import { massDestroy, massUpdate } from '../../kernel/mass.ts'
 import { defineResource } from '../../kernel/resource.ts'
-import { releaseFiles } from '../files/attach.ts'
-import { clearAll, takeOptions, valuesOf } from './carriers.ts'
-import { columnsOf, keysOfAll } from './change.ts'
+import { releaseFilesOf } from './attachments.ts'
+import { clearAll, takeOptions } from './carriers.ts'
+import { columnsOf } from './change.ts'
 import { createIndex, dropIndex } from './indexes.ts'
 import { lookupAttributeValues } from './lookups.ts'
 import { keepOptions, planOptions } from './options.ts'
 import { optionsOf, presentOption, presentRow } from './rows.ts'
 import { attributeOf, attributesChange } from './set.ts'
-import { holdsFile } from './types.ts'
-import { keepAllKeys } from './unique.ts'
 
 type Body = Schema<'AttributeUpdate'>
 
@@ -67,15 +65,14 @@ const define = (force: boolean) =>
       if (row.is_user_defined === 0) throw isProtected(`${row.name} is built in and cannot be deleted.`)
       attributesChange(ctx)
       const attribute = attributeOf(row, [])
-      if (holdsFile(attribute))
-        for (const [id, file] of await valuesOf(ctx, attribute))
-          await releaseFiles(ctx, { type: attribute.entity, id }, [file as number])
-      await clearAll(ctx, attribute)
+      await releaseFilesOf(ctx, attribute)
+      // First, so that it is not kept in step with what goes.
       await dropIndex(ctx, attribute)
+      await clearAll(ctx, attribute)
     },
   })
 
-/** Options, index and unique values, as the row says by now. */
+/** Options and index, as the row says by now. */
 async function carryOut(ctx: Context, id: number, body: Body): Promise<void> {
   attributesChange(ctx)
   const present = await optionsOf(ctx, [id])
@@ -90,8 +87,6 @@ async function carryOut(ctx: Context, id: number, body: Body): Promise<void> {
     )
   await keepOptions(ctx, id, present, plan)
   if (attribute.isOwn && body.type !== undefined) await createIndex(ctx, attribute)
-  if (body.is_unique !== undefined)
-    await keepAllKeys(ctx, attribute, attribute.isUnique ? await keysOfAll(ctx, attribute) : new Map())
 }
 
 export const attributes = define(false)

@@ -26,7 +26,8 @@ export const optionsOf = async (
 
 export const presentOption = ({ id, name, sort_order }: Option): Schema<'AttributeOption'> => ({ id, name, sort_order })
 
-const showStored = (row: Pick<AttributeRow, 'type' | 'default_value'>): unknown => {
+/** A default as people read and write it. */
+export const showStored = (row: Pick<AttributeRow, 'type' | 'default_value'>): unknown => {
   if (row.default_value === null) return null
   const stored: unknown = JSON.parse(row.default_value)
   const show = typeOf({ type: row.type as Attribute['type'] })?.show

@@ -30,6 +30,8 @@ export async function checkCode(ctx: Context, entity: EntityType, code: string, 
   const isBuiltIn = set.system.get(entity)?.some((attribute) => attribute.code === code) ?? false
   if (isBuiltIn || entityFields(ctx.services.contract, entity).has(code))
     found.invalid('code', `${entity} have a field ${code} of their own.`)
+  // Whatever reads JSON may take these for something else.
+  if (code in Object.prototype) found.invalid('code', `The word ${code} is reserved.`)
   const other = set.own.get(entity)?.find((attribute) => attribute.code === code)
   if (other) found.taken('code', 'attributes', other.id, 'Another attribute of this resource has this code.')
   if ((set.own.get(entity)?.length ?? 0) >= most)
@@ -38,7 +40,7 @@ export async function checkCode(ctx: Context, entity: EntityType, code: string, 
 
 /** Finds what does not fit the type: of the attribute as it will be. */
 export function checkFit(attribute: Attribute, optionCount: number, found: Findings): void {
-  const { type, lookup, validation, isUnique } = attribute
+  const { type, lookup, validation, isUnique, isRequired } = attribute
   const chooses = hasOptions(type)
   if (type === 'lookup' && lookup === null) found.invalid('lookup_type', 'The field is required.')
   if (lookup !== null && type !== 'lookup' && !chooses)
@@ -46,6 +48,8 @@ export function checkFit(attribute: Attribute, optionCount: number, found: Findi
   if (validation !== null && type !== 'text') found.invalid('validation', 'Only a text can be validated.')
   if (isUnique && typeOf(attribute)?.keys === undefined)
     found.invalid('is_unique', `An attribute of type ${type} cannot be unique.`)
+  if (isRequired && typeOf(attribute) === undefined)
+    found.invalid('is_required', `An attribute of type ${type} has no value.`)
   if (optionCount > 0 && (!chooses || lookup !== null))
     found.invalid('options', chooses ? 'It refers to records instead.' : `An attribute of type ${type} has no options.`)
 }

@@ -60,5 +60,5 @@ export async function sampleOf(ctx: Context, type: Type): Promise<string> {
     .execute()
   const header = [...Object.keys(columns[type]), ...own.map(({ code }) => code)]
   const example = [...Object.values(columns[type]), ...own.map(() => '')]
-  return stringify([header, example], { record_delimiter: '\r\n' })
+  return stringify([header, example], { record_delimiter: '\r\n', quote_record_delimiter: true })
 }

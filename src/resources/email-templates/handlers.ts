@@ -4,7 +4,7 @@ import { invalid } from '../../kernel/errors.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
 import { clean, tooMuch } from '../../kernel/html.ts'
 import { factsOf, subjects } from './facts.ts'
-import { fillIn } from './placeholders.ts'
+import { fillIn, longest } from './placeholders.ts'
 import { emailTemplates } from './resource.ts'
 
 const previewEmailTemplate: Handler<'previewEmailTemplate'> = async (ctx, { params, body }) => {
@@ -15,8 +15,12 @@ const previewEmailTemplate: Handler<'previewEmailTemplate'> = async (ctx, { para
   const isSeen = may(ctx, subject.shows) && (await subject.seen(ctx, [id])).has(id)
   if (!isSeen) throw invalid({ entity_id: [`No ${subject.noun} has id ${id}.`] })
   const facts = await factsOf(ctx, type, id)
-  const head = fillIn(template.subject, facts, 'text')
-  const content = fillIn(template.content, facts, 'html')
+  const head = fillIn(template.subject, facts, 'text', longest.subject)
+  const content = fillIn(template.content, facts, 'html', longest.content)
+  if (!head || !content) {
+    const [part, most] = head ? ['content', longest.content] : ['subject', longest.subject]
+    throw invalid({ entity_id: [`Filled in from it, the ${part} has more than ${most} characters.`] })
+  }
   // As it would be sent: every body is cleaned on its way.
   const cleaned = clean(content.filled)
   if (cleaned === null) throw invalid({ entity_id: [tooMuch] })

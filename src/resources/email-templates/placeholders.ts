@@ -17,20 +17,39 @@ const entities: Readonly<Record<string, string>> = {
 
 /** A value as it may stand in the text around it, so that it stays a value. */
 const escapes: Record<Into, (value: string) => string> = {
-  text: (value) => value.replace(/\s*\n\s*/g, ', '),
+  text: (value) => value.replace(/\s+/g, (gap) => (gap.includes('\n') ? ', ' : gap)),
   html: (value) => value.replace(/[&<>"']/g, (char) => entities[char] ?? char).replaceAll('\n', '<br>'),
   json: (value) => JSON.stringify(value).slice(1, -1),
   url: (value) => encodeURIComponent(value),
 }
 
-/** The template with its placeholders filled in, and the names of those that mean nothing, each once. */
-export function fillIn(template: string, values: Placeholders, into: Into): { filled: string; unknown: string[] } {
+/** The most characters there can be of a subject and of a content once they are filled in. */
+export const longest = { subject: 998, content: 1_000_000 }
+
+/**
+ * The template with its placeholders filled in, and the names of those that mean nothing, each once. Null when it would have
+ * more than `most` characters: a long value can stand in many places, so it is told before all of them are filled.
+ */
+export function fillIn(
+  template: string,
+  values: Placeholders,
+  into: Into,
+  most: number,
+): { filled: string; unknown: string[] } | null {
   const unknown = new Set<string>()
-  const filled = template.replace(pattern, (whole, name: string) => {
+  const parts: string[] = []
+  let length = 0
+  let end = 0
+  const add = (part: string): boolean => {
+    parts.push(part)
+    length += part.length
+    return length <= most
+  }
+  for (const { 0: whole, 1: name = '', index } of template.matchAll(pattern)) {
     const value = values.get(name)
-    if (value !== undefined) return escapes[into](value)
-    if (!later.has(name)) unknown.add(name)
-    return whole
-  })
-  return { filled, unknown: [...unknown] }
+    if (value === undefined && !later.has(name)) unknown.add(name)
+    if (!add(template.slice(end, index)) || !add(value === undefined ? whole : escapes[into](value))) return null
+    end = index + whole.length
+  }
+  return add(template.slice(end)) ? { filled: parts.join(''), unknown: [...unknown] } : null
 }

@@ -3,6 +3,7 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'
 import { text } from '../../kernel/filter.ts'
+import { oneLine } from '../../kernel/format.ts'
 import { uniqueName } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
 
@@ -26,7 +27,7 @@ export const emailTemplates = defineResource({
       { table: 'email_templates', entity: 'email-templates', noun: 'e-mail template' },
       name,
     )),
-    subject,
+    subject: oneLine(subject),
     content,
   }),
   present: (row): Schema<'EmailTemplate'> => ({

@@ -2,7 +2,7 @@
 // be sent. It can change while the mail is a draft, or after sending failed.
 import type { Schema } from '../../contract/types.ts'
 import { type Findings, Problem } from '../../kernel/errors.ts'
-import { fold } from '../../kernel/format.ts'
+import { fold, oneLine } from '../../kernel/format.ts'
 import { clean, plainText, tooMuch } from '../../kernel/html.ts'
 import type { Writing } from '../../kernel/resource.ts'
 import { checkAttachments, contentIds } from './attachments.ts'
@@ -41,7 +41,8 @@ function distinct(addresses: readonly string[]): string[] {
 /** The columns of what was sent. Throws 409 when content would change that cannot any more. */
 export async function contentColumns(body: Body, writing: Writing<Stored>): Promise<Record<string, unknown>> {
   const { current, found } = writing
-  const { subject } = body
+  // What was received may be written otherwise, and can be written back as it was read.
+  const subject = body.subject === current?.subject ? body.subject : oneLine(body.subject)
   const reply = await cleanBody(body.reply, writing)
   const columns: Record<string, unknown> = {
     subject,

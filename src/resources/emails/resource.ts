@@ -4,7 +4,7 @@ import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { exists, flag, flagged, likePattern, linked, type SearchField, time, value } from '../../kernel/filter.ts'
-import { fold } from '../../kernel/format.ts'
+import { fold, oneLine } from '../../kernel/format.ts'
 import { expand, refer } from '../../kernel/references.ts'
 import { defineResource, type Writing } from '../../kernel/resource.ts'
 import { leads } from '../leads/resource.ts'
@@ -63,7 +63,7 @@ async function columnsOf(body: Body, writing: Writing<Current>): Promise<Record<
 async function newColumns(body: Body, ctx: Context): Promise<Record<string, unknown>> {
   const { config } = ctx.services
   const parent = typeof body.parent_id === 'number' ? await inheritance(ctx, body.parent_id) : null
-  const subject = body.subject ?? parent?.subject ?? null
+  const subject = oneLine(body.subject ?? parent?.subject ?? null)
   const messageId = newMessageId(ctx)
   return {
     subject,

@@ -64,9 +64,12 @@ async function sumsOf(
   return new Map(sums.map(({ stage, count, sum }) => [stage, { count: Number(count), scaled: scaledSum(sum) }]))
 }
 
-/** Ids of one page of every column, in one statement: each part of the union walks the index of its stage. */
+/**
+ * Ids of one page of every column, in one statement: each part of the union walks the index of its stage. Every part holds
+ * all filters, so where they are very long there are more statements of fewer stages each.
+ */
 async function idsOnPage(ctx: Context, rows: Rows<object>, columns: readonly Column[], page: Page): Promise<number[]> {
-  const [first, ...others] = columns
+  const parts = columns
     .filter(({ count }) => (page.number - 1) * page.size < count)
     .map(({ id }) =>
       ctx.db
@@ -81,9 +84,17 @@ async function idsOnPage(ctx: Context, rows: Rows<object>, columns: readonly Col
         )
         .select(sql<number>`page.id`.as('id')),
     )
-  if (!first) return []
-  const found = await others.reduce((all, each) => all.unionAll(each), first).execute()
-  return found.map(({ id }) => id)
+  const parameters = parts[0]?.compile().parameters.length ?? 0
+  const most = Math.max(1, Math.floor(ctx.services.store.dialect.mostParameters / Math.max(1, parameters)))
+  const ids: number[] = []
+  for (let at = 0; at < parts.length; at += most) {
+    const found = await parts
+      .slice(at, at + most)
+      .reduce((all, each) => all.unionAll(each))
+      .execute()
+    ids.push(...found.map(({ id }) => id))
+  }
+  return ids
 }
 
 function present(ctx: Context, column: Column, page: Page, shown: Schema<'Lead'>[]): Schema<'KanbanStage'> {

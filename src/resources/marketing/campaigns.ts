@@ -2,7 +2,7 @@
 import type { Schema } from '../../contract/types.ts'
 import { type Context, may } from '../../kernel/context.ts'
 import { flag, text, value } from '../../kernel/filter.ts'
-import { fold } from '../../kernel/format.ts'
+import { fold, oneLine } from '../../kernel/format.ts'
 import { refer } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
@@ -44,16 +44,18 @@ export const campaigns = defineResource({
   columns: async (body, writing) => {
     const { current, found } = writing
     const { name, subject, status, marketing_template_id: template, marketing_event_id: event } = body
-    if (template !== current?.marketing_template_id)
+    if (template !== current?.marketing_template_id) {
+      if (template === null) found.invalid('marketing_template_id', 'The field is required.')
       await refer(writing, 'marketing_template_id', template, emailTemplates)
+    }
     if (event !== current?.marketing_event_id) await refer(writing, 'marketing_event_id', event, marketingEvents)
     // Its template may have been deleted while it was inactive; without one there is nothing to send.
-    if (status === true && template === undefined && current && current.marketing_template_id === null)
+    if (status === true && !template && current && current.marketing_template_id === null)
       found.invalid('marketing_template_id', 'An active campaign needs a template.')
     return {
       name,
       name_key: name === undefined ? undefined : fold(name),
-      subject,
+      subject: oneLine(subject),
       status: status === undefined ? undefined : Number(status),
       marketing_template_id: template,
       marketing_event_id: event,

@@ -2,7 +2,8 @@
 import type { Schema } from '../../contract/types.ts'
 import { inUse } from '../../kernel/errors.ts'
 import { text, value } from '../../kernel/filter.ts'
-import { fold, today } from '../../kernel/format.ts'
+import { today } from '../../kernel/format.ts'
+import { uniqueName } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
 
 export const marketingEvents = defineResource({
@@ -24,11 +25,13 @@ export const marketingEvents = defineResource({
   },
   filter: () => ({ name: text('marketing_events.name_key'), date: value('marketing_events.date') }),
   search: [{ key: 'marketing_events.name_key' }, { text: 'marketing_events.description' }],
-  columns: ({ name, description, date }, { ctx, current, found }) => {
+  columns: async ({ name, description, date }, writing) => {
+    const { ctx, current, found } = writing
     // A date in the past stays editable: it is looked at only when it changes (DOMAIN 3.4).
     if (date && date !== current?.date && date < today(ctx.time, ctx.services.config.timezone))
       found.invalid('date', 'Must be today or later.')
-    return { name, name_key: name === undefined ? undefined : fold(name), description, date }
+    const about = { table: 'marketing_events', entity: 'events', noun: 'marketing event' } as const
+    return { ...(await uniqueName(writing, about, name)), description, date }
   },
   present: (row): Schema<'MarketingEvent'> => ({
     id: row.id,

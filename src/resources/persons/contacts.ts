@@ -3,9 +3,10 @@
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { Findings } from '../../kernel/errors.ts'
+import { Findings } from '../../kernel/errors.ts'
 import { exists, type Fields, type Query } from '../../kernel/filter.ts'
 import { fold, phoneKey } from '../../kernel/format.ts'
+import type { Mend } from '../../kernel/restore.ts'
 import { type Attribute, attributeSet } from '../attributes/set.ts'
 import { cleanPoints as cleaned } from '../attributes/types/points.ts'
 import { checkKeys, keepKeys } from '../attributes/unique.ts'
@@ -78,6 +79,17 @@ export async function keepUnique(
     id,
     keys.map(({ key }) => key),
   )
+}
+
+/** A person comes back: its numbers may have to be unique again, and those of another by now (DOMAIN 17.4). */
+export const mendPerson: Mend = async (ctx, { row }) => {
+  const id = Number(row.id)
+  const numbers = JSON.parse(String(row.contact_numbers)) as Point[]
+  const found = new Findings()
+  await checkUnique(ctx, 'persons', 'contact_numbers', numbers, id, found)
+  found.settle()
+  await keepUnique(ctx, 'persons', id, 'contact_numbers', numbers)
+  return {}
 }
 
 export const forgetUnique = async (ctx: Context, owner: Owner, id: number): Promise<void> => {

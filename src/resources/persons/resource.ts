@@ -15,7 +15,7 @@ import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
 import { ownerOf, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
-import { checkUnique, cleanPoints, contactFilters, forgetUnique, keepUnique } from './contacts.ts'
+import { checkUnique, cleanPoints, contactFilters, forgetUnique, keepUnique, mendPerson } from './contacts.ts'
 import { checkEmail, linkEmail } from './emails.ts'
 
 type Row = { id: number; organization_id: number | null; user_id: number | null }
@@ -191,6 +191,7 @@ export const persons = defineResource(
       if (conflicts.length > 0) throw inUse(`${who} refer to ${row.name}.`, conflicts)
       await forgetUnique(ctx, 'persons', row.id)
     },
+    mend: mendPerson,
   }),
 )
 

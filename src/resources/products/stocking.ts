@@ -36,7 +36,7 @@ export async function planStock(
     const locationId = input.warehouse_location_id ?? row?.warehouse_location_id
     if (locationId === undefined) below.invalid('warehouse_location_id', 'The field is required.')
     const warehouseId = warehouseOf.get(locationId ?? 0) ?? row?.warehouse_id
-    const named = [input.warehouse_id ?? warehouseId, scope ?? warehouseId]
+    const named = [input.warehouse_id ?? warehouseId, isUnknown(scope) ? warehouseId : (scope ?? warehouseId)]
     if (locationId !== undefined && warehouseId === undefined)
       below.invalid('warehouse_location_id', `No location has id ${locationId}.`)
     if (isUnknown(input.warehouse_id)) below.invalid('warehouse_id', `No warehouse has id ${input.warehouse_id}.`)

@@ -96,7 +96,7 @@ function planItem(
     discount_amount: scaled(input.discount_amount) ?? agreed(row, 'discount'),
     tax_percent: scaled(input.tax_percent) ?? row?.tax_percent ?? 0,
     tax_amount: scaled(input.tax_amount) ?? agreed(row, 'tax'),
-    sort_order: input.sort_order ?? index + 1,
+    sort_order: input.sort_order ?? row?.sort_order ?? index + 1,
   }
   return { ...planned, ...totalsOf(planned, found) }
 }

@@ -36,8 +36,15 @@ export function periodOf(asked: Asked, today: string, zone: string): Period {
 export function aheadOf(asked: Asked, today: string, zone: string): Period {
   const from = asked.end !== undefined && asked.end < today ? asked.end : today
   const start = asked.start ?? textOf(dayOf(from).minus({ days: usualDays - 1 }))
-  const end = asked.end ?? textOf(dayOf(asked.start ?? today).plus({ years: 1 }))
+  const end = asked.end ?? yearAfter(asked.start ?? today, zone)
   return checked(asked, start, end, zone)
+}
+
+/** A year later, or the last day there is in the time zone. */
+function yearAfter(day: string, zone: string): string {
+  const later = dayOf(day).plus({ years: 1 })
+  const days = later.year <= 9999 ? [textOf(later)] : ['9999-12-31']
+  return days.find((each) => hasBoundaries(each, zone)) ?? '9999-12-30'
 }
 
 function checked(asked: Asked, start: string, end: string, zone: string): Period {

@@ -1,6 +1,7 @@
 // One question to all records (DOMAIN 22.1). The index (db/search.ts) knows which records match and how well; which of them the
 // caller comes to know is asked of each resource, so that nothing is found that could not be listed.
-import { sql } from 'kysely'
+import { setImmediate as turn } from 'node:timers/promises'
+import { type Expression, sql } from 'kysely'
 import type { FullTextHit } from '../../../db/dialects/dialect.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -13,9 +14,13 @@ type Hit = Schema<'SearchHit'>
 type Type = Hit['type']
 
 /** What can be searched, by its name in paths. */
-export type Searched = Partial<Record<Type, Pick<Resource<unknown, never>, 'lists' | 'shows' | 'seen'>>>
+export type Searched = Partial<
+  Record<Type, Pick<Resource<unknown, never>, 'lists' | 'shows' | 'seen' | 'table' | 'matching'>>
+>
 
 interface Candidate {
+  /** In the index. */
+  id: number
   entity_type: string
   entity_id: number
   title: string
@@ -23,11 +28,8 @@ interface Candidate {
   score: number
 }
 
-/** How many candidates are looked at: as a rule the first few are enough, and who sees little is not asked for long. */
+/** How many candidates are looked at before sight is asked about first: as a rule they are enough. */
 const firstWindow = 500
-const growth = 10
-/** Ids a resource is asked about at once. */
-const batch = 500
 
 /** The types to search. Throws 403 for one that was named and may not be listed. */
 function typesOf(ctx: Context, searched: Searched, named: readonly Type[] | undefined): Type[] {
@@ -39,24 +41,47 @@ function typesOf(ctx: Context, searched: Searched, named: readonly Type[] | unde
   return named ? types.filter((type) => named.includes(type)) : types
 }
 
-/** Everything that matches, best first, in windows that grow, so that the whole costs little more than its last part. */
-async function* candidates(ctx: Context, words: string[], types: Type[]): AsyncGenerator<Candidate[]> {
-  const { fullText } = ctx.services.store.dialect
-  let offset = 0
-  for (let size = firstWindow; ; size *= growth) {
-    const hits = fullText.hits('search_index', { words, types, limit: size, offset })
-    if (hits === null) return
-    const rows = await ctx.db
-      .selectFrom('search_index')
-      .innerJoin(sql<FullTextHit>`(${hits})`.as('hit'), (join) => join.onRef('hit.id', '=', 'search_index.id'))
-      .select(['entity_type', 'entity_id', 'title', 'subtitle', 'hit.score'])
-      .orderBy('hit.score', 'desc')
-      .orderBy('hit.id', 'desc')
-      .execute()
-    for (let at = 0; at < rows.length; at += batch) yield rows.slice(at, at + batch)
-    if (rows.length < size) return
-    offset += size
+interface Question {
+  words: string[]
+  types: Type[]
+  among?: Expression<unknown>
+  limit: number
+}
+
+/** What matches, best first. */
+async function candidates(ctx: Context, question: Question): Promise<Candidate[]> {
+  const hits = ctx.services.store.dialect.fullText.hits('search_index', question)
+  if (hits === null) return []
+  return ctx.db
+    .selectFrom('search_index')
+    .innerJoin(sql<FullTextHit>`(${hits})`.as('hit'), (join) => join.onRef('hit.id', '=', 'search_index.id'))
+    .select(['search_index.id', 'entity_type', 'entity_id', 'title', 'subtitle', 'hit.score'])
+    .orderBy('hit.score', 'desc')
+    .orderBy('hit.id', 'desc')
+    .execute()
+}
+
+/**
+ * For who sees little of what matches: the index looks at what they see alone. One statement for each type, with a turn for
+ * other requests in between, however many records are out of sight.
+ */
+async function candidatesInSight(ctx: Context, searched: Searched, question: Question): Promise<Candidate[]> {
+  const found: Candidate[] = []
+  for (const type of question.types) {
+    const resource = searched[type]
+    if (!resource) continue
+    const rows = (await resource.matching(ctx, {})).clearSelect().clearOrderBy()
+    const among = ctx.db
+      .selectFrom('search_index as own')
+      .select('own.id')
+      .where('own.entity_type', '=', type)
+      .where('own.entity_id', 'in', rows.select(sql.ref<number>(`${resource.table}.id`).as('id')))
+    // Of what everybody sees there is nothing to ask.
+    const isOpen = rows.toOperationNode().where === undefined
+    await turn()
+    found.push(...(await candidates(ctx, { ...question, types: [type], ...(!isOpen && { among }) })))
   }
+  return found.sort((one, other) => other.score - one.score || other.id - one.id)
 }
 
 /** Those of the candidates that the caller may see. */
@@ -79,11 +104,11 @@ export const searchHandlers = (searched: () => Searched): HandlersFor<'searchRec
   searchRecords: async (ctx, { query: { q, types: named, per_page: size = 10 } }) => {
     const types = typesOf(ctx, searched(), named)
     const words = [...new Set(fold(q).split(/\s+/).filter(Boolean))]
-    const data: Hit[] = []
-    for await (const found of candidates(ctx, words, types)) {
-      data.push(...(await visible(ctx, searched(), found)).slice(0, size - data.length))
-      if (data.length >= size) break
-    }
+    const first = await candidates(ctx, { words, types, limit: firstWindow })
+    let data = await visible(ctx, searched(), first)
+    if (data.length < size && first.length === firstWindow)
+      data = await visible(ctx, searched(), await candidatesInSight(ctx, searched(), { words, types, limit: size }))
+    data = data.slice(0, size)
     const { length } = data
     return {
       data,

@@ -1,4 +1,5 @@
 // What a warehouse shows beside itself: its locations, and with `include=activities` the activities about it.
+import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, may } from '../../kernel/context.ts'
 import type { Include, Resource } from '../../kernel/resource.ts'
@@ -37,23 +38,29 @@ export async function gatherLocations(ctx: Context, replies: readonly Warehouse[
 export async function gatherActivities(ctx: Context, replies: readonly Warehouse[]): Promise<void> {
   const resource = shown<Schema<'Activity'>>(ctx, 'activities')
   if (!resource) return
+  const ids = replies.map(({ id }) => id)
+  // Those out of sight take no place, so they are left out before the newest are taken.
+  const ranked = (await resource.matching(ctx, {}))
+    .clearSelect()
+    .clearOrderBy()
+    .innerJoin('warehouse_activities as link', 'link.activity_id', 'activities.id')
+    .where('link.warehouse_id', 'in', ids)
+    .select(['link.warehouse_id', 'link.activity_id'])
+    .select(sql<number>`row_number() over (partition by link.warehouse_id order by link.activity_id desc)`.as('place'))
   const links = await ctx.db
-    .selectFrom('warehouse_activities')
-    .select(['warehouse_id', 'activity_id'])
-    .where(
-      'warehouse_id',
-      'in',
-      replies.map(({ id }) => id),
-    )
-    .orderBy('activity_id', 'desc')
+    .selectFrom(ranked.as('ranked'))
+    .select(['ranked.warehouse_id', 'ranked.activity_id'])
+    .where('ranked.place', '<=', mostActivities)
+    .orderBy('ranked.activity_id', 'desc')
     .execute()
-  const own = (id: number) => links.filter(({ warehouse_id }) => warehouse_id === id).slice(0, mostActivities)
   const full = await resource.many(
     ctx,
-    replies.flatMap(({ id }) => own(id).map(({ activity_id }) => activity_id)),
+    links.map(({ activity_id }) => activity_id),
   )
-  for (const reply of replies)
-    reply.activities = own(reply.id).flatMap(({ activity_id }) => full.get(activity_id) ?? [])
+  const own = new Map<number, Schema<'Activity'>[]>(ids.map((id) => [id, []]))
+  for (const { warehouse_id, activity_id } of links)
+    own.get(warehouse_id)?.push(...[full.get(activity_id) ?? []].flat())
+  for (const reply of replies) reply.activities = own.get(reply.id) ?? []
 }
 
 /** A resource of a slice to the right, where the caller may read its records. */

@@ -1,9 +1,11 @@
 // The fields of a web form (DOMAIN 19): attributes of persons, and of leads when the form makes some. Name and e-mail address of the
 // person are always among them and required, because without them there is nobody to answer.
+import { isDeepStrictEqual } from 'node:util'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Findings } from '../../kernel/errors.ts'
 import type { Writing } from '../../kernel/resource.ts'
+import { showStored } from '../attributes/rows.ts'
 import { defaultOf } from '../attributes/rules.ts'
 import { type Attribute, attributeSet } from '../attributes/set.ts'
 
@@ -20,6 +22,16 @@ interface Planned {
   is_hidden: number
   default_value: string | null
   sort_order: number
+}
+
+/** A stored field with what is needed of its attribute. */
+interface Row extends Omit<Planned, 'id'> {
+  id: number
+  web_form_id: number
+  code: string
+  attribute_name: string
+  type: string
+  entity_type: string
 }
 
 const always: readonly string[] = ['name', 'emails']
@@ -45,11 +57,11 @@ export async function planFields(
   body: Body,
 ): Promise<Planned[] | undefined> {
   const createsLead = body.create_lead ?? current?.create_lead === 1
-  const present = current ? ((await fieldsOf(ctx, [current.id])).get(current.id) ?? []) : []
+  const present = current ? await rowsOf(ctx, [current.id]) : []
   const attributes = await possible(ctx)
   if (body.attributes === undefined && current) {
     // Without leads there is nobody to carry what a form asks about them.
-    const hasLeads = present.some(({ attribute }) => attribute.entity_type === 'leads')
+    const hasLeads = present.some(({ entity_type }) => entity_type === 'leads')
     if (!createsLead && hasLeads) found.invalid('create_lead', 'Fields of leads are on the form; remove them first.')
     return undefined
   }
@@ -76,7 +88,7 @@ export async function planFields(
 function attributeOf(
   attributes: ReadonlyMap<number, Attribute>,
   { id, attribute_id }: Input,
-  row: Field | undefined,
+  row: Row | undefined,
   createsLead: boolean,
   found: Findings,
 ): Attribute | undefined {
@@ -96,15 +108,16 @@ async function planOne(
   ctx: Context,
   attribute: Attribute,
   input: Input,
-  row: Field | undefined,
+  row: Row | undefined,
   index: number,
   found: Findings,
 ): Promise<Planned> {
   const sent = input.default_value
-  const initial = sent === undefined ? row?.default_value : sent
-  const stored = await defaultOf({ ctx, found }, attribute, initial ?? null)
-  const isRequired = isAlways(attribute) || (input.is_required ?? row?.is_required ?? attribute.isRequired)
-  const isHidden = input.is_hidden ?? row?.is_hidden ?? false
+  // What stays as it was is never wrong, although what it names may be gone (DOMAIN 3.4).
+  const stays = row !== undefined && (sent === undefined || isDeepStrictEqual(sent, showStored(row)))
+  const stored = stays ? row.default_value : await defaultOf({ ctx, found }, attribute, sent ?? null)
+  const isRequired = isAlways(attribute) || (input.is_required ?? (row ? row.is_required === 1 : attribute.isRequired))
+  const isHidden = input.is_hidden ?? row?.is_hidden === 1
   if (isAlways(attribute) && input.is_required === false)
     found.invalid('is_required', 'Name and e-mail address are always required.')
   if (isHidden && isRequired && stored === null)
@@ -117,7 +130,7 @@ async function planOne(
     is_required: Number(isRequired),
     is_hidden: Number(isHidden),
     default_value: stored ?? null,
-    sort_order: input.sort_order ?? index + 1,
+    sort_order: input.sort_order ?? row?.sort_order ?? index + 1,
   }
 }
 
@@ -137,9 +150,9 @@ export async function keepFields(ctx: Context, formId: number, planned: readonly
   }
 }
 
-/** The fields of forms in their order, with one query. */
-export async function fieldsOf(ctx: Context, formIds: readonly number[]): Promise<Map<number, Field[]>> {
-  const rows = await ctx.db
+/** The rows of forms in the order of their fields, with one query. */
+const rowsOf = (ctx: Context, formIds: readonly number[]): Promise<Row[]> =>
+  ctx.db
     .selectFrom('web_form_attributes as field')
     .innerJoin('attributes', 'attributes.id', 'field.attribute_id')
     .selectAll('field')
@@ -148,24 +161,28 @@ export async function fieldsOf(ctx: Context, formIds: readonly number[]): Promis
     .orderBy('field.sort_order')
     .orderBy('field.id')
     .execute()
+
+/** The fields of forms in their order. */
+export async function fieldsOf(ctx: Context, formIds: readonly number[]): Promise<Map<number, Field[]>> {
   const found = new Map<number, Field[]>(formIds.map((id) => [id, []]))
-  for (const row of rows)
-    found.get(row.web_form_id)?.push({
-      id: row.id,
-      attribute_id: row.attribute_id,
-      attribute: {
-        id: row.attribute_id,
-        code: row.code,
-        name: row.attribute_name,
-        type: row.type,
-        entity_type: row.entity_type,
-      },
-      name: row.name,
-      placeholder: row.placeholder,
-      is_required: row.is_required === 1,
-      is_hidden: row.is_hidden === 1,
-      default_value: row.default_value === null ? null : (JSON.parse(row.default_value) as unknown),
-      sort_order: row.sort_order,
-    })
+  for (const row of await rowsOf(ctx, formIds)) found.get(row.web_form_id)?.push(presentField(row))
   return found
 }
+
+const presentField = (row: Row): Field => ({
+  id: row.id,
+  attribute_id: row.attribute_id,
+  attribute: {
+    id: row.attribute_id,
+    code: row.code,
+    name: row.attribute_name,
+    type: row.type,
+    entity_type: row.entity_type,
+  },
+  name: row.name,
+  placeholder: row.placeholder,
+  is_required: row.is_required === 1,
+  is_hidden: row.is_hidden === 1,
+  default_value: showStored(row),
+  sort_order: row.sort_order,
+})

@@ -1,10 +1,7 @@
 // address: merged part by part, like the built-in ones.
 import type { Schema } from '../../../contract/types.ts'
-import { mergeAddress } from '../../../kernel/address.ts'
+import { mergeAddress, needed } from '../../../kernel/address.ts'
 import { component, type Storing, type ValueType } from './type.ts'
-
-/** What a required address cannot be without (DOMAIN 3.2). */
-const needed = ['address', 'city', 'country', 'postcode'] as const
 
 function store(value: unknown, { before, isRequired, refuse }: Storing): unknown {
   const text = mergeAddress(before === null ? null : JSON.stringify(before), value as Schema<'AddressInput'>)

@@ -1,5 +1,5 @@
 // select, multiselect, checkbox and lookup: ids of the attribute's own options, or of records. Whether a record exists and
-// can be seen is asked in references.ts, for all attributes at once.
+// can be seen is asked in plan.ts.
 import { type RawBuilder, sql } from 'kysely'
 import type { OpenSchema } from '../../../contract/open.ts'
 import { labelKey } from '../lookups.ts'

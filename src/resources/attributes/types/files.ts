@@ -2,7 +2,8 @@
 // seen to in attachments.ts.
 import { anyOf, component, id, numberAt, type ValueType } from './type.ts'
 
-const idOf = (value: unknown): unknown =>
+/** Of what was sent for a file. */
+export const idOf = (value: unknown): unknown =>
   typeof value === 'object' && value !== null && 'id' in value ? value.id : value
 
 export const file: ValueType = {
