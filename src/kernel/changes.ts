@@ -94,9 +94,9 @@ function asSeen(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).filter(([key]) => shownOfRefs.has(key)))
 }
 
-/** The name of a field for people: its attribute's, else the key in words. */
+/** The name of a field for people: its attribute's, else the key in words; of a path its last part says what it is. */
 export function labelOf(key: string, labels: Labels): string {
-  const code = key.startsWith(own) ? key.slice(own.length) : key
+  const code = key.slice(key.lastIndexOf('.') + 1)
   return labels.get(code) ?? inWords(code.replace(/_ids$/, 's').replace(/_id$/, ''))
 }
 

@@ -70,6 +70,7 @@ function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; l
   let elements = 0
   let depth = 0
   let lost = false
+  let length = 0
   try {
     const cleaned = sanitizeHtml(html, {
       allowedTags: tags,
@@ -99,6 +100,12 @@ function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; l
             ? { href: href.trim(), ...rest, rel: 'noopener noreferrer', target: '_blank' }
             : rest,
         }),
+      },
+      // A text of nothing but `<` comes in as many pieces, each to be escaped.
+      textFilter: (text) => {
+        length += text.length
+        if (length > most.length) throw new TooMuch()
+        return text
       },
       // The parser's time grows with the square of the depth; these tell of every element as it comes.
       onOpenTag: (tag) => {

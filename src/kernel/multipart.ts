@@ -63,10 +63,11 @@ export async function receive(
     fields.set(name, known)
     return known
   }
-  const wants = (sent: string): boolean => {
+  const shapeOf = (sent: string): Shape | undefined => {
     const name = sent.replace(/\[\]$/, '')
-    return Object.hasOwn(schema.properties ?? {}, name) && isFile(schema.properties?.[name])
+    return Object.hasOwn(schema.properties ?? {}, name) ? schema.properties?.[name] : undefined
   }
+  const wants = (sent: string): boolean => isFile(shapeOf(sent))
   const empty: string[] = []
   // Parts are stored side by side; a list keeps the order in which they were sent.
   const taken: { place: number; name: string; key: string }[] = []
@@ -93,10 +94,8 @@ export async function receive(
   try {
     await eachPart(request, contentType, {
       isFile: (name, filename) => wants(name) || filename !== undefined,
-      longest: (name) => {
-        const shape = Object.hasOwn(schema.properties ?? {}, name) ? schema.properties?.[name] : undefined
-        return Math.min(Math.max(shape?.maxLength ?? 0, longText), longestText)
-      },
+      // A character has four bytes at most.
+      longest: (name) => Math.min(Math.max(4 * (shapeOf(name)?.maxLength ?? 0), longText), longestText),
       text: (name, value) => field(name).texts.push(value),
       file: take,
     })

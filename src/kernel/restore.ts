@@ -8,7 +8,7 @@ import type { Resource } from './definition.ts'
 import { Findings, Problem } from './errors.ts'
 import { checkIfMatch } from './etag.ts'
 import type { Snapshot } from './events.ts'
-import { capital, fold, phoneKey } from './format.ts'
+import { capital } from './format.ts'
 import { pointAgain, touchReferrers } from './referrers.ts'
 import { seeingAll } from './visibility.ts'
 import { transaction, write } from './write.ts'
@@ -118,11 +118,11 @@ function entityOf({ services }: Context, table: string): string {
   return table.split('_').at(-1) ?? table
 }
 
-/** Throws 409 with every value that another record has by now. */
+/** Throws 409 with every value of the record's own row that another one has by now. */
 async function refuseTaken<Reply>(
   ctx: Context,
   relations: Relations,
-  { resource: { table, entity, noun, seen }, id }: About<Reply>,
+  { resource: { table, entity, noun, seen } }: About<Reply>,
   { rows }: Kept,
 ): Promise<void> {
   const found = new Findings()
@@ -135,29 +135,7 @@ async function refuseTaken<Reply>(
     const other = sql<{ id: number }>`select id from ${sql.table(table)} where ${sql.join(same, sql` and `)}`
     for (const row of (await other.execute(ctx.db)).rows) await taken(columns.join('_').replace(/_key$/, ''), row.id)
   }
-  for (const { row } of rows.filter((each) => each.table === 'unique_values')) {
-    const other = await ctx.db
-      .selectFrom('unique_values')
-      .innerJoin('attributes', 'attributes.id', 'unique_values.attribute_id')
-      .select(['unique_values.entity_id', 'attributes.code'])
-      .where('unique_values.entity_type', '=', entity)
-      .where('attribute_id', '=', Number(row.attribute_id))
-      .where('value', '=', String(row.value))
-      .where('entity_id', '<>', id)
-      .executeTakeFirst()
-    if (other) await taken(fieldOf(own, other.code, String(row.value)), other.entity_id)
-  }
   found.settle()
-}
-
-/** Where a unique value stands in the record: a custom attribute, or one of its contact points. */
-function fieldOf(own: Row, code: string, value: string): string {
-  const points = own[code]
-  if (typeof points !== 'string') return `custom_attributes.${code}`
-  const at = (JSON.parse(points) as { value: string }[]).findIndex((each) =>
-    [fold(each.value), phoneKey(each.value)].includes(value),
-  )
-  return `${code}.${Math.max(0, at)}.value`
 }
 
 /** The record's own row, one version on, without references to what is gone. */
@@ -217,6 +195,8 @@ async function bringRows(ctx: Context, relations: Relations, { rows }: Kept): Pr
   const isGone = await goneFor(ctx, relations, rows)
   const archived = new Set(rows.map(({ table, row }) => `${table} ${row.id}`))
   for (const { table, row } of rows.slice(1)) {
+    // Each slice's `mend` has asked for these anew: what is unique by now is not what was.
+    if (table === 'unique_values') continue
     const name = ({ parent, column }: ForeignKey): string => `${parent} ${row[column]}`
     const gone = keysOf(relations, table).filter((key) =>
       archived.has(name(key)) ? lost.has(name(key)) : isGone(key, row),

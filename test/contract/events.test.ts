@@ -166,6 +166,23 @@ describe('what is created on the way', () => {
     ],
   ]
 
+  it.each([
+    ['deleteTag', () => undefined],
+    ['massDestroyTags', () => ({ indices: [world.main.tags] })],
+  ] as const)('%s of a tag that is on everything: all that is declared, once', async (id, body) => {
+    await world.server.rewind()
+    const { method, events } = fact(id)
+    const { status, text } = await send(world, id, {
+      method: method.toUpperCase(),
+      url: urlOf(world, id),
+      body: body(),
+    })
+    expect(status, text).toBe(200)
+    const bases = world.server.events().map((name) => name.replace(/\.(before|after)$/, ''))
+    await world.server.rewind()
+    expect([...new Set(bases)].sort()).toEqual([...events].sort())
+  })
+
   it.each(cases)('%s', async (_what, id, body, ids, fired) => {
     await world.server.rewind()
     if (id === 'updateUser') await world.server.as(world.spare.users ?? 0)

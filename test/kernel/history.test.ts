@@ -238,6 +238,19 @@ describe('listUserHistory', () => {
   })
 })
 
+describe('listAttributeHistory', () => {
+  it('tells of an attribute, also when it is deleted', async () => {
+    const attribute = { code: 'sector', name: 'Sector', type: 'text', entity_type: 'leads' }
+    const { id } = (await server.admin.post('/settings/attributes', attribute)).body.data
+    const path = `/settings/attributes/${id}`
+    await server.admin.put(path, { name: 'Branch' })
+    await server.admin.delete(path)
+    const [gone, renamed, made] = await historyOf(path)
+    expect([gone?.name, made?.name]).toEqual(['settings.attribute.delete.after', 'settings.attribute.create.after'])
+    expect(renamed?.changes).toEqual([{ key: 'name', label: 'Name', old: 'Sector', new: 'Branch' }])
+  })
+})
+
 describe('the change log of a record, for timelines', () => {
   const leads = {
     entity: 'leads',

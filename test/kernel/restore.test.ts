@@ -58,6 +58,105 @@ async function quoteOn(leadId: number, personId: number): Promise<number> {
   return id
 }
 
+async function posted(path: string, sent: Json): Promise<Json> {
+  const { status, body, text } = await server.admin.post(path, sent)
+  expect(status, text).toBe(201)
+  return body.data
+}
+
+describe('what refers to a record', () => {
+  it('has another version when that is deleted, and when it comes back; nothing else has, and no event tells of it', async () => {
+    const [product, organization, tag] = [await make.product(), await make.organization(), await make.tag()]
+    const person = await make.person({ organization_id: organization.id, tag_ids: [tag.id] })
+    const lead = await make.lead({ person_id: person.id, products: [{ product_id: product.id, quantity: 1 }] })
+    const quote = await make.quote({
+      person_id: person.id,
+      items: [{ product_id: product.id, quantity: 1 }],
+      lead_id: lead.id,
+      tag_ids: [tag.id],
+    })
+    const guest = await make.person()
+    const activity = await make.activity({
+      lead_ids: [lead.id],
+      product_ids: [product.id],
+      quote_ids: [quote.id],
+      person_ids: [guest.id],
+      participants: { persons: [guest.id], users: [] },
+    })
+    const note = await make.activity({ type: 'note', comment: 'Its own', lead_ids: [lead.id] })
+    const letter = { reply: '<p>Hello</p>', reply_to: ['ada@example.com'], is_draft: true }
+    const email = await posted('/emails', { ...letter, lead_id: lead.id, person_id: guest.id })
+    const answer = await posted('/emails', { ...letter, parent_id: email.id })
+    const paths: Record<string, string> = {
+      tag: `/tags/${tag.id}`,
+      product: `/products/${product.id}`,
+      organization: `/contacts/organizations/${organization.id}`,
+      person: `/contacts/persons/${person.id}`,
+      guest: `/contacts/persons/${guest.id}`,
+      lead: `/leads/${lead.id}`,
+      quote: `/quotes/${quote.id}`,
+      activity: `/activities/${activity.id}`,
+      note: `/activities/${note.id}`,
+      email: `/emails/${email.id}`,
+      answer: `/emails/${answer.id}`,
+    }
+    for (const [name, path] of Object.entries(paths)) expect((await server.admin.get(path)).status, name).toBe(200)
+    const versions = async (): Promise<Record<string, number>> => {
+      const found: Record<string, number> = {}
+      for (const [name, path] of Object.entries(paths)) {
+        const { status, body } = await server.admin.get(path)
+        if (status === 200) found[name] = body.data.version
+      }
+      return found
+    }
+    const cases: Record<string, string[]> = {
+      product: ['lead', 'quote', 'activity'],
+      organization: ['person'],
+      guest: ['activity', 'email', 'answer'],
+      quote: ['lead', 'activity'],
+      lead: ['quote', 'activity', 'email', 'answer'],
+      email: ['answer'],
+    }
+    for (const [name, changed] of Object.entries(cases)) {
+      const path = paths[name] ?? ''
+      const once = async (work: () => Promise<unknown>, also: readonly string[]) => {
+        const before = await versions()
+        await work()
+        const after = await versions()
+        const raised = Object.keys(after).filter((each) => each in before && after[each] !== before[each])
+        expect([name, raised.sort()]).toEqual([name, [...also].sort()])
+        for (const each of raised) expect(after[each]).toBe((before[each] ?? 0) + 1)
+      }
+      server.events()
+      await once(async () => {
+        // Mail goes to the trash first.
+        for (let patience = 2; patience > 0 && (await server.admin.get(path)).status === 200; patience--)
+          await drop(path)
+      }, changed)
+      expect(server.events().filter((event) => event.includes('.update.') && !event.startsWith('email.'))).toEqual([])
+      await once(async () => expect((await back(path)).status).toBe(200), changed)
+    }
+  })
+
+  it('is a web form that loses a field, and a stale If-Match is refused', async () => {
+    const attribute = { code: 'sector', name: 'Sector', type: 'text', entity_type: 'persons' }
+    const { id } = await posted('/settings/attributes', attribute)
+    const form = await posted('/settings/web-forms', {
+      title: 'Contact us',
+      submit_button_label: 'Send',
+      submit_success_action: 'message',
+      submit_success_content: 'Thank you.',
+      attributes: [{ attribute_id: id }],
+    })
+    expect(form.attributes.length).toBe(3)
+    await drop(`/settings/attributes/${id}`)
+    const path = `/settings/web-forms/${form.id}`
+    expect(await shown(path)).toMatchObject({ attributes: [{}, {}], version: form.version + 1 })
+    const match = { headers: { 'if-match': `"${form.version}"` } }
+    expect((await server.admin.put(path, { title: 'Mine' }, match)).status).toBe(412)
+  })
+})
+
 describe('restoreLead', () => {
   it('brings back a lead with its id, tags, products, quotes, activities and history', async () => {
     const [tag, product, person] = [await make.tag(), await make.product(), await make.person()]
@@ -140,7 +239,7 @@ describe('restoreLead', () => {
     expect(server.events()).toEqual(['lead.create.before', 'lead.create.after'])
     expect(await shown(`/activities/${kept.id}`)).toMatchObject({
       lead_ids: [lead.id],
-      version: early.body.data.version,
+      version: early.body.data.version + 1,
     })
     expect((await server.admin.get(`/activities/${gone.id}`)).status).toBe(404)
   })
@@ -333,26 +432,15 @@ describe('restorePerson', () => {
   })
 
   it('answers 409 for a value of an attribute of the installation that must be unique', async () => {
-    const { db } = server.store
-    const attribute = { entity_type: 'persons', code: 'vat', name: 'VAT number', name_key: 'vat number', type: 'text' }
-    const row = { ...attribute, sort_order: 9, is_unique: 1, created_at: start, updated_at: start }
-    const { id } = await db.insertInto('attributes').values(row).returning('id').executeTakeFirstOrThrow()
-    const person = await make.person()
-    const taken = { entity_type: 'persons', attribute_id: id, value: 'gb1' }
-    await db
-      .insertInto('unique_values')
-      .values({ ...taken, entity_id: person.id })
-      .execute()
+    const vat = { entity_type: 'persons', code: 'vat', name: 'VAT number', type: 'text', is_unique: true }
+    const { id } = (await server.admin.post('/settings/attributes', vat)).body.data
+    const person = await make.person({ custom_attributes: { vat: 'GB1' } })
     await drop(`/contacts/persons/${person.id}`)
-    const other = await make.person()
-    await db.deleteFrom('unique_values').where('attribute_id', '=', id).execute()
-    await db
-      .insertInto('unique_values')
-      .values({ ...taken, entity_id: other.id })
-      .execute()
+    const other = await make.person({ custom_attributes: { vat: 'gb1' } })
     const { body } = await back(`/contacts/persons/${person.id}`)
     expect(body.conflicts).toEqual([{ entity_type: 'persons', id: other.id, field: 'custom_attributes.vat' }])
-    await db.deleteFrom('attributes').where('id', '=', id).execute()
+    // Without the attribute nothing is left to be unique; nor is its key.
+    await server.admin.delete(`/settings/attributes/${id}`)
     expect((await back(`/contacts/persons/${person.id}`)).status).toBe(200)
   })
 })

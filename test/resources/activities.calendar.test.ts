@@ -93,6 +93,37 @@ describe('getActivityCalendar', () => {
     expect(await uids(admin)).toEqual([past, future].map(({ id }) => `UID:activity-${id}@localhost`))
   })
 
+  it('holds a thousand at most, those that begin nearest to now, and lets others have their turn', async () => {
+    const from = (minute: number) => new Date(Date.parse('2026-03-01T09:30:00.000Z') + minute * 60_000).toISOString()
+    const row = (minute: number) => ({
+      type: 'call',
+      title: 'x',
+      comment: 'x'.repeat(2000),
+      user_id: 1,
+      schedule_from: from(minute),
+      schedule_to: from(minute),
+      created_at: from(0),
+      updated_at: from(0),
+    })
+    const minutes = Array.from({ length: 1100 }, (_each, index) => index - 300)
+    for (let start = 0; start < minutes.length; start += 100) {
+      const rows = minutes.slice(start, start + 100).map(row)
+      await server.store.db.insertInto('activities').values(rows).execute()
+    }
+    let longest = 0
+    let last = performance.now()
+    const pulse = setInterval(() => {
+      longest = Math.max(longest, performance.now() - last)
+      last = performance.now()
+    }, 1)
+    const starts = (await eventsOf(admin)).map((lines) => lines.find((line) => line.startsWith('DTSTART:')))
+    clearInterval(pulse)
+    expect(starts).toHaveLength(1000)
+    expect(starts[0]).toBe('DTSTART:20260301T043000Z')
+    expect(starts.at(-1)).toBe('DTSTART:20260301T210900Z')
+    expect(longest).toBeLessThan(1500)
+  })
+
   it('takes every text for a text, whatever it looks like', async () => {
     const person = await make.person({ name: 'Eve";X-EVIL=1:y\nATTACH:z', emails: [{ value: 'eve@example.com' }] })
     await make.activity({

@@ -46,6 +46,15 @@ describe('saveConfiguration', () => {
     expect(await entry('email.imap.account.port')).toMatchObject({ value: 143 })
   })
 
+  it('tells its history in words', async () => {
+    await save({ [leads]: 'Deals', 'general.settings.menu_color.brand_color': '#112233' })
+    const { body } = await server.admin.get(`${path}/history`)
+    expect(body.data[0].changes).toEqual([
+      { key: leads, label: 'Leads', old: 'Leads', new: 'Deals' },
+      expect.objectContaining({ label: 'Brand Color', old: '#0E90D9', new: '#112233' }),
+    ])
+  })
+
   it('refuses an unknown key with a hint, a tag that is no language and a colour that is none, and changes nothing', async () => {
     const unknown = await save({ 'general.settings.menu.lead': 'x' })
     expect(unknown.status).toBe(422)

@@ -149,6 +149,18 @@ describe('a form', () => {
     expect(server.events()).toEqual(['email.create.before', 'email.create.after'])
   })
 
+  it('has room for a body as long as JSON has, and for no longer one', async () => {
+    const sent = async (length: number) => {
+      const { body, headers } = await form({
+        subject: 'Long',
+        reply: 'x'.repeat(length),
+        'reply_to[]': ['ada@example.com'],
+      })
+      return (await server.admin.post('/emails', body, { headers })).status
+    }
+    expect([await sent(1_000_000), await sent(1_000_001), await sent(1024 * 1024 + 1)]).toEqual([201, 422, 413])
+  })
+
   it('that is refused leaves no file behind', async () => {
     const { body, headers } = await form({ subject: 'No body', 'attachments[]': [file('two.txt', 'two')] })
     const { status, body: reply } = await server.admin.post('/emails', body, { headers })

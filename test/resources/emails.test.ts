@@ -197,7 +197,7 @@ describe('an answer', () => {
       person_id,
       lead_id: null,
     })
-    expect((await written({ parent_id: root.id, subject: 'Other' })).subject).toBe('Other')
+    expect((await written({ parent_id: root.id, subject: 'Other\r\nBcc: x' })).subject).toBe('Other Bcc: x')
   })
 
   it('keeps the beginning of a long thread and its last fifty references in mind', async () => {

@@ -1,7 +1,8 @@
 // What warehouses promise beyond what the contract walkers check.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { addUser } from '../support/viewers.ts'
 
 let server: TestServer
 beforeEach(async () => {
@@ -110,6 +111,12 @@ describe('listWarehouseProducts', () => {
     const { body: page } = await server.admin.get(`/settings/warehouses/${here.id}/products`)
     expect(page.data).toMatchObject([{ id: stocked.id, in_stock: 5, allocated: 2, on_hand: 3 }])
     expect(page.meta.total).toBe(1)
+    const include = `/settings/warehouses/${here.id}/products?include=inventories&warehouse_id=${there.id}`
+    expect((await server.admin.get(include)).body.data).toMatchObject([
+      { id: stocked.id, on_hand: 3, inventories: [{ warehouse_id: here.id }, { warehouse_id: there.id }] },
+    ])
+    const elsewhere = `/settings/warehouses/${here.id}/products?warehouse_id[not]=${there.id}`
+    expect((await server.admin.get(elsewhere)).body.data).toEqual([])
     expect((await server.admin.get(`/products?warehouse_id=${there.id}`)).body.data).toMatchObject([
       { id: stocked.id, in_stock: 12, allocated: 2, on_hand: 10 },
     ])
@@ -127,5 +134,28 @@ describe('getWarehouse', () => {
     const full = (await server.admin.get(`/settings/warehouses/${id}?include=locations,activities`)).body.data
     expect(full.locations).toEqual([place])
     expect(full.activities).toEqual([])
+  })
+
+  it('shows its newest activities, of which those out of sight take no place', async () => {
+    const [here, there] = [await warehouse(), await warehouse('Paris')]
+    const ina = await addUser(server, 'Ina', { view: 'individual' })
+    const add = async (count: number, user_id: number, warehouse_id: number) => {
+      const { db } = server.store
+      const at = { created_at: start, updated_at: start }
+      const rows = Array.from({ length: count }, () => ({ type: 'note', comment: 'x', user_id, ...at }))
+      const made = await db.insertInto('activities').values(rows).returning('id').execute()
+      const links = made.map(({ id }) => ({ activity_id: id, warehouse_id }))
+      await db.insertInto('warehouse_activities').values(links).execute()
+      return made.map(({ id }) => id).sort((one, other) => other - one)
+    }
+    const hers = await add(2, ina.id, here.id)
+    const others = await add(101, 1, here.id)
+    const [elsewhere] = await add(1, 1, there.id)
+    const shown = async (caller: Caller) =>
+      (await caller.get('/settings/warehouses?include=activities&sort=id')).body.data.map(
+        ({ activities }: { activities: { id: number }[] }) => activities.map(({ id }) => id),
+      )
+    expect(await shown(server.admin)).toEqual([others.slice(0, 100), [elsewhere]])
+    expect(await shown(ina)).toEqual([hers, []])
   })
 })

@@ -100,7 +100,7 @@ describe('updateWebForm', () => {
   })
 
   it('keeps defaults and places that it does not change, also a default that names what is gone', async () => {
-    const source = (await server.admin.post('/settings/sources', { name: 'Fair' })).body.data
+    const source = (await server.admin.post('/sources', { name: 'Fair' })).body.data
     const form = await create({
       create_lead: true,
       attributes: [
@@ -108,7 +108,7 @@ describe('updateWebForm', () => {
         { attribute_id: attribute['leads.lead_source_id'], default_value: source.id, sort_order: 8 },
       ],
     })
-    expect((await server.admin.delete(`/settings/sources/${source.id}`)).status).toBe(200)
+    expect((await server.admin.delete(`/sources/${source.id}`)).status).toBe(200)
     const back = await server.admin.put(`${path}/${form.id}`, form)
     expect([back.status, back.body.data]).toEqual([200, form])
     const ids = form.attributes.map(({ id }: { id: number }) => ({ id, placeholder: 'Hint' }))
@@ -116,8 +116,7 @@ describe('updateWebForm', () => {
     expect(hinted.body.data.attributes).toEqual(
       form.attributes.map((field: object) => ({ ...field, placeholder: 'Hint' })),
     )
-    const [value] = ids
-    const changed = { attributes: [{ ...value, default_value: 'much' }] }
+    const changed = { attributes: [{ attribute_id: attribute['leads.lead_value'], default_value: 'much' }] }
     expect((await server.admin.put(`${path}/${form.id}`, changed)).status).toBe(422)
   })
 

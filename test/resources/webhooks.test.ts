@@ -122,6 +122,13 @@ describe('rotateWebhookSecret', () => {
 })
 
 describe('updateWebhook', () => {
+  it('takes back the reply to the creation, its secret too, as a change of nothing', async () => {
+    const { data } = (await server.admin.post(path, hook)).body
+    const { status, body, text } = await server.admin.put(`${path}/${data.id}`, data)
+    expect(status, text).toBe(200)
+    expect(body.data.version).toBe(data.version)
+  })
+
   it('forgets why the server switched it off when it is switched on again', async () => {
     const { id } = await create()
     await server.store.db

@@ -81,14 +81,16 @@ export async function keepUnique(
   )
 }
 
-/** A person comes back: its numbers may have to be unique again, and those of another by now (DOMAIN 17.4). */
+/** A person comes back: what must be unique by now is refused when another person has it (DOMAIN 17.4). */
 export const mendPerson: Mend = async (ctx, { row }) => {
   const id = Number(row.id)
-  const numbers = JSON.parse(String(row.contact_numbers)) as Point[]
   const found = new Findings()
-  await checkUnique(ctx, 'persons', 'contact_numbers', numbers, id, found)
+  const points = (['emails', 'contact_numbers'] as const).map(
+    (field) => [field, JSON.parse(String(row[field])) as Point[]] as const,
+  )
+  for (const [field, sent] of points) await checkUnique(ctx, 'persons', field, sent, id, found)
   found.settle()
-  await keepUnique(ctx, 'persons', id, 'contact_numbers', numbers)
+  for (const [field, sent] of points) await keepUnique(ctx, 'persons', id, field, sent)
   return {}
 }
 
