@@ -166,10 +166,12 @@ describe('what is created on the way', () => {
     ],
   ]
 
-  it.each([
+  const everywhere: [id: string, body: () => object | undefined][] = [
     ['deleteTag', () => undefined],
     ['massDestroyTags', () => ({ indices: [world.main.tags] })],
-  ] as const)('%s of a tag that is on everything: all that is declared, once', async (id, body) => {
+  ]
+
+  it.each(everywhere)('%s of a tag that is on everything: all that is declared, once', async (id, body) => {
     await world.server.rewind()
     const { method, events } = fact(id)
     const { status, text } = await send(world, id, {
