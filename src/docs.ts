@@ -4,9 +4,10 @@ import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
 import type { Config } from './config.ts'
-import { didYouMean } from './contract/findings.ts'
+import { didYouMean, type Finding } from './contract/findings.ts'
 import { booleans } from './contract/normalise.ts'
 import { type FieldErrors, Problem } from './contract/problems.ts'
+import { readQuery } from './contract/query.ts'
 import { mark, pageStyle, sessionScript } from './docs/assets.ts'
 import { errorCatalogue, escapeHtml } from './docs/catalogue.ts'
 import { matches } from './kernel/etag.ts'
@@ -113,12 +114,13 @@ function sendDocument(request: FastifyRequest, reply: FastifyReply, { text, etag
 }
 
 /** Whether the contract is wanted with this installation's attributes. Throws 422 for neither yes nor no, and for other words. */
-function isCustom({ query }: FastifyRequest, { strict }: Config): boolean {
-  const { custom = 'true', ...others } = query as Record<string, unknown>
-  const errors: FieldErrors = {}
-  if (strict)
-    for (const name of Object.keys(others))
-      errors[`query.${name}`] = [`Unknown parameter.${didYouMean(name, ['custom'])}`]
+function isCustom({ url }: FastifyRequest, { strict, timezone: zone }: Config): boolean {
+  const [, raw = ''] = url.split(/\?(.*)/s)
+  const found: Finding[] = []
+  const { custom = 'true', ...others } = readQuery(raw, { custom: { type: 'boolean' } }, { zone, strict }, found)
+  const errors: FieldErrors = Object.fromEntries(found.map(([name, sentence]) => [name, [sentence]]))
+  for (const name of Object.keys(others))
+    errors[`query.${name}`] = [`Unknown parameter.${didYouMean(name, ['custom'])}`]
   const wanted = booleans.get(custom)
   if (wanted === undefined) errors['query.custom'] = ['Must be true or false.']
   if (wanted === undefined || Object.keys(errors).length > 0)

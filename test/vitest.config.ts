@@ -8,8 +8,8 @@ export default defineConfig({
     pool: 'threads',
     // Of few cores none is left over: the runner itself does next to nothing.
     maxWorkers: '100%',
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
+    testTimeout: 60_000,
+    hookTimeout: 180_000,
     restoreMocks: true,
   },
 })
