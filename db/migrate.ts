@@ -19,6 +19,8 @@ import { up as settings } from './migrations/0013_settings.ts'
 import { up as marketing } from './migrations/0014_marketing.ts'
 import { up as archives } from './migrations/0015_archives.ts'
 import { up as search } from './migrations/0016_search.ts'
+import { up as jobs } from './migrations/0017_jobs.ts'
+import { up as deliveries } from './migrations/0018_deliveries.ts'
 import type { Store } from './open.ts'
 import { rebuild } from './search.ts'
 
@@ -45,6 +47,8 @@ export const migrations: readonly Migration[] = [
   { name: '0014_marketing', up: marketing },
   { name: '0015_archives', up: archives },
   { name: '0016_search', up: search },
+  { name: '0017_jobs', up: jobs },
+  { name: '0018_deliveries', up: deliveries },
 ]
 
 /** The names of the migrations applied now, none when the database was up to date. */

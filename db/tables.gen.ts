@@ -73,6 +73,33 @@ export interface AttributesTable {
   version: Generated<number>
 }
 
+export interface CallCountsTable {
+  id: Generated<number>
+  scope: string
+  address: string
+  window_start: string
+  count: Generated<number>
+}
+
+export interface CampaignSendsTable {
+  id: Generated<number>
+  campaign_id: number
+  occurrence: string
+  address: string
+  person_id: number | null
+  message_id: string
+  subject: string | null
+  content: string | null
+  state: Generated<string>
+  started_at: string | null
+  attempts: Generated<number>
+  run_at: string | null
+  error: string | null
+  sent_at: string | null
+  created_at: string
+  updated_at: string
+}
+
 export interface CoreConfigTable {
   id: Generated<number>
   code: string
@@ -150,6 +177,13 @@ export interface EmailsTable {
   created_at: string
   updated_at: string
   version: Generated<number>
+  raw_file_id: number | null
+}
+
+export interface EventReadersTable {
+  id: Generated<number>
+  name: string
+  last_event_id: Generated<number>
 }
 
 export interface EventsTable {
@@ -172,6 +206,7 @@ export interface EventsTable {
   restored: Generated<number>
   owner_id: number | null
   created_at: string
+  workflow_run_id: number | null
 }
 
 export interface FilesTable {
@@ -209,6 +244,25 @@ export interface IdempotencyKeysTable {
   expires_at: string
 }
 
+export interface ImportBatchesTable {
+  id: Generated<number>
+  import_id: number
+  number: number
+  summary: Generated<string>
+  created_at: string
+  updated_at: string
+}
+
+export interface ImportErrorsTable {
+  id: Generated<number>
+  import_id: number
+  row: number
+  column: string | null
+  code: string
+  message: string
+  cells: Generated<string>
+}
+
 export interface ImportsTable {
   id: Generated<number>
   type: string
@@ -232,6 +286,23 @@ export interface ImportsTable {
   created_at: string
   updated_at: string
   version: Generated<number>
+  rows_count: number | null
+}
+
+export interface JobsTable {
+  id: Generated<number>
+  kind: string
+  payload: Generated<string>
+  state: Generated<string>
+  dedupe_key: string | null
+  sequence: string | null
+  attempts: Generated<number>
+  run_at: string
+  locked_by: string | null
+  locked_until: string | null
+  last_error: string | null
+  created_at: string
+  updated_at: string
 }
 
 export interface LeadActivitiesTable {
@@ -327,11 +398,28 @@ export interface LeadsTable {
   version: Generated<number>
 }
 
+export interface LocksTable {
+  id: Generated<number>
+  name: string
+  locked_by: string
+  locked_until: string
+}
+
 export interface LoginAttemptsTable {
   id: Generated<number>
   email_key: string
   ip: string
   created_at: string
+}
+
+export interface MailboxesTable {
+  id: Generated<number>
+  account: string
+  path: string
+  uid_validity: string
+  last_uid: Generated<number>
+  created_at: string
+  updated_at: string
 }
 
 export interface MarketingCampaignsTable {
@@ -345,6 +433,7 @@ export interface MarketingCampaignsTable {
   created_at: string
   updated_at: string
   version: Generated<number>
+  last_run_at: string | null
 }
 
 export interface MarketingEventsTable {
@@ -514,6 +603,12 @@ export interface RolesTable {
   version: Generated<number>
 }
 
+export interface SchedulesTable {
+  id: Generated<number>
+  name: string
+  last_due_at: string
+}
+
 export interface SearchIndexTable {
   id: Generated<number>
   entity_type: string
@@ -521,6 +616,14 @@ export interface SearchIndexTable {
   title: string
   subtitle: string
   body: string
+}
+
+export interface SuppressionsTable {
+  id: Generated<number>
+  address: string
+  reason: Generated<string>
+  created_at: string
+  updated_at: string
 }
 
 export interface TagsTable {
@@ -647,6 +750,23 @@ export interface WebFormsTable {
   version: Generated<number>
 }
 
+export interface WebhookDeliveriesTable {
+  id: Generated<number>
+  webhook_id: number
+  dedupe_key: string
+  message_id: string
+  event_id: number | null
+  event: string
+  entity_type: string
+  entity_id: number | null
+  state: Generated<string>
+  attempts: Generated<string>
+  next_attempt_at: string | null
+  finished_at: string | null
+  created_at: string
+  updated_at: string
+}
+
 export interface WebhooksTable {
   id: Generated<number>
   name: string
@@ -674,6 +794,25 @@ export interface WebhooksTable {
   version: Generated<number>
 }
 
+export interface WorkflowRunsTable {
+  id: Generated<number>
+  workflow_id: number
+  event_id: number
+  event: string
+  entity_type: string
+  entity_id: number
+  parent_run_id: number | null
+  depth: Generated<number>
+  state: Generated<string>
+  reason: string | null
+  matched_conditions: Generated<string>
+  actions: Generated<string>
+  started_at: string | null
+  finished_at: string | null
+  created_at: string
+  updated_at: string
+}
+
 export interface WorkflowsTable {
   id: Generated<number>
   name: string
@@ -698,6 +837,8 @@ export interface DB {
   archives: ArchivesTable
   attribute_options: AttributeOptionsTable
   attributes: AttributesTable
+  call_counts: CallCountsTable
+  campaign_sends: CampaignSendsTable
   core_config: CoreConfigTable
   email_attachments: EmailAttachmentsTable
   email_folders: EmailFoldersTable
@@ -705,11 +846,15 @@ export interface DB {
   email_tags: EmailTagsTable
   email_templates: EmailTemplatesTable
   emails: EmailsTable
+  event_readers: EventReadersTable
   events: EventsTable
   files: FilesTable
   groups: GroupsTable
   idempotency_keys: IdempotencyKeysTable
+  import_batches: ImportBatchesTable
+  import_errors: ImportErrorsTable
   imports: ImportsTable
+  jobs: JobsTable
   lead_activities: LeadActivitiesTable
   lead_pipeline_stages: LeadPipelineStagesTable
   lead_pipelines: LeadPipelinesTable
@@ -719,7 +864,9 @@ export interface DB {
   lead_tags: LeadTagsTable
   lead_types: LeadTypesTable
   leads: LeadsTable
+  locks: LocksTable
   login_attempts: LoginAttemptsTable
+  mailboxes: MailboxesTable
   marketing_campaigns: MarketingCampaignsTable
   marketing_events: MarketingEventsTable
   migrations: MigrationsTable
@@ -738,7 +885,9 @@ export interface DB {
   quote_tags: QuoteTagsTable
   quotes: QuotesTable
   roles: RolesTable
+  schedules: SchedulesTable
   search_index: SearchIndexTable
+  suppressions: SuppressionsTable
   tags: TagsTable
   tokens: TokensTable
   unique_values: UniqueValuesTable
@@ -750,6 +899,8 @@ export interface DB {
   warehouses: WarehousesTable
   web_form_attributes: WebFormAttributesTable
   web_forms: WebFormsTable
+  webhook_deliveries: WebhookDeliveriesTable
   webhooks: WebhooksTable
+  workflow_runs: WorkflowRunsTable
   workflows: WorkflowsTable
 }

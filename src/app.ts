@@ -9,18 +9,23 @@ import Fastify, {
   LogController,
 } from 'fastify'
 import type { Store } from '../db/open.ts'
+import { jobs, readers, schedules } from './background.ts'
 import { type Config, statefulDomains } from './config.ts'
 import { createBackend } from './contract/backend.ts'
 import { Problem, problemDocument } from './contract/problems.ts'
 import { createReplyChecker } from './contract/replies.ts'
 import { registerRoutes } from './contract/routes.ts'
 import { registerDocs } from './docs.ts'
+import { createScheduler, type Scheduler } from './jobs/scheduler.ts'
+import { createWorker, type Worker } from './jobs/worker.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import type { Services } from './kernel/context.ts'
 import { createEmitter, type Emitter } from './kernel/events.ts'
 import { diskFiles } from './kernel/files.ts'
+import { createOutbound, type Outbound } from './kernel/outbound.ts'
 import { createSeal } from './kernel/seal.ts'
 import { registerListeners, releases } from './listeners.ts'
+import { createMailer, type Mailer } from './mail/outbound.ts'
 import { handlers, locators, resources } from './operations.ts'
 import { createPipeline } from './pipeline.ts'
 import { type Published, servedWith } from './published.ts'
@@ -29,6 +34,9 @@ import { committedSet } from './resources/attributes/set.ts'
 import { loginPage } from './resources/authentication/page.ts'
 import { sweepFiles } from './resources/files/clean.ts'
 import { moveLeads } from './resources/leads/move.ts'
+
+/** How long an address that others have chosen may take (DOMAIN 18.5). */
+const outboundMs = { connect: 5_000, total: 15_000 }
 
 export interface AppOptions {
   config: Config
@@ -42,6 +50,9 @@ export interface AppOptions {
   clock?: Clock
   /** Modules of the deployment, in the order they are named. */
   extensions?: readonly ((events: Emitter) => void)[]
+  /** What goes out, when a test looks on. */
+  mailer?: Mailer
+  outbound?: Outbound
   /** Tests check every reply and throw; production checks a sample and logs. */
   replies?: { share: number; closed: boolean; onBreach?: (findings: string[]) => void }
 }
@@ -49,6 +60,9 @@ export interface AppOptions {
 export interface App {
   http: FastifyInstance
   services: Services
+  /** Neither is started: a server starts both, a command neither. */
+  worker: Worker
+  scheduler: Scheduler
   /** Compiles what requests would otherwise wait for. */
   warmUp(): Promise<void>
 }
@@ -86,8 +100,19 @@ export async function buildApp(options: AppOptions): Promise<App> {
     seal: createSeal(options.secret),
     statefulDomains: () => statefulDomains(config, portOf(http) ?? config.port),
     moveLeads,
+    mailer: options.mailer ?? createMailer({ url: config.smtpUrl, domain: config.mailDomain }),
+    outbound:
+      options.outbound ?? createOutbound({
+        allowCidrs: config.webhookAllowCidrs,
+        allowHttp: config.webhookAllowHttp,
+        connectMs: outboundMs.connect,
+        totalMs: outboundMs.total,
+      }),
+    wake: () => worker.wake(),
     readiness: () => options.published()?.state ?? 'missing',
   }
+  const worker = createWorker(services, jobs, readers)
+  const scheduler = createScheduler(services, schedules)
   registerListeners(services.events)
   for (const extend of options.extensions ?? []) extend(services.events)
 
@@ -137,7 +162,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     return { mark: set.mark, to: (document) => withOwnAttributes(document, set) }
   })
   await registerDocs(http, { config, published: options.published, served })
-  return { http, services, warmUp: () => backend.warmUp() }
+  return { http, services, worker, scheduler, warmUp: () => backend.warmUp() }
 }
 
 const requestId = (sent: string | string[] | undefined): string =>

@@ -31,6 +31,11 @@ program
   .action(async () => void (await (await import('./commands/serve.ts')).startCommand(readEnvironment())))
 
 program
+  .command('worker')
+  .description('do what happens by itself (mail, webhooks, workflows, campaigns, imports) for servers with ACCORD_WORKER=off')
+  .action(async () => (await import('./commands/worker.ts')).workerCommand(readEnvironment()))
+
+program
   .command('migrate')
   .description('bring the database to the newest shape, after a copy of it')
   .action(async () => (await import('./commands/migrate.ts')).migrateCommand(readEnvironment()))
@@ -51,6 +56,18 @@ search
   .command('rebuild')
   .description('index every record anew; the server may go on running')
   .action(async () => (await import('./commands/search.ts')).rebuildSearchCommand(readEnvironment()))
+
+const jobs = program.command('jobs').description('what is done in the background')
+jobs
+  .command('list')
+  .description('print what waits, runs or was given up')
+  .option('--state <state>', 'waiting, blocked, running or buried')
+  .action(async (options) => (await import('./commands/worker.ts')).listJobsCommand(readEnvironment(), options))
+jobs
+  .command('retry')
+  .description('try jobs again that were given up; all of them when none is named')
+  .argument('[ids...]', 'ids of jobs')
+  .action(async (ids) => (await import('./commands/worker.ts')).retryJobsCommand(readEnvironment(), ids))
 
 const user = program.command('user').description('people who may sign in')
 user

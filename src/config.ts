@@ -40,8 +40,19 @@ export interface Config {
   mailFromName: string
   mailDomain: string
   listeners: string[]
-  /** Whether webhooks may go to addresses without encryption. */
+  /** `smtp://`, `smtps://`, or `file:` for a folder; null: mails stay queued. */
+  smtpUrl: string | null
+  /** Where inbound mail comes from: a service that posts it, or a mailbox that is polled. */
+  mailReceiver: 'sendgrid' | 'webklex-imap'
+  inboundSecret: string | null
+  /** Mails of campaigns a minute. */
+  campaignRate: number
+  eventsRetentionDays: number
+  /** Whether this server does the work of the background itself. */
+  worker: boolean
+  /** Whether webhooks may go to addresses without encryption, and to which private networks. */
   webhookAllowHttp: boolean
+  webhookAllowCidrs: string[]
   /** The mailbox that is polled for inbound mail; the configuration may say otherwise. */
   imap: {
     host: string | null
@@ -111,6 +122,14 @@ export function readConfig(environment: Environment): { config: Config; warnings
       throw new ConfigError('ACCORD_TRUSTED_PROXIES', `must list addresses or CIDR ranges; "${range}" is neither.`)
   }
 
+  for (const range of list('ACCORD_WEBHOOK_ALLOW_CIDRS')) {
+    if (!ipaddr.isValidCIDR(range))
+      throw new ConfigError(
+        'ACCORD_WEBHOOK_ALLOW_CIDRS',
+        `must list CIDR ranges such as 10.0.0.0/8; "${range}" is none.`,
+      )
+  }
+
   const appHost = hostOf(appUrl)
   const appName = text('ACCORD_APP_NAME', 'Accord CRM')
   const config: Config = {
@@ -141,6 +160,13 @@ export function readConfig(environment: Environment): { config: Config; warnings
     mailFromName: text('ACCORD_MAIL_FROM_NAME', appName),
     mailDomain: text('ACCORD_MAIL_DOMAIN', appHost).toLowerCase(),
     listeners: list('ACCORD_LISTENERS'),
+    smtpUrl: smtpUrl(text('ACCORD_SMTP_URL', '')),
+    mailReceiver: choice('MAIL_RECEIVER_DRIVER', 'sendgrid', ['sendgrid', 'webklex-imap']),
+    inboundSecret: environment.ACCORD_INBOUND_SECRET || null,
+    campaignRate: integer('ACCORD_CAMPAIGN_RATE', 60, 1, 1_000_000),
+    eventsRetentionDays: integer('ACCORD_EVENTS_RETENTION_DAYS', 400, 1, 36500),
+    worker: choice('ACCORD_WORKER', 'on', ['on', 'off']) === 'on',
+    webhookAllowCidrs: list('ACCORD_WEBHOOK_ALLOW_CIDRS'),
     webhookAllowHttp: choice('ACCORD_WEBHOOK_ALLOW_HTTP', 'off', ['on', 'off']) === 'on',
     imap: {
       host: text('ACCORD_IMAP_HOST', '') || null,
@@ -168,6 +194,15 @@ export function readConfig(environment: Environment): { config: Config; warnings
   if (config.secret !== null && config.secret.length < 32)
     throw new ConfigError('ACCORD_SECRET', 'must have at least 32 characters.')
   return { config, warnings }
+}
+
+/** The value is not repeated: it may hold a password. */
+function smtpUrl(text: string): string | null {
+  if (text === '') return null
+  const isUrl = URL.canParse(text) && /^(smtps?|file):$/.test(new URL(text).protocol)
+  if (!isUrl && !/^file:./.test(text))
+    throw new ConfigError('ACCORD_SMTP_URL', 'must be smtp://[user:password@]host:port, smtps://… or file:<folder>.')
+  return text
 }
 
 /** What mails are sent from when nothing else is said: an address of IPv6 is no domain of mail. */

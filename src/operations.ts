@@ -7,6 +7,7 @@ import type { Resource } from './kernel/definition.ts'
 import type { Handlers } from './kernel/handler.ts'
 import { historyOf } from './kernel/history.ts'
 import { restoring } from './kernel/restore.ts'
+import { pending } from './pending.ts'
 import type { Locators } from './pipeline.ts'
 import { handlers as account } from './resources/account/handlers.ts'
 import { handlers as activityHandlers } from './resources/activities/handlers.ts'
@@ -43,6 +44,7 @@ import { handlers as roleHandlers, roles } from './resources/roles/resource.ts'
 import { searchHandlers } from './resources/search/handlers.ts'
 import { handlers as sourceHandlers, sources } from './resources/sources/resource.ts'
 import { handlers as system } from './resources/system/handlers.ts'
+import { locateJob } from './resources/system/jobs.ts'
 import { handlers as tagHandlers, tags } from './resources/tags/resource.ts'
 import { handlers as tokenHandlers, tokens } from './resources/tokens/handlers.ts'
 import { handlers as typeHandlers, types } from './resources/types/resource.ts'
@@ -50,8 +52,10 @@ import { userHandlers, users } from './resources/users/resource.ts'
 import { handlers as warehouseHandlers } from './resources/warehouses/handlers.ts'
 import { warehouses } from './resources/warehouses/resource.ts'
 import { handlers as webFormHandlers, webForms } from './resources/web-forms/resource.ts'
+import { handlers as deliveryHandlers } from './resources/webhooks/handlers.ts'
 import { handlers as webhookHandlers, webhooks } from './resources/webhooks/resource.ts'
-import { handlers as workflowHandlers, workflows } from './resources/workflows/resource.ts'
+import { handlers as workflowHandlers } from './resources/workflows/handlers.ts'
+import { workflows } from './resources/workflows/resource.ts'
 
 /** What users own, for a deletion that hands it on. */
 const owned = () => [leads, quotes, persons, organizations, inheritedActivities, inheritedEmails]
@@ -115,6 +119,7 @@ export const handlers: Handlers = {
   ...groupHandlers,
   ...templateHandlers,
   ...webhookHandlers,
+  ...deliveryHandlers,
   ...workflowHandlers,
   ...webFormHandlers,
   ...warehouseHandlers,
@@ -127,6 +132,7 @@ export const handlers: Handlers = {
   ...reportHandlers,
   ...system,
   ...past,
+  ...pending,
 }
 
 interface Locatable {
@@ -162,6 +168,7 @@ const shown: Partial<Record<OperationId, Locatable | AnyResource>> = {
   getCampaign: campaigns,
   getImport: imports,
   getFile: files,
+  getJob: { locate: locateJob },
 }
 
 /** By entity, for what is the same for all of them: history, restore. */

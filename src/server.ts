@@ -1,5 +1,5 @@
 // A running server: opens the data folder, migrates, listens, warms up after the first request could be answered, and
-// closes in order: http, then the database.
+// closes in order: http, worker, then the database.
 import { migrate } from '../db/migrate.ts'
 import type { Store } from '../db/open.ts'
 import { type App, buildApp } from './app.ts'
@@ -40,6 +40,7 @@ export async function startServer(config: Config, store: Store = openData(config
     const url = config.appUrl ?? urlOf(app, config)
     reportContract(app, contract, published()?.document)
     const warming = warmUpSoon(app)
+    if (config.worker) startWork(app)
     return { app, store, url, close: closer(app, store, warming) }
   } catch (error) {
     await app?.http.close()
@@ -118,12 +119,25 @@ function reportContract(
   }
 }
 
+/** What happens by itself, in this process. */
+export function startWork({ worker, scheduler }: App): void {
+  worker.start()
+  scheduler.start()
+}
+
 /** Not at once: whoever waited for the server gets the first answer, then the validators are compiled. */
 function warmUpSoon(app: App): NodeJS.Timeout {
   const warm = (): void => {
     app.warmUp().catch((cause: unknown) => app.http.log.error({ err: cause }, 'Warming up failed.'))
   }
   return setTimeout(warm, warmUpAfterMs).unref()
+}
+
+/** What runs is told to stop; what does not is taken up by the next worker. */
+export async function stopWork({ worker, scheduler, services }: App): Promise<void> {
+  await scheduler.stop()
+  await worker.stop(graceMs)
+  services.mailer.close()
 }
 
 function closer(app: App, store: Store, warming: NodeJS.Timeout): () => Promise<void> {
@@ -134,6 +148,7 @@ function closer(app: App, store: Store, warming: NodeJS.Timeout): () => Promise<
     const cutOff = setTimeout(() => app.http.server.closeAllConnections(), graceMs)
     await app.http.close()
     clearTimeout(cutOff)
+    await stopWork(app)
     await store.close()
   }
   return () => {

@@ -70,7 +70,10 @@ export const bodiesAreClosed: Rule = ({ document, operations, report }) => {
     for (const { schema, at: place } of reachable(document, found)) {
       const isForm = schema.properties !== undefined
       if (!isForm && !typesOf(schema).includes('object')) continue
-      if (isForm ? schema.additionalProperties === false : schema.additionalProperties !== undefined) continue
+      // A program of somebody else's may add what it likes, where the contract says what becomes of it.
+      const isTolerant = isObject(schema.additionalProperties) && schema.additionalProperties.description !== undefined
+      if (isForm ? schema.additionalProperties === false || isTolerant : schema.additionalProperties !== undefined)
+        continue
       report(
         place,
         placeOf(document, place),

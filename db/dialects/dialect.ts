@@ -21,6 +21,9 @@ export interface ForeignKey {
   isNullable: boolean
 }
 
+/** Any Kysely, whatever tables it knows. */
+type Executor = Parameters<RawBuilder<unknown>['execute']>[0]
+
 /** Rows look the same on every engine: flags are 0/1, JSON is its text, timestamps are ISO text, money is a number. */
 export interface Dialect {
   readonly name: 'sqlite' | 'postgres'
@@ -71,6 +74,8 @@ export interface Dialect {
   /** What the engine finds wrong with its own file and with foreign keys, in sentences; for `accord doctor`. */
   findings(db: Kysely<unknown>): Promise<string[]>
 
+  /** What the engine asks for now and then: fresh statistics, and a log that does not grow. */
+  optimise(db: Executor): Promise<void>
   hasTables(db: Kysely<unknown>): Promise<boolean>
   /** Foreign keys, unique keys and columns of all tables, as they are after the migrations. */
   relations(db: Kysely<unknown>): Promise<Relations>

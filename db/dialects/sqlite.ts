@@ -224,6 +224,10 @@ export const sqliteDialect: Dialect = {
       ),
     ]
   },
+  async optimise(db) {
+    await sql`pragma optimize`.execute(db)
+    await sql`pragma wal_checkpoint(truncate)`.execute(db)
+  },
   async hasTables(db) {
     const found = await sql`select 1 from sqlite_schema where type = 'table' limit 1`.execute(db)
     return found.rows.length > 0

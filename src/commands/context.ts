@@ -1,23 +1,16 @@
 // The context of a command: the same composition as the server, without listening, acting as the system. Rules, listeners
 // and the event log therefore hold for the command line as well.
-import { pending } from '../../db/migrate.ts'
-import { storeExists } from '../../db/open.ts'
 import { buildApp } from '../app.ts'
 import type { Config } from '../config.ts'
-import { openData, publishedOf, secretOf } from '../data.ts'
+import { publishedOf, secretOf } from '../data.ts'
 import { loadExtensions } from '../extensions.ts'
 import { type Context, systemContext } from '../kernel/context.ts'
 import { generatedContract } from '../package.ts'
-import { CommandError } from './fail.ts'
+import { withInstalled } from './installed.ts'
 
 /** Runs `work` on an installed data folder as the system: no user, every permission. */
-export async function asSystem<T>(config: Config, work: (ctx: Context) => Promise<T>): Promise<T> {
-  if (!storeExists(config.databaseUrl))
-    throw new CommandError(`There is no database at ${config.databaseUrl}. Run: accord install`)
-  const store = openData(config)
-  try {
-    if ((await pending(store)).length > 0)
-      throw new CommandError('The database is older than this program. Run: accord migrate')
+export function asSystem<T>(config: Config, work: (ctx: Context) => Promise<T>): Promise<T> {
+  return withInstalled(config, async (store) => {
     const logLevel = config.logLevel === 'info' ? 'error' : config.logLevel
     const { http, services } = await buildApp({
       config: { ...config, logLevel },
@@ -32,7 +25,5 @@ export async function asSystem<T>(config: Config, work: (ctx: Context) => Promis
     } finally {
       await http.close()
     }
-  } finally {
-    await store.close()
-  }
+  })
 }

@@ -8,6 +8,7 @@ import type { Config } from '../config.ts'
 import { publishedOf, secretFile } from '../data.ts'
 import { loadExtensions } from '../extensions.ts'
 import { generatedContract, isGeneratedCurrent } from '../package.ts'
+import { holdersOfEverything } from '../resources/roles/ceiling.ts'
 
 /** Null when all is well, else what is wrong and what to do. */
 type Finding = string | null
@@ -101,12 +102,7 @@ async function migrations(store: Store): Promise<Finding> {
 }
 
 async function administrator(store: Store): Promise<Finding> {
-  const found = await store.db
-    .selectFrom('users')
-    .innerJoin('roles', 'roles.id', 'users.role_id')
-    .select('users.id')
-    .where('users.status', '=', 1)
-    .where('roles.permission_type', '=', 'all')
+  const found = await holdersOfEverything(store.db)
     .where('users.password_hash', 'is not', null)
     .limit(1)
     .executeTakeFirst()

@@ -103,6 +103,29 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
     title: 'The mailbox',
     settings: [
       {
+        name: 'ACCORD_SMTP_URL',
+        value: '',
+        otherwise: 'none: e-mails stay queued',
+        meaning:
+          'Server for outgoing mail, smtp://user:password@host:port or smtps://…; file:<folder> writes .eml files there instead.',
+      },
+      {
+        name: 'MAIL_RECEIVER_DRIVER',
+        value: 'sendgrid',
+        meaning: 'Where inbound mail comes from: sendgrid (posted to this server) or webklex-imap (a mailbox is polled).',
+      },
+      {
+        name: 'ACCORD_INBOUND_SECRET',
+        value: '',
+        otherwise: 'none: anybody may post',
+        meaning: 'Secret that a service must send along with inbound mail.',
+      },
+      {
+        name: 'ACCORD_CAMPAIGN_RATE',
+        value: '60',
+        meaning: 'E-mails of campaigns a minute.',
+      },
+      {
         name: 'ACCORD_IMAP_HOST',
         value: '',
         otherwise: 'none',
@@ -163,6 +186,22 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
         meaning: 'Listener modules, comma-separated: files, folders or packages.',
       },
       { name: 'ACCORD_WEBHOOK_ALLOW_HTTP', value: 'off', meaning: 'on lets webhooks name http addresses.' },
+      {
+        name: 'ACCORD_WEBHOOK_ALLOW_CIDRS',
+        value: '',
+        otherwise: 'none',
+        meaning: 'Private networks that webhooks may reach, comma-separated, such as 10.0.0.0/8.',
+      },
+      {
+        name: 'ACCORD_WORKER',
+        value: 'on',
+        meaning: 'off leaves what happens by itself to `accord worker`, a process of its own.',
+      },
+      {
+        name: 'ACCORD_EVENTS_RETENTION_DAYS',
+        value: '400',
+        meaning: 'Days that the event log is kept: history, change feed.',
+      },
       { name: 'ACCORD_LOG_LEVEL', value: 'info', meaning: 'fatal, error, warn, info, debug, trace or silent.' },
     ],
   },

@@ -28,7 +28,7 @@ export function openReader(document: object, name: string, schema: OpenSchema): 
 }
 
 /** The schema with what its references lead to in their place. */
-function resolved(document: object, part: unknown): unknown {
+export function resolved(document: object, part: unknown): unknown {
   if (Array.isArray(part)) return part.map((each) => resolved(document, each))
   if (typeof part !== 'object' || part === null) return part
   if ('$ref' in part && typeof part.$ref === 'string') return resolved(document, componentOf(document, part.$ref))
@@ -40,4 +40,5 @@ export const componentOf = (document: object, $ref: string): unknown =>
   $ref
     .split('/')
     .slice(1)
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
     .reduce<unknown>((node, step) => (node as Record<string, unknown> | undefined)?.[step], document)

@@ -2225,6 +2225,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/emails/{id}/raw": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Download a received e-mail as it came
+         * @description The message in MIME, byte for byte, for 30 days after it was received; 404 for an e-mail written here, and after that time.
+         */
+        get: operations["getEmailRaw"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/mail/inbound-parse": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Receive an e-mail
+         * @description Takes an e-mail from a mail service that posts what it receives, such as SendGrid Inbound Parse: **raw** (field `email` holds the whole message in MIME) or **parsed** (subject, text, html, headers … as fields); raw wins when both come. A message that is known already is answered with `duplicate: true` and changes nothing. An answer to an e-mail joins its thread. When `ACCORD_INBOUND_SECRET` is set it must come as query parameter `secret`, as header `X-Inbound-Secret` or as Basic password, else 401; without it 60 messages a minute are taken from one address. 404 unless `MAIL_RECEIVER_DRIVER` is `sendgrid`. A message of more than 30 MiB answers 413, one that cannot be read 400.
+         */
+        post: operations["receiveEmail"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/tags": {
         parameters: {
             query?: never;
@@ -3171,6 +3214,52 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/settings/workflows/{id}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the runs of a workflow
+         * @description For which events the workflow ran or did not, why, and what each action did; newest first. Only runs on records the caller may see. Kept for 30 days.
+         */
+        get: operations["listWorkflowRuns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/workflows/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test a workflow on a record
+         * @description Says which conditions the record meets as it is now, whether the workflow would run, and what its actions would do. Nothing is changed, sent or logged.
+         */
+        post: operations["testWorkflow"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/settings/workflows/{id}/history": {
         parameters: {
             query?: never;
@@ -3272,6 +3361,100 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/settings/webhooks/{id}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the deliveries of a webhook
+         * @description What was sent to the webhook or waits to be, with every attempt; newest first. Only deliveries about records the caller may see. Kept for 30 days.
+         */
+        get: operations["listWebhookDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/webhooks/{id}/deliveries/{delivery_id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the delivery. */
+                delivery_id: components["parameters"]["PathDeliveryId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a delivery again
+         * @description Queues a delivery that succeeded or failed once more, with the same `webhook-id` and body, so that a receiver that knows it can pass over it. One that still waits answers 409.
+         */
+        post: operations["replayWebhookDelivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/webhooks/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test to a webhook
+         * @description Sends a made-up event `webhook.test`, signed like every other, and answers what came back. It is no delivery: nothing is logged or sent again, and it counts neither for nor against the webhook. A receiver that cannot be reached is an answer too, with `state: failed`.
+         */
+        post: operations["testWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/webhooks/{id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send events of the past to a webhook
+         * @description Queues every stored event behind `after_event_id` that the webhook subscribes to, also those it got before, with the `webhook-id` each had. At most 10,000 events are looked at; `last_event_id` of the answer is where to go on.
+         */
+        post: operations["replayWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/settings/webhooks/{id}/history": {
         parameters: {
             query?: never;
@@ -3365,6 +3548,79 @@ export interface paths {
          * @description What happened to the web form, newest first: who changed which field from what to what. Also of a deleted one, for those who could see it.
          */
         get: operations["listWebFormHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/web-forms/forms/{form_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The public key of the form. */
+                form_id: components["parameters"]["PathFormId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show a form to the public
+         * @description What a page needs to draw the form: texts, colours and fields. Answers any origin. 404 for a form that is inactive.
+         */
+        get: operations["getPublicWebForm"];
+        put?: never;
+        /**
+         * Submit a form
+         * @description Makes a person, and a lead when the form does so. Values stand under `persons` and `leads` by the code of their attribute, own attributes beside the built-in ones; a form of HTML sends the same as `persons[name]`, `persons[emails][0][value]`. A known e-mail address selects the person it belongs to, who is never changed. A field the form does not have is refused. `website` must stay empty: people do not see it. Ten a minute from one address. Answers any origin.
+         */
+        post: operations["submitWebForm"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/web-forms/forms/{form_id}/form.html": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The public key of the form. */
+                form_id: components["parameters"]["PathFormId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The form as a page
+         * @description A page with the form, to be linked to or shown in a frame of any site.
+         */
+        get: operations["getWebFormPage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/web-forms/forms/{form_id}/form.js": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The public key of the form. */
+                form_id: components["parameters"]["PathFormId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The form as a script
+         * @description A script that draws the form in the page that loads it, at the place of its own element.
+         */
+        get: operations["getWebFormScript"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3867,6 +4123,149 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/settings/marketing/campaigns/{id}/sends": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List what a campaign has sent
+         * @description The ledger of the campaign: one entry for each occurrence and address, which is why nobody gets it twice; newest first.
+         */
+        get: operations["listCampaignSends"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/marketing/campaigns/{id}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Look at a campaign before it goes out
+         * @description Subject and content filled in for a person, for the first one that has an address when none is named, and how many addresses the next run would reach.
+         */
+        get: operations["previewCampaign"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/marketing/campaigns/{id}/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a campaign now
+         * @description Queues one e-mail to every address of every person that did not get this occurrence yet, whatever the date of its event, at the pace of `ACCORD_CAMPAIGN_RATE`. An inactive campaign, or one without a template, answers 409.
+         */
+        post: operations["runCampaign"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/marketing/suppressions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List suppressed addresses
+         * @description Addresses that get no campaigns: their owners unsubscribed, they bounced, or somebody added them.
+         */
+        get: operations["listSuppressions"];
+        put?: never;
+        /**
+         * Suppress an address
+         * @description Campaigns leave the address out from now on. One that is suppressed already answers 409.
+         */
+        post: operations["createSuppression"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/marketing/suppressions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Send to an address again
+         * @description Campaigns reach the address again. What it missed is not sent later.
+         */
+        delete: operations["deleteSuppression"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/u/{token}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description What the link in the e-mail carries. */
+                token: components["parameters"]["PathUnsubscribeToken"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The page to unsubscribe on
+         * @description Where the link in a campaign leads: a page that asks whether to unsubscribe the address. It changes nothing, because mail programs open links on their own.
+         */
+        get: operations["getUnsubscribePage"];
+        put?: never;
+        /**
+         * Unsubscribe
+         * @description Suppresses the address the link was made for; done by the page, or by the mail program of the recipient with one click (RFC 8058). Doing it twice is no error.
+         */
+        post: operations["unsubscribe"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/settings/data-transfer/imports": {
         parameters: {
             query?: never;
@@ -3937,6 +4336,121 @@ export interface paths {
          * @description The file as it was uploaded.
          */
         get: operations["downloadImportFile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/data-transfer/imports/{id}/validate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Validate an import
+         * @description Tries every row as if it were imported and keeps nothing. In the background, unless `process_in_queue` is false: then up to 1,000 rows are tried at once, and more answer 409. Only a pending import can be validated, else 409.
+         */
+        post: operations["validateImport"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/data-transfer/imports/{id}/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start an import
+         * @description Imports the rows in batches of 100, each of which is kept or not as a whole; a row that is refused leaves the others alone. It runs with the permissions its creator has at that time. A validated import is started; one that failed or was cancelled goes on behind the last batch; any other answers 409. With `process_in_queue` false up to 1,000 rows are imported before the answer.
+         */
+        post: operations["startImport"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/data-transfer/imports/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel an import
+         * @description Stops an import that is processing behind its current batch. What was imported stays, and is passed over when the import is started again. Any other state answers 409.
+         */
+        post: operations["cancelImport"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/data-transfer/imports/{id}/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show how far an import is
+         * @description Batches, progress and results of an import, with the import itself.
+         */
+        get: operations["getImportStats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/data-transfer/imports/{id}/error-report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Download the rows that failed
+         * @description The failing rows as CSV, with the columns of the file and one more, `error`: mended, they can be imported on their own. 404 while there are none.
+         */
+        get: operations["downloadImportErrorReport"];
         put?: never;
         post?: never;
         delete?: never;
@@ -4073,6 +4587,26 @@ export interface paths {
          * @description Finds records of any type in which each word of `q` begins some word, without regard to case and accents; the best come first, and words in a title count most. Only records the caller may list and see are found. Types that are named and may not be listed are refused; left out, all that may be are searched.
          */
         get: operations["searchRecords"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow what happens
+         * @description Everything that happened behind `after`, oldest first: one entry for each write. `meta.next_after` is where to go on; asking again with it, forever, misses nothing and repeats nothing. With `Accept: text/event-stream` the connection stays open and tells what happens as it happens (server-sent events: `id`, `event` and the entry as `data`), goes on behind `Last-Event-ID` when it is taken up again, and sends a comment every 15 seconds; five at a time for one token. Only events of records whose type the caller may list and that the caller may see. Entries go after `ACCORD_EVENTS_RETENTION_DAYS`; an `after` before the oldest kept one answers 422 with its `oldest_id`.
+         */
+        get: operations["listEvents"];
         put?: never;
         post?: never;
         delete?: never;
@@ -4335,6 +4869,76 @@ export interface paths {
         get: operations["getOpenapiYaml"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List jobs
+         * @description What waits to be done in the background, is being done, or was given up (`buried`) after its last try. What is done is gone: results stand where they belong, such as deliveries, runs and e-mails.
+         */
+        get: operations["listJobs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/jobs/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show a job
+         * @description One job.
+         */
+        get: operations["getJob"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a job
+         * @description Gives up a job that waits or is buried: what it would have done is not done. One that is running answers 409.
+         */
+        delete: operations["deleteJob"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/jobs/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try a job again
+         * @description Lets a buried job begin anew with all its tries, and one that waits run at once. One that is running answers 409.
+         */
+        post: operations["retryJob"];
         delete?: never;
         options?: never;
         head?: never;
@@ -8897,6 +9501,156 @@ export interface components {
             message: string;
         };
         /**
+         * @description What a workflow did about one event.
+         * @example {
+         *       "id": 4,
+         *       "event_id": 812,
+         *       "event": "lead.update.after",
+         *       "entity_type": "leads",
+         *       "entity_id": 7,
+         *       "state": "succeeded",
+         *       "reason": null,
+         *       "matched_conditions": [
+         *         {
+         *           "attribute": "status",
+         *           "operator": "==",
+         *           "value": 2
+         *         }
+         *       ],
+         *       "actions": [
+         *         {
+         *           "id": "add_tag",
+         *           "state": "succeeded",
+         *           "error": null,
+         *           "result": {
+         *             "tag_id": 3
+         *           }
+         *         }
+         *       ],
+         *       "started_at": "2026-03-01T09:30:00.000Z",
+         *       "finished_at": "2026-03-01T09:30:00.000Z",
+         *       "created_at": "2026-03-01T09:30:00.000Z"
+         *     }
+         */
+        WorkflowRun: {
+            id: components["schemas"]["Id"];
+            event_id: components["schemas"]["Id"];
+            /** @description Name of the event. */
+            event: string;
+            /**
+             * @description Type of the record.
+             * @enum {string}
+             */
+            entity_type: "leads" | "activities" | "persons" | "quotes";
+            entity_id: components["schemas"]["Id"];
+            /**
+             * @description `skipped` when the conditions were not met or it would have run in a circle, `matched` while the actions run.
+             * @enum {string}
+             */
+            state: "pending" | "skipped" | "matched" | "succeeded" | "failed";
+            /** @description Why it was skipped or failed. */
+            reason: string | null;
+            /** @description The conditions that the record met. */
+            matched_conditions: components["schemas"]["WorkflowCondition"][];
+            /** @description What the actions did, in order. */
+            actions: components["schemas"]["WorkflowRunAction"][];
+            started_at: components["schemas"]["NullableTimestamp"];
+            finished_at: components["schemas"]["NullableTimestamp"];
+            created_at: components["schemas"]["Timestamp"];
+        };
+        /**
+         * @description What one action did.
+         * @example {
+         *       "id": "add_tag",
+         *       "state": "succeeded",
+         *       "error": null,
+         *       "result": {
+         *         "tag_id": 3
+         *       }
+         *     }
+         */
+        WorkflowRunAction: {
+            /** @description The action. */
+            id: string;
+            /**
+             * @description `not_run` behind one that failed.
+             * @enum {string}
+             */
+            state: "pending" | "succeeded" | "failed" | "not_run";
+            /** @description What went wrong. */
+            error: string | null;
+            /** @description What was made or changed, such as the id of a tag. */
+            result: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /** @description One page of the runs of a workflow. */
+        WorkflowRunPage: {
+            /** @description The runs of this page. */
+            data: components["schemas"]["WorkflowRun"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /**
+         * @description The record to try a workflow on.
+         * @example {
+         *       "entity_id": 7
+         *     }
+         */
+        WorkflowTestRequest: {
+            entity_id: components["schemas"]["Id"];
+        };
+        /**
+         * @description What a workflow would do with a record.
+         * @example {
+         *       "matches": true,
+         *       "reason": null,
+         *       "matched_conditions": [
+         *         {
+         *           "attribute": "status",
+         *           "operator": "==",
+         *           "value": 2
+         *         }
+         *       ],
+         *       "failed_conditions": [],
+         *       "actions": [
+         *         {
+         *           "id": "add_tag",
+         *           "would": "Attach the tag VIP."
+         *         }
+         *       ]
+         *     }
+         */
+        WorkflowTest: {
+            /** @description Whether it would run. */
+            matches: boolean;
+            /** @description Why it would not run. */
+            reason: string | null;
+            /** @description The conditions the record meets. */
+            matched_conditions: components["schemas"]["WorkflowCondition"][];
+            /** @description Those it does not. */
+            failed_conditions: components["schemas"]["WorkflowCondition"][];
+            /** @description What its actions would do, in order. */
+            actions: components["schemas"]["WorkflowTestAction"][];
+        };
+        /**
+         * @description What one action would do.
+         * @example {
+         *       "id": "add_tag",
+         *       "would": "Attach the tag VIP."
+         *     }
+         */
+        WorkflowTestAction: {
+            /** @description The action. */
+            id: string;
+            /** @description A sentence for people. */
+            would: string;
+        };
+        /** @description What a workflow would do with a record. */
+        WorkflowTestResult: {
+            data: components["schemas"]["WorkflowTest"];
+        };
+        /**
          * @description An address that is told when something happens.
          * @example {
          *       "id": 2,
@@ -9171,6 +9925,140 @@ export interface components {
             message: string;
         };
         /**
+         * @description A message to a webhook, and every attempt to deliver it.
+         * @example {
+         *       "id": 9,
+         *       "webhook_id": "msg_812_2",
+         *       "event_id": 812,
+         *       "event": "lead.update.after",
+         *       "entity_type": "leads",
+         *       "entity_id": 7,
+         *       "state": "succeeded",
+         *       "attempts": [
+         *         {
+         *           "at": "2026-03-01T09:30:00.000Z",
+         *           "status": 204,
+         *           "duration_ms": 31,
+         *           "error": null,
+         *           "response_excerpt": ""
+         *         }
+         *       ],
+         *       "next_attempt_at": null,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "finished_at": "2026-03-01T09:30:00.000Z"
+         *     }
+         */
+        WebhookDelivery: {
+            id: components["schemas"]["Id"];
+            /** @description The `webhook-id` it is sent with; the same at every attempt. */
+            webhook_id: string;
+            event_id: components["schemas"]["NullableId"];
+            /** @description Name of the event. */
+            event: string;
+            /** @description Type of the record, as in paths. */
+            entity_type: string;
+            entity_id: components["schemas"]["NullableId"];
+            /**
+             * @description What became of it.
+             * @enum {string}
+             */
+            state: "pending" | "succeeded" | "failed";
+            /** @description Every attempt, oldest first. */
+            attempts: components["schemas"]["WebhookAttempt"][];
+            next_attempt_at: components["schemas"]["NullableTimestamp"];
+            created_at: components["schemas"]["Timestamp"];
+            finished_at: components["schemas"]["NullableTimestamp"];
+        };
+        /**
+         * @description One attempt to deliver.
+         * @example {
+         *       "at": "2026-03-01T09:30:00.000Z",
+         *       "status": 204,
+         *       "duration_ms": 31,
+         *       "error": null,
+         *       "response_excerpt": ""
+         *     }
+         */
+        WebhookAttempt: {
+            at: components["schemas"]["Timestamp"];
+            /** @description Status of the answer; null when there was none. */
+            status: number | null;
+            /** @description How long it took, in milliseconds. */
+            duration_ms: number;
+            /** @description What went wrong. */
+            error: string | null;
+            /** @description The beginning of the answer. */
+            response_excerpt: string | null;
+        };
+        /** @description One page of the deliveries of a webhook. */
+        WebhookDeliveryPage: {
+            /** @description The deliveries of this page. */
+            data: components["schemas"]["WebhookDelivery"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The delivery after the change. */
+        WebhookDeliveryResult: {
+            data: components["schemas"]["WebhookDelivery"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description What a test of a webhook brought back.
+         * @example {
+         *       "state": "failed",
+         *       "attempt": {
+         *         "at": "2026-03-01T09:30:00.000Z",
+         *         "status": null,
+         *         "duration_ms": 12,
+         *         "error": "The connection was refused.",
+         *         "response_excerpt": null
+         *       }
+         *     }
+         */
+        WebhookTest: {
+            /**
+             * @description Whether it was taken, which is a status from 200 to 299.
+             * @enum {string}
+             */
+            state: "succeeded" | "failed";
+            attempt: components["schemas"]["WebhookAttempt"];
+        };
+        /** @description What a test of a webhook brought back. */
+        WebhookTestResult: {
+            data: components["schemas"]["WebhookTest"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description Where to begin.
+         * @example {
+         *       "after_event_id": 800
+         *     }
+         */
+        WebhookReplayRequest: {
+            /** @description Events behind this one are sent. */
+            after_event_id: number;
+        };
+        /**
+         * @description What a replay has queued.
+         * @example {
+         *       "queued": 12,
+         *       "last_event_id": 812
+         *     }
+         */
+        WebhookReplay: {
+            /** @description Deliveries queued. */
+            queued: number;
+            last_event_id: components["schemas"]["NullableId"];
+        };
+        /** @description What a replay has queued. */
+        WebhookReplayResult: {
+            data: components["schemas"]["WebhookReplay"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
          * @description A public form that makes persons and leads.
          * @example {
          *       "id": 1,
@@ -9383,6 +10271,142 @@ export interface components {
             data: components["schemas"]["WebForm"];
             /** @description A sentence for people. */
             message: string;
+        };
+        /**
+         * @description A form as its visitors see it.
+         * @example {
+         *       "form_id": "5f2c9a1e7b3d4c608a91b2c3d4e5f607",
+         *       "title": "Contact us",
+         *       "description": null,
+         *       "submit_button_label": "Send",
+         *       "background_color": null,
+         *       "form_background_color": null,
+         *       "form_title_color": null,
+         *       "form_submit_button_color": "#0E90D9",
+         *       "attribute_label_color": null,
+         *       "fields": [
+         *         {
+         *           "entity_type": "persons",
+         *           "code": "name",
+         *           "type": "text",
+         *           "label": "Name",
+         *           "placeholder": null,
+         *           "is_required": true,
+         *           "default_value": null,
+         *           "options": []
+         *         }
+         *       ]
+         *     }
+         */
+        PublicWebForm: {
+            /** @description Its public key. */
+            form_id: string;
+            /** @description Its title. */
+            title: string;
+            /** @description A text below the title. */
+            description: string | null;
+            /** @description Text on the button. */
+            submit_button_label: string;
+            /** @description Colour behind the form. */
+            background_color: string | null;
+            /** @description Colour of the form. */
+            form_background_color: string | null;
+            /** @description Colour of the title. */
+            form_title_color: string | null;
+            /** @description Colour of the button. */
+            form_submit_button_color: string | null;
+            /** @description Colour of the labels. */
+            attribute_label_color: string | null;
+            /** @description Its fields, in order. Hidden ones are not among them. */
+            fields: components["schemas"]["PublicWebFormField"][];
+        };
+        /**
+         * @description A field of a form.
+         * @example {
+         *       "entity_type": "persons",
+         *       "code": "name",
+         *       "type": "text",
+         *       "label": "Name",
+         *       "placeholder": null,
+         *       "is_required": true,
+         *       "default_value": null,
+         *       "options": []
+         *     }
+         */
+        PublicWebFormField: {
+            /**
+             * @description Whether it is about the person or the lead.
+             * @enum {string}
+             */
+            entity_type: "persons" | "leads";
+            /** @description Code of the attribute: the key of its value. */
+            code: string;
+            /** @description Type of the attribute. */
+            type: string;
+            /** @description What stands beside it. */
+            label: string;
+            /** @description What stands in it while it is empty. */
+            placeholder: string | null;
+            /** @description Whether it must be filled in. */
+            is_required: boolean;
+            /** @description What it holds at first. */
+            default_value: unknown;
+            /** @description What can be chosen. */
+            options: components["schemas"]["PublicWebFormOption"][];
+        };
+        /**
+         * @description A value to choose.
+         * @example {
+         *       "id": 3,
+         *       "name": "Retail"
+         *     }
+         */
+        PublicWebFormOption: {
+            id: components["schemas"]["Id"];
+            /** @description What it is called. */
+            name: string;
+        };
+        /** @description A form as its visitors see it. */
+        PublicWebFormResult: {
+            data: components["schemas"]["PublicWebForm"];
+        };
+        /**
+         * @description What a visitor filled in.
+         * @example {
+         *       "persons": {
+         *         "name": "Grace Hopper",
+         *         "emails": [
+         *           {
+         *             "value": "grace@example.org"
+         *           }
+         *         ]
+         *       }
+         *     }
+         */
+        WebFormSubmission: {
+            /** @description Values of the person by code. */
+            persons: {
+                [key: string]: unknown;
+            };
+            /** @description Values of the lead by code. */
+            leads?: {
+                [key: string]: unknown;
+            };
+            /** @description Stays empty. */
+            website?: string;
+        };
+        /**
+         * @description What the visitor is told.
+         * @example {
+         *       "message": "Thank you.",
+         *       "redirect": "https://example.com/thanks"
+         *     }
+         */
+        WebFormSubmissionResult: {
+            /** @description A sentence for people. */
+            message: string;
+            /** @description Where to go on. */
+            redirect?: string;
         };
         /**
          * @description A place where products are kept.
@@ -9852,6 +10876,13 @@ export interface components {
          *         "name": "Trade fair",
          *         "date": "2026-12-01"
          *       },
+         *       "stats": {
+         *         "queued": 0,
+         *         "sent": 0,
+         *         "failed": 0,
+         *         "suppressed": 0,
+         *         "last_run_at": null
+         *       },
          *       "created_at": "2026-03-01T09:30:00.000Z",
          *       "updated_at": "2026-03-01T09:30:00.000Z",
          *       "version": 1
@@ -9871,6 +10902,7 @@ export interface components {
             marketing_event_id: components["schemas"]["NullableId"];
             /** @description The event; in full with `include=event`. */
             marketing_event: components["schemas"]["CampaignEventRef"] | components["schemas"]["MarketingEvent"] | null;
+            stats: components["schemas"]["CampaignStats"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -9922,6 +10954,170 @@ export interface components {
             data: components["schemas"]["Campaign"];
             /** @description A sentence for people. */
             message: string;
+        };
+        /**
+         * @description What a campaign has sent in all.
+         * @example {
+         *       "queued": 0,
+         *       "sent": 120,
+         *       "failed": 1,
+         *       "suppressed": 2,
+         *       "last_run_at": "2026-03-01T00:05:00.000Z"
+         *     }
+         */
+        CampaignStats: {
+            /** @description Waiting to be sent. */
+            queued: number;
+            /** @description Accepted by the mail server. */
+            sent: number;
+            /** @description Refused. */
+            failed: number;
+            /** @description Left out. */
+            suppressed: number;
+            last_run_at: components["schemas"]["NullableTimestamp"];
+        };
+        /**
+         * @description An entry of the ledger: one address in one occurrence of a campaign.
+         * @example {
+         *       "id": 77,
+         *       "occurrence": "2026-12-01",
+         *       "person_id": 12,
+         *       "person": {
+         *         "id": 12,
+         *         "name": "Ada Lovelace",
+         *         "email": "ada@example.com"
+         *       },
+         *       "address": "ada@example.com",
+         *       "state": "sent",
+         *       "error": null,
+         *       "sent_at": "2026-03-01T00:05:02.000Z",
+         *       "created_at": "2026-03-01T00:05:00.000Z"
+         *     }
+         */
+        CampaignSend: {
+            id: components["schemas"]["Id"];
+            /** @description Date of the event, or `once`. */
+            occurrence: string;
+            person_id: components["schemas"]["NullableId"];
+            /** @description The person; null after its deletion. */
+            person: components["schemas"]["PersonRef"] | null;
+            /** @description The e-mail address, in lower case. */
+            address: string;
+            /**
+             * @description What became of it.
+             * @enum {string}
+             */
+            state: "queued" | "sent" | "failed" | "suppressed";
+            /** @description Why it failed. */
+            error: string | null;
+            sent_at: components["schemas"]["NullableTimestamp"];
+            created_at: components["schemas"]["Timestamp"];
+        };
+        /** @description One page of the ledger of a campaign. */
+        CampaignSendPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["CampaignSend"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /**
+         * @description A campaign filled in, and whom its next run would reach.
+         * @example {
+         *       "subject": "Meet us, Ada",
+         *       "content": "<p>Dear Ada</p>",
+         *       "person_id": 12,
+         *       "recipients": 120,
+         *       "suppressed": 2,
+         *       "already_sent": 0,
+         *       "next_run": "2026-12-01",
+         *       "unknown_placeholders": []
+         *     }
+         */
+        CampaignPreview: {
+            /** @description The subject. */
+            subject: string;
+            /** @description The content. */
+            content: string;
+            person_id: components["schemas"]["NullableId"];
+            /** @description Addresses it would go to. */
+            recipients: number;
+            /** @description Addresses left out. */
+            suppressed: number;
+            /** @description Addresses that have this occurrence. */
+            already_sent: number;
+            /**
+             * Format: date
+             * @description The day of the next run; null when there will be none.
+             */
+            next_run: string | null;
+            /** @description Placeholders that mean nothing. */
+            unknown_placeholders: string[];
+        };
+        /** @description A campaign filled in. */
+        CampaignPreviewResult: {
+            data: components["schemas"]["CampaignPreview"];
+        };
+        /**
+         * @description An address that gets no campaigns.
+         * @example {
+         *       "id": 5,
+         *       "address": "ada@example.com",
+         *       "reason": "unsubscribed",
+         *       "created_at": "2026-03-01T09:30:00.000Z"
+         *     }
+         */
+        Suppression: {
+            id: components["schemas"]["Id"];
+            /** @description The e-mail address, in lower case. */
+            address: string;
+            /**
+             * @description Why.
+             * @enum {string}
+             */
+            reason: "unsubscribed" | "bounced" | "manual";
+            created_at: components["schemas"]["Timestamp"];
+        };
+        /**
+         * @description An address to suppress.
+         * @example {
+         *       "address": "ada@example.com"
+         *     }
+         */
+        SuppressionCreate: {
+            /**
+             * Format: email
+             * @description The e-mail address.
+             */
+            address: string;
+            /**
+             * @description Why; manual when left out.
+             * @default manual
+             * @enum {string}
+             */
+            reason?: "unsubscribed" | "bounced" | "manual";
+        };
+        /** @description One page of suppressed addresses. */
+        SuppressionPage: {
+            /** @description The addresses of this page. */
+            data: components["schemas"]["Suppression"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The suppressed address. */
+        SuppressionResult: {
+            data: components["schemas"]["Suppression"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description What a mail program posts with one click.
+         * @example {
+         *       "List-Unsubscribe": "One-Click"
+         *     }
+         */
+        Unsubscription: {
+            /** @description One-Click. */
+            "List-Unsubscribe"?: string;
         };
         /**
          * @description A file of records to create, update or delete, and how far that got.
@@ -10135,6 +11331,101 @@ export interface components {
             data: components["schemas"]["Import"];
             /** @description A sentence for people. */
             message: string;
+        };
+        /**
+         * @description How far an import is.
+         * @example {
+         *       "stats": {
+         *         "batches": {
+         *           "total": 12,
+         *           "completed": 3,
+         *           "remaining": 9
+         *         },
+         *         "progress": 25,
+         *         "summary": {
+         *           "created": 298,
+         *           "updated": 0,
+         *           "deleted": 0,
+         *           "skipped": 2
+         *         }
+         *       },
+         *       "import": {
+         *         "id": 1,
+         *         "type": "persons",
+         *         "action": "append",
+         *         "validation_strategy": "skip-errors",
+         *         "allowed_errors": 0,
+         *         "field_separator": ",",
+         *         "process_in_queue": true,
+         *         "state": "pending",
+         *         "processed_rows_count": 0,
+         *         "invalid_rows_count": 0,
+         *         "errors_count": 0,
+         *         "errors": [],
+         *         "summary": {
+         *           "created": 0,
+         *           "updated": 0,
+         *           "deleted": 0,
+         *           "skipped": 0
+         *         },
+         *         "progress": 0,
+         *         "file": null,
+         *         "file_path": null,
+         *         "error_file_path": null,
+         *         "started_at": null,
+         *         "completed_at": null,
+         *         "created_at": "2026-03-01T09:30:00.000Z",
+         *         "updated_at": "2026-03-01T09:30:00.000Z",
+         *         "version": 1
+         *       }
+         *     }
+         */
+        ImportStats: {
+            stats: components["schemas"]["ImportProgress"];
+            import: components["schemas"]["Import"];
+        };
+        /**
+         * @description Batches done and to do.
+         * @example {
+         *       "batches": {
+         *         "total": 12,
+         *         "completed": 3,
+         *         "remaining": 9
+         *       },
+         *       "progress": 25,
+         *       "summary": {
+         *         "created": 298,
+         *         "updated": 0,
+         *         "deleted": 0,
+         *         "skipped": 2
+         *       }
+         *     }
+         */
+        ImportProgress: {
+            batches: components["schemas"]["ImportBatches"];
+            /** @description Percent done. */
+            progress: number;
+            summary: components["schemas"]["ImportSummary"];
+        };
+        /**
+         * @description Batches of 100 rows.
+         * @example {
+         *       "total": 12,
+         *       "completed": 3,
+         *       "remaining": 9
+         *     }
+         */
+        ImportBatches: {
+            /** @description All. */
+            total: number;
+            /** @description Those done. */
+            completed: number;
+            /** @description Those to do. */
+            remaining: number;
+        };
+        /** @description How far an import is. */
+        ImportStatsResult: {
+            data: components["schemas"]["ImportStats"];
         };
         /**
          * Format: binary
@@ -10765,7 +12056,9 @@ export interface components {
          *       "status": "ready",
          *       "checks": {
          *         "database": "ok",
-         *         "documentation": "ok"
+         *         "documentation": "ok",
+         *         "worker": "ok",
+         *         "mail": "unconfigured"
          *       }
          *     }
          */
@@ -10786,7 +12079,277 @@ export interface components {
                  * @enum {string}
                  */
                 documentation: "ok" | "missing" | "outdated";
+                /**
+                 * @description `behind` when jobs that are due wait for more than a minute and none is being done; `off` when no worker has looked for work lately.
+                 * @enum {string}
+                 */
+                worker: "ok" | "behind" | "off";
+                /**
+                 * @description `unconfigured` without `ACCORD_SMTP_URL`: e-mails stay queued; `failing` when the mail server refuses.
+                 * @enum {string}
+                 */
+                mail: "ok" | "unconfigured" | "failing";
             };
+        };
+        /**
+         * @description A message as a mail service posts it. Fields that are not named are passed over.
+         * @example {
+         *       "from": "Ada Lovelace <ada@example.com>",
+         *       "to": "sales@example.com",
+         *       "subject": "40 seats",
+         *       "text": "We take 40.",
+         *       "headers": "Message-ID: <1@example.com>"
+         *     }
+         */
+        InboundMail: {
+            /**
+             * Format: binary
+             * @description The whole message in MIME; of up to 30 MiB.
+             */
+            email?: string;
+            /** @description Sender. */
+            from?: string;
+            /** @description Recipients. */
+            to?: string;
+            /** @description Recipients of a copy. */
+            cc?: string;
+            /** @description Subject. */
+            subject?: string;
+            /** @description The text. */
+            text?: string;
+            /** @description The text as HTML. */
+            html?: string;
+            /** @description All headers of the message. */
+            headers?: string;
+            /** @description Sender and recipients of the delivery, as JSON. */
+            envelope?: string;
+            /** @description In what the fields were encoded, as JSON. */
+            charsets?: string;
+            /** @description Number of attachments. */
+            attachments?: string;
+            /** @description Names and types of the attachments, as JSON. */
+            "attachment-info"?: string;
+            /** @description Attachments by their content id, as JSON. */
+            "content-ids"?: string;
+            /** @description Result of the check of signatures. */
+            dkim?: string;
+            /** @description Result of the check of the sender. */
+            SPF?: string;
+            /** @description Address it came from. */
+            sender_ip?: string;
+            /** @description Why it might be spam. */
+            spam_report?: string;
+            /** @description How much it looks like spam. */
+            spam_score?: string;
+            attachment1?: components["schemas"]["InboundAttachment"];
+            attachment2?: components["schemas"]["InboundAttachment"];
+            attachment3?: components["schemas"]["InboundAttachment"];
+            attachment4?: components["schemas"]["InboundAttachment"];
+            attachment5?: components["schemas"]["InboundAttachment"];
+            attachment6?: components["schemas"]["InboundAttachment"];
+            attachment7?: components["schemas"]["InboundAttachment"];
+            attachment8?: components["schemas"]["InboundAttachment"];
+            attachment9?: components["schemas"]["InboundAttachment"];
+            attachment10?: components["schemas"]["InboundAttachment"];
+            attachment11?: components["schemas"]["InboundAttachment"];
+            attachment12?: components["schemas"]["InboundAttachment"];
+            attachment13?: components["schemas"]["InboundAttachment"];
+            attachment14?: components["schemas"]["InboundAttachment"];
+            attachment15?: components["schemas"]["InboundAttachment"];
+            attachment16?: components["schemas"]["InboundAttachment"];
+            attachment17?: components["schemas"]["InboundAttachment"];
+            attachment18?: components["schemas"]["InboundAttachment"];
+            attachment19?: components["schemas"]["InboundAttachment"];
+            attachment20?: components["schemas"]["InboundAttachment"];
+        } & {
+            [key: string]: unknown;
+        };
+        /**
+         * Format: binary
+         * @description A file of the message.
+         * @example invoice.pdf
+         */
+        InboundAttachment: string;
+        /**
+         * @description What became of a received message.
+         * @example {
+         *       "id": 31,
+         *       "duplicate": false,
+         *       "parent_id": 30,
+         *       "person_id": 12
+         *     }
+         */
+        InboundMailReceipt: {
+            id: components["schemas"]["Id"];
+            /** @description Whether it was here before. */
+            duplicate: boolean;
+            parent_id: components["schemas"]["NullableId"];
+            person_id: components["schemas"]["NullableId"];
+        };
+        /** @description What became of a received message. */
+        InboundMailResult: {
+            data: components["schemas"]["InboundMailReceipt"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description Something that happened to a record.
+         * @example {
+         *       "id": 812,
+         *       "name": "lead.update.after",
+         *       "entity_type": "leads",
+         *       "entity_id": 7,
+         *       "related_type": null,
+         *       "related_id": null,
+         *       "actor": {
+         *         "type": "user",
+         *         "id": 1,
+         *         "name": "Example Admin"
+         *       },
+         *       "token_id": 3,
+         *       "request_id": "2f6c",
+         *       "origin": "api",
+         *       "before": {
+         *         "id": 7,
+         *         "title": "40 seats"
+         *       },
+         *       "after": {
+         *         "id": 7,
+         *         "title": "50 seats"
+         *       },
+         *       "changed": [
+         *         "title"
+         *       ],
+         *       "restored": false,
+         *       "created_at": "2026-03-01T09:30:00.000Z"
+         *     }
+         */
+        Event: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the event. */
+            name: string;
+            /** @description Type of the record, as in paths. */
+            entity_type: string;
+            entity_id: components["schemas"]["NullableId"];
+            /** @description Type of the other record, when two were linked or parted. */
+            related_type: string | null;
+            related_id: components["schemas"]["NullableId"];
+            actor: components["schemas"]["EventActor"];
+            token_id: components["schemas"]["NullableId"];
+            /** @description The request it was done by. */
+            request_id: string | null;
+            /** @description Where it came from, such as api, import or workflow. */
+            origin: string;
+            /** @description The record before. */
+            before: {
+                [key: string]: unknown;
+            } | null;
+            /** @description The record behind it; null when it was deleted. */
+            after: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Keys that changed. */
+            changed: string[];
+            /** @description Whether it brought a deleted record back. */
+            restored: boolean;
+            created_at: components["schemas"]["Timestamp"];
+        };
+        /**
+         * @description Who did it.
+         * @example {
+         *       "type": "user",
+         *       "id": 1,
+         *       "name": "Example Admin"
+         *     }
+         */
+        EventActor: {
+            /**
+             * @description Whether a person or the system.
+             * @enum {string}
+             */
+            type: "user" | "system";
+            id: components["schemas"]["NullableId"];
+            /** @description Name at that time. */
+            name: string | null;
+        };
+        /** @description What happened, oldest first. */
+        EventFeed: {
+            /** @description The entries. */
+            data: components["schemas"]["Event"][];
+            meta: components["schemas"]["EventFeedMeta"];
+        };
+        /**
+         * @description Where the feed stands.
+         * @example {
+         *       "next_after": 812,
+         *       "has_more": false,
+         *       "oldest_id": 1
+         *     }
+         */
+        EventFeedMeta: {
+            /** @description What to send as `after` to go on. */
+            next_after: number;
+            /** @description Whether there is more already. */
+            has_more: boolean;
+            oldest_id: components["schemas"]["NullableId"];
+        };
+        /**
+         * @description Something to be done in the background.
+         * @example {
+         *       "id": 4,
+         *       "kind": "emails.send",
+         *       "payload": {
+         *         "email_id": 31
+         *       },
+         *       "state": "waiting",
+         *       "dedupe_key": null,
+         *       "sequence": null,
+         *       "attempts": 1,
+         *       "run_at": "2026-03-01T09:31:00.000Z",
+         *       "locked_until": null,
+         *       "last_error": "The mail server does not answer.",
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z"
+         *     }
+         */
+        Job: {
+            id: components["schemas"]["Id"];
+            /** @description What is to be done. */
+            kind: string;
+            /** @description What it is to be done with. */
+            payload: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description `blocked` behind an earlier job of its sequence, `buried` after its last try.
+             * @enum {string}
+             */
+            state: "waiting" | "blocked" | "running" | "buried";
+            /** @description There is one unfinished job with this key at most. */
+            dedupe_key: string | null;
+            /** @description Jobs of one sequence run one after another. */
+            sequence: string | null;
+            /** @description Tries so far. */
+            attempts: number;
+            run_at: components["schemas"]["Timestamp"];
+            locked_until: components["schemas"]["NullableTimestamp"];
+            /** @description Why the last try failed. */
+            last_error: string | null;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+        };
+        /** @description One page of jobs. */
+        JobPage: {
+            /** @description The jobs of this page. */
+            data: components["schemas"]["Job"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The job after the change. */
+        JobResult: {
+            data: components["schemas"]["Job"];
+            /** @description A sentence for people. */
+            message: string;
         };
     };
     responses: {
@@ -11613,6 +13176,74 @@ export interface components {
         ReportPipelineId: components["schemas"]["Id"];
         /** @description Only records of this owner. */
         ReportUserId: components["schemas"]["Id"];
+        /** @description Id of the delivery. */
+        PathDeliveryId: components["schemas"]["Id"];
+        /** @description The public key of the form. */
+        PathFormId: string;
+        /** @description What the link in the e-mail carries. */
+        PathUnsubscribeToken: string;
+        /** @description The secret of `ACCORD_INBOUND_SECRET`. */
+        InboundSecret: string;
+        /** @description The same secret. */
+        InboundSecretHeader: string;
+        /** @description The person it is filled in for. */
+        PreviewPersonId: components["schemas"]["Id"];
+        /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+        WorkflowRunSort: ("id" | "-id")[];
+        /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+        WebhookDeliverySort: ("id" | "-id")[];
+        /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+        CampaignSendSort: ("id" | "sent_at" | "-id" | "-sent_at")[];
+        /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+        SuppressionSort: ("id" | "address" | "created_at" | "-id" | "-address" | "-created_at")[];
+        /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+        JobSort: ("id" | "run_at" | "-id" | "-run_at")[];
+        /** @description What became of it. Any of the listed values. */
+        WorkflowRunState: ("pending" | "skipped" | "matched" | "succeeded" | "failed")[];
+        /** @description What became of it. None of the listed values. */
+        WorkflowRunStateNot: ("pending" | "skipped" | "matched" | "succeeded" | "failed")[];
+        /** @description What became of it. Any of the listed values. */
+        WebhookDeliveryState: ("pending" | "succeeded" | "failed")[];
+        /** @description What became of it. None of the listed values. */
+        WebhookDeliveryStateNot: ("pending" | "succeeded" | "failed")[];
+        /** @description What became of it. Any of the listed values. */
+        CampaignSendState: ("queued" | "sent" | "failed" | "suppressed")[];
+        /** @description What became of it. None of the listed values. */
+        CampaignSendStateNot: ("queued" | "sent" | "failed" | "suppressed")[];
+        /** @description Why. Any of the listed values. */
+        SuppressionReason: ("unsubscribed" | "bounced" | "manual")[];
+        /** @description Why. None of the listed values. */
+        SuppressionReasonNot: ("unsubscribed" | "bounced" | "manual")[];
+        /** @description What is with it. Any of the listed values. */
+        JobState: ("waiting" | "blocked" | "running" | "buried")[];
+        /** @description What is with it. None of the listed values. */
+        JobStateNot: ("waiting" | "blocked" | "running" | "buried")[];
+        /** @description The kind of job. Any of the listed values. */
+        JobKind: string[];
+        /** @description The kind of job. None of the listed values. */
+        JobKindNot: string[];
+        /** @description The e-mail address. Any of the listed values, in either case; a comma inside a value is written \,. */
+        SuppressionAddress: string[];
+        /** @description The e-mail address. None of the listed values. */
+        SuppressionAddressNot: string[];
+        /** @description The date of the event, or `once`. Any of the listed values. */
+        CampaignSendOccurrence: string[];
+        /** @description The event. Any of the listed ids. */
+        FilterEventId: components["schemas"]["Id"][];
+        /** @description The record. Any of the listed ids. */
+        FilterEntityId: components["schemas"]["Id"][];
+        /** @description Only what happened behind the event with this id; 0 begins with the oldest. */
+        After: number;
+        /** @description What a reader of server-sent events sends to go on; it wins over `after`. */
+        LastEventId: string;
+        /** @description Name of the event, or a pattern with `*` for one segment, such as `lead.*.after`. Any of the listed ones. */
+        EventName: string[];
+        /** @description The type of the record, as in paths: `leads`, `persons` … Any of the listed ones. */
+        EventEntityType: string[];
+        /** @description The user who did it. Any of the listed ids. */
+        EventActorId: components["schemas"]["Id"][];
+        /** @description The request it was done by. Any of the listed ids. */
+        EventRequestId: string[];
     };
     requestBodies: never;
     headers: never;
@@ -19021,6 +20652,93 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    getEmailRaw: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A part of the bytes, such as `bytes=0-1023`; several at once are answered with all of them. */
+                Range?: components["parameters"]["Range"];
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All bytes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "message/rfc822": components["schemas"]["Bytes"];
+                };
+            };
+            /** @description The range asked for. */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "message/rfc822": components["schemas"]["Bytes"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            416: components["responses"]["RangeNotSatisfiable"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    receiveEmail: {
+        parameters: {
+            query?: {
+                /** @description The secret of `ACCORD_INBOUND_SECRET`. */
+                secret?: components["parameters"]["InboundSecret"];
+            };
+            header?: {
+                /** @description The same secret. */
+                "X-Inbound-Secret"?: components["parameters"]["InboundSecretHeader"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": components["schemas"]["InboundMail"];
+                "application/x-www-form-urlencoded": components["schemas"]["InboundMail"];
+            };
+        };
+        responses: {
+            /** @description It is stored, or was before. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboundMailResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listTags: {
         parameters: {
             query?: {
@@ -22149,6 +23867,105 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listWorkflowRuns: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["WorkflowRunSort"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description What became of it. Any of the listed values. */
+                state?: components["parameters"]["WorkflowRunState"];
+                /** @description What became of it. None of the listed values. */
+                "state[not]"?: components["parameters"]["WorkflowRunStateNot"];
+                /** @description The event. Any of the listed ids. */
+                event_id?: components["parameters"]["FilterEventId"];
+                /** @description The record. Any of the listed ids. */
+                entity_id?: components["parameters"]["FilterEntityId"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of runs. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowRunPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    testWorkflow: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WorkflowTestRequest"];
+            };
+        };
+        responses: {
+            /** @description What would happen. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowTestResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listWorkflowHistory: {
         parameters: {
             query?: {
@@ -22462,6 +24279,177 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listWebhookDeliveries: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["WebhookDeliverySort"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description What became of it. Any of the listed values. */
+                state?: components["parameters"]["WebhookDeliveryState"];
+                /** @description What became of it. None of the listed values. */
+                "state[not]"?: components["parameters"]["WebhookDeliveryStateNot"];
+                /** @description The event. Any of the listed ids. */
+                event_id?: components["parameters"]["FilterEventId"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of deliveries. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDeliveryPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    replayWebhookDelivery: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the delivery. */
+                delivery_id: components["parameters"]["PathDeliveryId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The queued delivery. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDeliveryResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What came back. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookTestResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    replayWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookReplayRequest"];
+            };
+        };
+        responses: {
+            /** @description How many were queued. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookReplayResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -22785,6 +24773,139 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPublicWebForm: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description The public key of the form. */
+                form_id: components["parameters"]["PathFormId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The form. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublicWebFormResult"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    submitWebForm: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The public key of the form. */
+                form_id: components["parameters"]["PathFormId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebFormSubmission"];
+                "application/x-www-form-urlencoded": components["schemas"]["WebFormSubmission"];
+            };
+        };
+        responses: {
+            /** @description It was taken. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebFormSubmissionResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getWebFormPage: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description The public key of the form. */
+                form_id: components["parameters"]["PathFormId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getWebFormScript: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description The public key of the form. */
+                form_id: components["parameters"]["PathFormId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The script. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/javascript": string;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
             404: components["responses"]["NotFound"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
@@ -24413,6 +26534,336 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listCampaignSends: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["CampaignSendSort"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description What became of it. Any of the listed values. */
+                state?: components["parameters"]["CampaignSendState"];
+                /** @description What became of it. None of the listed values. */
+                "state[not]"?: components["parameters"]["CampaignSendStateNot"];
+                /** @description The date of the event, or `once`. Any of the listed values. */
+                occurrence?: components["parameters"]["CampaignSendOccurrence"];
+                /** @description The person. Any of the listed ids. */
+                person_id?: components["parameters"]["PersonId"];
+                /** @description The person. None of the listed ids. */
+                "person_id[not]"?: components["parameters"]["PersonIdNot"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the ledger. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CampaignSendPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    previewCampaign: {
+        parameters: {
+            query?: {
+                /** @description The person it is filled in for. */
+                person_id?: components["parameters"]["PreviewPersonId"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The filled-in e-mail and the numbers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CampaignPreviewResult"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    runCampaign: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The campaign that runs. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CampaignResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listSuppressions: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["SuppressionSort"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description The e-mail address. Any of the listed values, in either case; a comma inside a value is written \,. */
+                address?: components["parameters"]["SuppressionAddress"];
+                /** @description The e-mail address. None of the listed values. */
+                "address[not]"?: components["parameters"]["SuppressionAddressNot"];
+                /** @description Why. Any of the listed values. */
+                reason?: components["parameters"]["SuppressionReason"];
+                /** @description Why. None of the listed values. */
+                "reason[not]"?: components["parameters"]["SuppressionReasonNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of suppressed addresses. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SuppressionPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createSuppression: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SuppressionCreate"];
+            };
+        };
+        responses: {
+            /** @description The suppressed address. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SuppressionResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteSuppression: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is no longer suppressed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getUnsubscribePage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description What the link in the e-mail carries. */
+                token: components["parameters"]["PathUnsubscribeToken"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    unsubscribe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description What the link in the e-mail carries. */
+                token: components["parameters"]["PathUnsubscribeToken"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/x-www-form-urlencoded": components["schemas"]["Unsubscription"];
+                "multipart/form-data": components["schemas"]["Unsubscription"];
+            };
+        };
+        responses: {
+            /** @description A page that says so. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listImports: {
         parameters: {
             query?: {
@@ -24711,6 +27162,203 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    validateImport: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The import, being validated. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    startImport: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The import, being processed. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    cancelImport: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The cancelled import. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getImportStats: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How far it is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportStatsResult"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    downloadImportErrorReport: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A part of the bytes, such as `bytes=0-1023`; several at once are answered with all of them. */
+                Range?: components["parameters"]["Range"];
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All bytes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": components["schemas"]["Bytes"];
+                };
+            };
+            /** @description The range asked for. */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": components["schemas"]["Bytes"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            416: components["responses"]["RangeNotSatisfiable"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     downloadImportSample: {
         parameters: {
             query?: never;
@@ -24982,6 +27630,59 @@ export interface operations {
                 };
             };
             304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listEvents: {
+        parameters: {
+            query?: {
+                /** @description Only what happened behind the event with this id; 0 begins with the oldest. */
+                after?: components["parameters"]["After"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description Name of the event, or a pattern with `*` for one segment, such as `lead.*.after`. Any of the listed ones. */
+                name?: components["parameters"]["EventName"];
+                /** @description The type of the record, as in paths: `leads`, `persons` … Any of the listed ones. */
+                entity_type?: components["parameters"]["EventEntityType"];
+                /** @description The record. Any of the listed ids. */
+                entity_id?: components["parameters"]["FilterEntityId"];
+                /** @description The user who did it. Any of the listed ids. */
+                actor_id?: components["parameters"]["EventActorId"];
+                /** @description The request it was done by. Any of the listed ids. */
+                request_id?: components["parameters"]["EventRequestId"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+            };
+            header?: {
+                /** @description What a reader of server-sent events sends to go on; it wins over `after`. */
+                "Last-Event-ID"?: components["parameters"]["LastEventId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What happened. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventFeed"];
+                    "text/event-stream": string;
+                };
+            };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
@@ -25457,6 +28158,182 @@ export interface operations {
             304: components["responses"]["NotModified"];
             400: components["responses"]["BadRequest"];
             404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listJobs: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
+                sort?: components["parameters"]["JobSort"];
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+                /** @description The record. Any of the listed ids. */
+                id?: components["parameters"]["FilterId"];
+                /** @description The record. None of the listed ids. */
+                "id[not]"?: components["parameters"]["FilterIdNot"];
+                /** @description The kind of job. Any of the listed values. */
+                kind?: components["parameters"]["JobKind"];
+                /** @description The kind of job. None of the listed values. */
+                "kind[not]"?: components["parameters"]["JobKindNot"];
+                /** @description What is with it. Any of the listed values. */
+                state?: components["parameters"]["JobState"];
+                /** @description What is with it. None of the listed values. */
+                "state[not]"?: components["parameters"]["JobStateNot"];
+                /** @description created_at after this timestamp or date. */
+                "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
+                /** @description created_at at or after this timestamp or date. */
+                "created_at[gte]"?: components["parameters"]["CreatedAtGte"];
+                /** @description created_at before this timestamp or date. */
+                "created_at[lt]"?: components["parameters"]["CreatedAtLt"];
+                /** @description created_at at or before this timestamp or date. */
+                "created_at[lte]"?: components["parameters"]["CreatedAtLte"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of jobs. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getJob: {
+        parameters: {
+            query?: {
+                /** @description Keys of the record to keep in the reply. */
+                fields?: components["parameters"]["Fields"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The job. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Job"];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteJob: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    retryJob: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The waiting job. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];

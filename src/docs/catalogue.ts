@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../config.ts'
 import { problemCodes } from '../contract/problems.ts'
+import { escapeHtml } from '../kernel/format.ts'
 
 const style = `
 :root{color-scheme:light dark;font:16px/1.55 system-ui,sans-serif}
@@ -29,8 +30,6 @@ const titles: Record<number, string> = {
   500: 'Our fault',
   503: 'Not at the moment',
 }
-
-export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (each) => `&#${each.charCodeAt(0)};`)
 
 /** Text with `code` in backticks. */
 const prose = (text: string): string => escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')

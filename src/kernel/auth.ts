@@ -90,18 +90,45 @@ export async function authenticate(
   if (row.last_used_at === null || row.last_used_at < stamp(new Date(time.getTime() - 60_000))) {
     await db.updateTable('tokens').set({ last_used_at: at, last_used_ip: ip }).where('id', '=', row.id).execute()
   }
+  return {
+    user: await userOf(db, { ...row, id: row.user_id }),
+    token: { id: row.id, abilities: JSON.parse(row.abilities) as string[], allowedIps },
+  }
+}
+
+/** A user as callers are, for what happens later in the user's name; null for one who is gone or not active. */
+export async function signedInAs(db: Db, id: number): Promise<SignedIn | null> {
+  const row = await db
+    .selectFrom('users')
+    .innerJoin('roles', 'roles.id', 'users.role_id')
+    .select(['users.id', 'users.name', 'users.email', 'users.view_permission', 'users.role_id'])
+    .select(['roles.permission_type', 'roles.permissions'])
+    .where('users.id', '=', id)
+    .where('users.status', '=', 1)
+    .executeTakeFirst()
+  return row ? userOf(db, row) : null
+}
+
+interface UserRow {
+  id: number
+  name: string
+  email: string
+  role_id: number
+  view_permission: string
+  permission_type: string
+  permissions: string | null
+}
+
+async function userOf(db: Db, row: UserRow): Promise<SignedIn> {
   const viewPermission = row.view_permission as SignedIn['viewPermission']
   return {
-    user: {
-      id: row.user_id,
-      name: row.name,
-      email: row.email,
-      roleId: row.role_id,
-      permissions: row.permission_type === 'all' ? 'all' : new Set(JSON.parse(row.permissions ?? '[]') as string[]),
-      viewPermission,
-      visibleOwners: await visibleOwners(db, row.user_id, viewPermission),
-    },
-    token: { id: row.id, abilities: JSON.parse(row.abilities) as string[], allowedIps },
+    id: row.id,
+    name: row.name,
+    email: row.email,
+    roleId: row.role_id,
+    permissions: row.permission_type === 'all' ? 'all' : new Set(JSON.parse(row.permissions ?? '[]') as string[]),
+    viewPermission,
+    visibleOwners: await visibleOwners(db, row.id, viewPermission),
   }
 }
 

@@ -14,11 +14,14 @@ export type Columns<Reply> = Column<Reply>[]
 export const plain = <Name extends string>(...names: Name[]): Columns<Record<Name, Cell>> =>
   names.map((name) => ({ name, cell: (reply) => reply[name] }))
 
-/** A list as one cell. */
+/** A list as one cell; as JSON when an entry holds what stands between them. */
 export const listed = <Reply>(name: string, texts: (reply: Reply) => readonly (string | number)[]): Column<Reply> => ({
   name,
-  cell: (reply) => texts(reply).join('|'),
+  cell: (reply) => list(texts(reply)),
 })
+
+const list = (entries: readonly (string | number)[]): string =>
+  entries.some((entry) => /^\s*\[|\|/.test(String(entry))) ? JSON.stringify(entries) : entries.join('|')
 
 /** Tags by their names. */
 export const tagNames = listed<{ tags: readonly { name: string }[] }>('tags', ({ tags }) =>
@@ -30,11 +33,14 @@ interface Point {
   label: string
 }
 
-/** Contact points with their labels. */
-export const points = (list: readonly Point[]): string[] => list.map(({ value, label }) => `${value}:${label}`)
+/** Contact points with their labels; as JSON when that could not be taken apart again. */
+export const points = (list: readonly Point[]): string =>
+  list.some(({ value, label }) => /\||^\s*\[/.test(`${value}${label}`) || label.includes(']'))
+    ? JSON.stringify(list)
+    : list.map(({ value, label }) => `${value}:${label}`).join('|')
 
 export const contactPoints = <Name extends string>(...names: Name[]): Columns<Record<Name, readonly Point[]>> =>
-  names.map((name) => listed(name, (reply) => points(reply[name])))
+  names.map((name) => ({ name, cell: (reply) => points(reply[name]) }))
 
 /** Lists of ids. */
 export const idLists = <Name extends string>(...names: Name[]): Columns<Record<Name, readonly number[]>> =>

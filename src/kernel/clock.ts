@@ -12,3 +12,9 @@ export const stamp = (time: Date): string => time.toISOString()
 export const daysAfter = (time: Date, days: number): string => stamp(new Date(time.getTime() + daysMs(days)))
 
 export const daysMs = (days: number): number => days * 24 * 60 * 60 * 1000
+
+/** Starts to measure how long something takes: answers the milliseconds since. No clock of the day, which may be set meanwhile. */
+export function stopwatch(): () => number {
+  const start = performance.now()
+  return () => Math.round(performance.now() - start)
+}

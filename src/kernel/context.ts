@@ -5,12 +5,14 @@ import type { Db, Store } from '../../db/open.ts'
 import type { Config } from '../config.ts'
 import { operations } from '../contract/operations.gen.ts'
 import type { OperationFact, OperationId } from '../contract/types.ts'
+import type { Mailer } from '../mail/outbound.ts'
 import { covers } from './auth.ts'
 import type { Resource } from './definition.ts'
 import { forbidden, Problem } from './errors.ts'
 import type { Emitter } from './events.ts'
 import type { FileStore } from './files.ts'
 import type { Uploads } from './multipart.ts'
+import type { Outbound } from './outbound.ts'
 import type { Releases } from './releases.ts'
 import type { Seal } from './seal.ts'
 import type { Unit } from './write.ts'
@@ -58,6 +60,12 @@ export interface Services {
   statefulDomains: () => readonly string[]
   /** Moves every lead of a stage to another one, with one event each; handed in because leads come after pipelines. */
   moveLeads: (ctx: Context, from: { stageId: number }, to: { stageId: number }) => Promise<void>
+  /** Mail going out. */
+  mailer: Mailer
+  /** Requests to addresses that others have chosen. */
+  outbound: Outbound
+  /** Something may be due for the worker of this process. */
+  wake: () => void
   /** Whether the published contract is there and current. */
   readiness: () => 'ok' | 'missing' | 'outdated'
 }
@@ -89,6 +97,8 @@ export interface Context {
   readonly query: string
   readonly time: Date
   readonly unit: Unit | null
+  /** The run of a workflow on whose behalf this happens; what it changes is marked with it, so that no chain runs in a circle. */
+  readonly workflowRun?: number
   /** The files that came with the body. */
   readonly uploads?: Uploads
   /** One record the caller may see whoever owns it: the one just written. */

@@ -84,6 +84,7 @@ export async function record(
       changed: JSON.stringify(event.changed ?? []),
       restored: event.restored ? 1 : 0,
       owner_id: typeof owner === 'number' ? owner : null,
+      workflow_run_id: ctx.workflowRun ?? null,
       created_at: event.timestamp,
     })
     .returning('id')

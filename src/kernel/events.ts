@@ -1,10 +1,7 @@
 // The typed events of the product on mitt (DOMAIN 17.1). `before` listeners may veto by throwing; `after` listeners are
 // guarded, because in mitt a throwing listener would stop the ones behind it.
 import mitt, { type Emitter as Mitt, type WildcardHandler } from 'mitt'
-import type { EventBase } from '../contract/types.ts'
 import type { Log, Origin } from './context.ts'
-
-export type EventName = `${EventBase}.before` | `${EventBase}.after` | 'user.account.update-password'
 
 export interface Actor {
   type: 'user' | 'system'

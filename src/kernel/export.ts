@@ -92,8 +92,8 @@ async function* csv<Reply>(
 const formulaLine = /(?<=[\r\n])(?=[=+\-@\t\uff1d\uff0b\uff0d\uff20])/g
 
 /** RFC 4180. A text that a spreadsheet would compute begins with an apostrophe, and so does each of its lines. */
-const lines = (rows: Cell[][]): string =>
-  stringify(rows, {
+export const lines = (rows: readonly (readonly Cell[])[]): string =>
+  stringify(rows as Cell[][], {
     record_delimiter: '\r\n',
     quote_record_delimiter: true,
     escape_formulas: true,

@@ -23,6 +23,17 @@ export const slug = (name: string): string =>
 /** A telephone number as it is compared: its digits, with a leading +. */
 export const phoneKey = (text: string): string => (text.startsWith('+') ? '+' : '') + text.replace(/\D/g, '')
 
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+/** Text as text of HTML and XML, also inside an attribute. */
+export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (char) => entities[char] ?? char)
+
 export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
 /** A text that can be a header of a mail, such as its subject: white space of any kind is one space. Nothing stays nothing. */

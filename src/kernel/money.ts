@@ -14,6 +14,10 @@ export function toScaled(value: number): number {
   return sign ? -scaled : scaled
 }
 
+/** The same for a field that may not have been sent. */
+export const scaled = (sent: number | undefined): number | undefined =>
+  sent === undefined ? undefined : toScaled(sent)
+
 /** The number of a stored integer; the nearest double prints as the same decimal. */
 export const fromScaled = (scaled: number): number => scaled / scale
 

@@ -1,5 +1,6 @@
-// The brake on guessing passwords (DOMAIN 6.3): failures are rows, so that every process counts the same.
-
+// How often an address may ask: the brake on guessing passwords (DOMAIN 6.3), and a limit for what is open to everybody
+// (25.2). Both count in rows, so that every process counts the same.
+import { isIPv6 } from 'node:net'
 import { stamp } from './clock.ts'
 import type { Context } from './context.ts'
 import { Problem } from './errors.ts'
@@ -68,4 +69,37 @@ async function clearLoginFailures(ctx: Context, emailKey: string): Promise<void>
     .where('email_key', '=', emailKey)
     .where('ip', '=', ctx.ip ?? '')
     .execute()
+}
+
+/**
+ * Counts this call and throws 429 with Retry-After when the caller's address has made more than `most` of the scope within the
+ * window; windows begin at multiples of their length. Outside of any transaction, so that a call counts whatever becomes of it.
+ */
+export async function limited(ctx: Context, scope: string, most: number, windowMs: number): Promise<void> {
+  const start = Math.floor(ctx.time.getTime() / windowMs) * windowMs
+  const { count } = await ctx.services.store.db
+    .insertInto('call_counts')
+    .values({ scope, address: networkOf(ctx.ip ?? ''), window_start: stamp(new Date(start)), count: 1 })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['scope', 'address', 'window_start'])
+        .doUpdateSet((eb) => ({ count: eb('call_counts.count', '+', 1) })),
+    )
+    .returning('count')
+    .executeTakeFirstOrThrow()
+  if (count <= most) return
+  const seconds = Math.max(1, Math.ceil((start + windowMs - ctx.time.getTime()) / 1000))
+  throw new Problem('rate_limited', `At most ${most} of these are taken from one address in a while.`, {
+    headers: { 'retry-after': String(seconds) },
+  })
+}
+
+/** An address of IPv6 by its first half: whoever has one has 2^64 of them. */
+function networkOf(ip: string): string {
+  if (!isIPv6(ip) || ip.includes('.')) return ip
+  const [head = '', tail = ''] = ip.split('%')[0]?.split('::') ?? []
+  const [first, last] = [head, tail].map((part) => part.split(':').filter(Boolean)) as [string[], string[]]
+  const zeros = ip.includes('::') ? Array<string>(8 - first.length - last.length).fill('0') : []
+  const groups = [...first, ...zeros, ...last].slice(0, 4).map((group) => Number.parseInt(group, 16).toString(16))
+  return `${groups.join(':')}::/64`
 }

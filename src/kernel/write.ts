@@ -1,5 +1,6 @@
 // The only function that opens a transaction and the only one that emits (DESIGN 6): before → work → event log → commit →
 // after. Veto, rollback, dry run and the order of events are right for every write because they are decided here.
+import { sql } from 'kysely'
 import type { Db } from '../../db/open.ts'
 import { refresh, type Stale } from '../../db/search.ts'
 import type { EventBase } from '../contract/types.ts'
@@ -16,6 +17,8 @@ export interface Unit {
   readonly archived: { entity: string; id: number; event: number }[]
   /** The records whose words for search may have changed. */
   readonly stale: Stale[]
+  /** Whether work for the background was enqueued in it. */
+  wakes: boolean
 }
 
 export interface About {
@@ -56,7 +59,7 @@ class DryRun extends Error {
  */
 export async function transaction<T>(ctx: Context, work: (ctx: Context & { unit: Unit }) => Promise<T>): Promise<T> {
   if (ctx.unit) return work(ctx as Context & { unit: Unit })
-  const unit: Unit = { after: [], archived: [], stale: [] }
+  const unit: Unit = { after: [], archived: [], stale: [], wakes: false }
   let result: T
   try {
     result = await ctx.db.transaction().execute(async (db) => {
@@ -71,7 +74,31 @@ export async function transaction<T>(ctx: Context, work: (ctx: Context & { unit:
     throw translate(ctx, error)
   }
   for (const event of unit.after) ctx.services.events.emit(event)
+  if (unit.wakes || unit.after.length > 0) ctx.services.wake()
   return result
+}
+
+/**
+ * A part of a transaction that may fail alone: then all of it is undone, the events that waited for the commit with the rows, and
+ * the error is thrown; the transaction goes on. Parts do not stand inside each other.
+ */
+export async function savepoint<T>(
+  { db, unit, services }: Context & { unit: Unit },
+  work: () => Promise<T>,
+): Promise<T> {
+  const waiting = [unit.after, unit.archived, unit.stale] as const
+  const lengths = waiting.map(({ length }) => length)
+  await sql`savepoint part`.execute(db)
+  try {
+    const result = await work()
+    await sql`release savepoint part`.execute(db)
+    return result
+  } catch (error) {
+    await sql`rollback to savepoint part`.execute(db)
+    await sql`release savepoint part`.execute(db)
+    for (const [index, list] of waiting.entries()) list.length = lengths[index] ?? 0
+    throw translate({ services }, error)
+  }
 }
 
 /**
@@ -85,16 +112,7 @@ export async function write<Id extends number | null = number>(
   work: (ctx: Context & { unit: Unit }) => Promise<Outcome<Id>>,
 ): Promise<Outcome<Id> & { eventId: number | null }> {
   return transaction(ctx, async (ctx) => {
-    const event = {
-      entityType: about.entity,
-      actor: actorOf(ctx),
-      tokenId: ctx.token?.id ?? null,
-      requestId: ctx.requestId,
-      origin: ctx.origin,
-      timestamp: now(ctx),
-      ...(about.related && { related: about.related }),
-      ...(about.restored && { restored: about.restored }),
-    }
+    const event = eventOf(ctx, about)
     if (!ctx.dryRun) {
       offer(ctx, {
         ...event,
@@ -128,6 +146,30 @@ export async function write<Id extends number | null = number>(
   })
 }
 
+/** Tells of something that is no change of a record and has no pair: one bare event, logged under its bare name (DOMAIN 17.2). */
+export const announce = (
+  ctx: Context,
+  name: EventBase,
+  { entity, id, shown }: { entity: string; id: number; shown: Snapshot },
+): Promise<void> =>
+  transaction(ctx, async (ctx) => {
+    const event = { ...eventOf(ctx, { entity }), name, entityId: id, entity: shown, changed: [] }
+    await record(ctx, event, null, shown)
+    ctx.unit.after.push(event)
+  })
+
+/** What every event of a write says. */
+const eventOf = (ctx: Context, about: Pick<About, 'entity' | 'related' | 'restored'>) => ({
+  entityType: about.entity,
+  actor: actorOf(ctx),
+  tokenId: ctx.token?.id ?? null,
+  requestId: ctx.requestId,
+  origin: ctx.origin,
+  timestamp: now(ctx),
+  ...(about.related && { related: about.related }),
+  ...(about.restored && { restored: about.restored }),
+})
+
 export const actorOf = (ctx: Context): AccordEvent['actor'] =>
   ctx.user ? { type: 'user', id: ctx.user.id, name: ctx.user.name } : { type: 'system', id: null, name: 'system' }
 
@@ -142,8 +184,8 @@ function offer(ctx: Context, event: AccordEvent): void {
 }
 
 /** What the database refused, for the caller. Rules are checked before; this is what a race or a lock leaves. */
-function translate(ctx: Context, error: unknown): unknown {
-  const { dialect } = ctx.services.store
+function translate({ services }: Pick<Context, 'services'>, error: unknown): unknown {
+  const { dialect } = services.store
   if (dialect.isUniqueViolation(error)) return new Problem('unique_violation', undefined, { cause: error })
   if (dialect.isForeignKeyViolation(error))
     return new Problem('in_use', 'Another record refers to this one.', { cause: error })

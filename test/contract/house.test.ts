@@ -100,7 +100,7 @@ const rules: Rule[] = [
   {
     name: 'a mail or call to outside',
     pattern: /\bfetch\(|from 'node:https?'|from 'undici'/,
-    home: /^src\/(mail|jobs|commands)\/|^src\/resources\/authentication\/page\.ts$/,
+    home: /^src\/(mail|commands)\/|^src\/kernel\/outbound\.ts$|^src\/resources\/authentication\/page\.ts$/,
     sentence: 'Outward effects belong to a job, not to a request.',
   },
   {
@@ -146,7 +146,9 @@ const groupOf = (path: string): number => groups.findIndex((names) => names.incl
 /** What a folder of src may import, besides itself. `config.ts` is read by all who receive it. */
 const reach: [folder: RegExp, targets: RegExp][] = [
   [/^src\/contract\//, /^src\/contract\//],
-  [/^src\/kernel\//, /^src\/(kernel|contract)\/|^src\/(config|package)\.ts$|^db\//],
+  [/^src\/kernel\//, /^src\/(kernel|contract)\/|^src\/(config|package|mail\/outbound)\.ts$|^db\//],
+  [/^src\/mail\//, /^src\/mail\/|^src\/config\.ts$/],
+  [/^src\/jobs\//, /^src\/(jobs|kernel)\/|^db\//],
   [/^src\/resources\//, /^src\/(resources|kernel|contract|mail|jobs)\/|^src\/(config|package)\.ts$|^db\//],
   [/^db\//, /^db\//],
   [/^src\//, /^(src|db)\/|^codegen\//],

@@ -96,13 +96,13 @@ describe('statefulDomains', () => {
 
 describe('the .env template', () => {
   it('has every variable of config.ts and no other', () => {
-    const read = new Set(readFileSync('src/config.ts', 'utf8').match(/\bACCORD_[A-Z_]+\b/g))
+    const read = new Set(readFileSync('src/config.ts', 'utf8').match(/\b(ACCORD|MAIL)_[A-Z_]+\b/g))
     expect(listed.map(({ name }) => name).sort()).toEqual([...read].sort())
   })
 
   it('sets nothing as it is, and with every line uncommented says what the defaults are', () => {
     expect(parse(envTemplate())).toEqual({})
-    const uncommented = parse(envTemplate().replaceAll(/^#(?=ACCORD_)/gm, ''))
+    const uncommented = parse(envTemplate().replaceAll(/^#(?=(ACCORD|MAIL)_)/gm, ''))
     expect(Object.keys(uncommented)).toEqual(listed.map(({ name }) => name))
     expect(readConfig(uncommented)).toEqual(readConfig({}))
   })

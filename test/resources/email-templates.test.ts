@@ -55,6 +55,27 @@ describe('previewEmailTemplate', () => {
     expect(server.events()).toEqual([])
   })
 
+  it('fills in nothing where a field has no value and where there is no such record', async () => {
+    const lead = await given(server.admin).lead({ person_id: null })
+    const content =
+      '[{%leads.closed_at%}|{%leads.lost_reason%}|{%leads.person_id%}|{%persons.name%}|{%persons.unsubscribed_at%}|{%organizations.name%}]'
+    const { body } = await preview(content, 'leads', lead.id)
+    expect(body.data).toMatchObject({ content: '[|||||]', unknown_placeholders: [] })
+    // What is no value at all, or of a record that has no part in this one, means nothing still.
+    const strange =
+      '{%leads.stage%} {%leads.tags%} {%leads.custom_attributes%} {%quotes.subject%} {%organizations.users%}'
+    expect((await preview(strange, 'leads', lead.id)).body.data).toMatchObject({
+      content: strange,
+      unknown_placeholders: [
+        'leads.stage',
+        'leads.tags',
+        'leads.custom_attributes',
+        'quotes.subject',
+        'organizations.users',
+      ],
+    })
+  })
+
   it('shows moments in the time zone of the installation, and who takes part', async () => {
     const make = given(server.admin)
     const person = await make.person({ name: 'Ada' })

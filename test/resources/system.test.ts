@@ -110,7 +110,7 @@ describe('getDocumentation', () => {
   it('escapes the name of the product', async () => {
     const named = await startServer({ config: { appName: '<b>"R\\D" & Co</b>' } })
     expect((await named.anonymous.get('/documentation')).text).toContain(
-      '<title>&#60;b&#62;&#34;R\\D&#34; &#38; Co&#60;/b&#62; API</title>',
+      '<title>&lt;b&gt;&quot;R\\D&quot; &amp; Co&lt;/b&gt; API</title>',
     )
     expect((await named.anonymous.get('/documentation/errors')).text).not.toContain('<b>')
     const style = await named.anonymous.get('/documentation/static/theme/accord.css')

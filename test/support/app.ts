@@ -8,7 +8,7 @@ import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import { migrate } from '../../db/migrate.ts'
 import { openImage, openStore, type Store } from '../../db/open.ts'
 import { seed } from '../../db/seed.ts'
-import { type App, buildApp } from '../../src/app.ts'
+import { type App, type AppOptions, buildApp } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import { issueToken } from '../../src/kernel/auth.ts'
 import type { AccordEvent, Emitter } from '../../src/kernel/events.ts'
@@ -88,6 +88,10 @@ export interface TestServer {
   events(): string[]
   /** The same events in full. */
   seen: AccordEvent[]
+  /** Does all that is due in the background, until nothing is. */
+  work(): Promise<void>
+  /** The scheduler looks once, at the time of the clock. */
+  tick(): Promise<boolean>
   inject(options: InjectOptions): Promise<LightMyRequestResponse>
   /** Remembers the database as it is; `rewind` goes back to it, faster than a new server. */
   keep(): void
@@ -99,6 +103,8 @@ export interface ServerOptions {
   config?: Partial<Config>
   published?: () => Published | null
   extensions?: ((events: Emitter) => void)[]
+  mailer?: AppOptions['mailer']
+  outbound?: AppOptions['outbound']
   /** How the image becomes a store; in memory when left out. */
   open?: (image: Buffer) => Store
 }
@@ -139,6 +145,8 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     contract,
     published: options.published ?? (() => published),
     clock,
+    ...(options.mailer && { mailer: options.mailer }),
+    ...(options.outbound && { outbound: options.outbound }),
     extensions: [(events) => events.on('*', (event) => void seen.push(event)), ...(options.extensions ?? [])],
     replies: { share: 1, closed: true, onBreach: (findings) => breaches.push(...findings) },
   })
@@ -208,6 +216,8 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     caller,
     events: () => seen.splice(0).map((event) => event.name),
     seen,
+    work: () => app.worker.drain(),
+    tick: () => app.scheduler.tick(),
     inject,
     keep: () => {
       kept = store.image()

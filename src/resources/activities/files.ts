@@ -1,6 +1,7 @@
 // The files of activities (DOMAIN 13.1, 16): which ones a body may attach, how they are shown, and how they come and go, each
 // with a pair of events of its own.
 import { operations } from '../../contract/operations.gen.ts'
+import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
@@ -41,9 +42,7 @@ const rowsBy = (ctx: Context, activityIds: readonly number[]): Promise<Row[]> =>
     .execute()
 
 function present(ctx: Context, row: Row): ActivityFile {
-  const path = operations.downloadActivityFile.path
-    .replace('{id}', String(row.activity_id))
-    .replace('{file_id}', String(row.file_id))
+  const path = pathTo(operations.downloadActivityFile, row.activity_id, row.file_id)
   return {
     id: row.file_id,
     name: row.name,

@@ -140,11 +140,6 @@ async function store(ctx: Context, attribute: Attribute, id: number, value: unkn
     .execute()
   if (attribute.isUnique) {
     const keys = value === null ? [] : (typeOf(attribute)?.keys?.(value) ?? [])
-    await keepKeys(
-      ctx,
-      attribute,
-      id,
-      keys.map(({ key }) => key),
-    )
+    await keepKeys(ctx, attribute, id, keys)
   }
 }

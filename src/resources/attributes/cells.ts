@@ -2,6 +2,7 @@
 import type { Schema } from '../../contract/types.ts'
 import { addressColumns, type Cell, type Columns, points } from '../../kernel/cells.ts'
 import type { Context } from '../../kernel/context.ts'
+import { type EntityType, ownAttributes } from './set.ts'
 
 interface Reply {
   custom_attributes: unknown
@@ -11,8 +12,8 @@ type Points = Schema<'ContactPoint'>[]
 
 /** What a stored value of a type looks like in a cell; the types left out are cells as they are. */
 const cells: Record<string, (value: never) => Cell> = {
-  email: (value: Points) => points(value).join('|'),
-  phone: (value: Points) => points(value).join('|'),
+  email: (value: Points) => points(value),
+  phone: (value: Points) => points(value),
   multiselect: (value: number[]) => value.join('|'),
   checkbox: (value: number[]) => value.join('|'),
   image: (value: { id: number }) => value.id,
@@ -20,17 +21,10 @@ const cells: Record<string, (value: never) => Cell> = {
 }
 
 /** In the order of the attributes. A subheading has no value and so no column. */
-export async function customColumns(ctx: Context, entity: string): Promise<Columns<Reply>> {
-  const attributes = await ctx.db
-    .selectFrom('attributes')
-    .select(['code', 'type'])
-    .where('entity_type', '=', entity)
-    .where('is_user_defined', '=', 1)
-    .where('type', '<>', 'subheading')
-    .orderBy('sort_order')
-    .orderBy('id')
-    .execute()
-  return attributes.flatMap(({ code, type }): Columns<Reply> => {
+export async function customColumns(ctx: Context, entity: EntityType): Promise<Columns<Reply>> {
+  const attributes = await ownAttributes(ctx, entity)
+  const valued = attributes.filter(({ type }) => type !== 'subheading')
+  return valued.flatMap(({ code, type }): Columns<Reply> => {
     const stored = ({ custom_attributes: values }: Reply): unknown =>
       Object.hasOwn(values as object, code) ? (values as Record<string, unknown>)[code] : null
     if (type === 'address') return addressColumns(code, (reply) => stored(reply) as Schema<'Address'> | null)

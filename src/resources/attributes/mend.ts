@@ -106,10 +106,7 @@ async function takeKeys(ctx: Context, id: number, back: readonly Left[]): Promis
     .map(({ attribute, type, value }) => ({ attribute, keys: type.keys?.(value) ?? [] }))
   for (const { attribute, keys } of unique) await checkKeys({ ctx, found }, attribute, id, at(attribute).field, keys)
   found.settle()
-  for (const { attribute, keys } of unique) {
-    const texts = keys.map(({ key }) => key)
-    await keepKeys(ctx, attribute, id, texts)
-  }
+  for (const { attribute, keys } of unique) await keepKeys(ctx, attribute, id, keys)
 }
 
 /** A value without some ids; null when nothing is left of it. */

@@ -149,3 +149,9 @@ export const attributeOf = (row: AttributeRow, options: readonly Option[]): Attr
 
 export const ownAttributes = async (ctx: Context, entity: EntityType): Promise<readonly Attribute[]> =>
   (await attributeSet(ctx)).own.get(entity) ?? []
+
+/** Built-in attributes, then the installation's own. */
+export async function attributesOf(ctx: Context, entity: EntityType): Promise<readonly Attribute[]> {
+  const { system, own } = await attributeSet(ctx)
+  return [...(system.get(entity) ?? []), ...(own.get(entity) ?? [])]
+}

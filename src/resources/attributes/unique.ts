@@ -52,7 +52,7 @@ export async function keepKeys(
   { db }: Context,
   { id, entity }: Unique,
   recordId: number,
-  keys: readonly string[],
+  keys: readonly Key[],
 ): Promise<void> {
   const rows = () =>
     db
@@ -61,7 +61,7 @@ export async function keepKeys(
       .where('entity_id', '=', recordId)
       .where('attribute_id', '=', id)
   const present = new Set((await rows().select('value').execute()).map(({ value }) => value))
-  const wanted = new Set(keys)
+  const wanted = new Set(keys.map(({ key }) => key))
   const gone = [...present].filter((key) => !wanted.has(key))
   if (gone.length > 0) {
     await db

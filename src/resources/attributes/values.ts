@@ -90,11 +90,6 @@ async function keepUnique(ctx: Context, entity: EntityType, id: number): Promise
   for (const attribute of unique) {
     const value = stored[attribute.code] ?? null
     const keys = value === null ? [] : (typeOf(attribute)?.keys?.(value) ?? [])
-    await keepKeys(
-      ctx,
-      attribute,
-      id,
-      keys.map(({ key }) => key),
-    )
+    await keepKeys(ctx, attribute, id, keys)
   }
 }

@@ -2,8 +2,7 @@
 // the login operation, which also takes form fields.
 import { createHash } from 'node:crypto'
 import type { Config } from '../../config.ts'
-
-const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (each) => `&#${each.charCodeAt(0)};`)
+import { escapeHtml } from '../../kernel/format.ts'
 
 const style = `
 :root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}

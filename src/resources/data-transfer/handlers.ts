@@ -1,11 +1,27 @@
-// What can be done with imports through the API, as long as they are records.
+// What can be done with imports through the API: the records, their downloads, and the runs, in the background or at once.
+import type { Schema } from '../../contract/types.ts'
+import { type Context, systemContext } from '../../kernel/context.ts'
 import { download } from '../../kernel/download.ts'
-import { notFound } from '../../kernel/errors.ts'
+import { notFound, Problem } from '../../kernel/errors.ts'
+import { versionTag } from '../../kernel/etag.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { transaction } from '../../kernel/write.ts'
 import { bytesOf } from '../files/handlers.ts'
 import { rowsOf } from '../files/rows.ts'
+import { reportOf } from './errors.ts'
+import { enqueueRun, processImport, runOf, validateImport as validateJob } from './jobs.ts'
+import { process } from './process.ts'
+import { rehearse } from './rehearse.ts'
 import { imports } from './resource.ts'
+import { batchSize, countRows, find, type Run } from './run.ts'
 import { sampleOf } from './samples.ts'
+import { beginProcessing, beginValidation, cancel } from './states.ts'
+import { Unreadable } from './unreadable.ts'
+
+/** Rows that a request may wait for. */
+const mostAtOnce = 1000
+/** By then a run in a request has ended, one way or the other. */
+const safetyMs = 60_000
 
 const downloadImportFile: Handler<'downloadImportFile'> = async (ctx, { params }) => {
   const { file } = await imports.get(ctx, params.id)
@@ -21,12 +37,99 @@ const downloadImportSample: Handler<'downloadImportSample'> = async (ctx, { para
     body: await sampleOf(ctx, params.type),
   })
 
+const downloadImportErrorReport: Handler<'downloadImportErrorReport'> = async (ctx, { params }) => {
+  await imports.locate({ ...ctx, ifMatch: null }, params.id)
+  const row = await find(ctx, params.id)
+  const body = row.invalid_rows_count === 0 ? null : await reportOf(ctx, row)
+  if (!body) throw new Problem('not_found', 'No row of this import has failed.')
+  return download({
+    mediaType: 'text/csv; charset=utf-8',
+    name: `import-${row.id}-errors.csv`,
+    body,
+    etag: versionTag(row.version),
+  })
+}
+
+const getImportStats: Handler<'getImportStats'> = async (ctx, { params }) => {
+  const shown = await imports.get(ctx, params.id)
+  const { rows_count } = await find(ctx, params.id)
+  const total = Math.ceil((rows_count ?? 0) / batchSize)
+  const isTried = ['pending', 'validating', 'validated', 'invalid'].includes(shown.state)
+  const completed = isTried ? 0 : Math.min(Math.ceil(shown.processed_rows_count / batchSize), total)
+  const batches = { total, completed, remaining: total - completed }
+  return { data: { stats: { batches, progress: shown.progress, summary: shown.summary }, import: shown } }
+}
+
+/** A run in the background, or at once where the import says so; then a job sees to it when this process ends before it does. */
+async function started(
+  ctx: Context,
+  id: number,
+  kind: typeof processImport,
+  begin: (ctx: Context, id: number) => Promise<Schema<'Import'>>,
+  work: (run: Run) => Promise<boolean>,
+): Promise<Schema<'Import'>> {
+  const { process_in_queue: isQueued } = await imports.get(ctx, id)
+  if (!isQueued) await requireFew(ctx, id)
+  const begun = await transaction(ctx, async (ctx) => {
+    const shown = await begin(ctx, id)
+    await enqueueRun(ctx, kind, id, isQueued ? ctx.time : new Date(ctx.time.getTime() + safetyMs))
+    return shown
+  })
+  if (isQueued || ctx.dryRun) return begun
+  await work(runOf(ctx, id))
+  return imports.get({ ...ctx, db: ctx.services.store.db }, id)
+}
+
+/** Throws 409 for more rows than a request can wait for. What is wrong with the file is for the validation to tell. */
+async function requireFew(ctx: Context, id: number): Promise<void> {
+  const system = systemContext(ctx.services, 'import')
+  try {
+    if ((await countRows(system, await find(system, id), mostAtOnce)) <= mostAtOnce) return
+  } catch (error) {
+    if (error instanceof Unreadable) return
+    throw error
+  }
+  throw new Problem(
+    'state_conflict',
+    `More than ${mostAtOnce} rows are imported in the background only: set process_in_queue to true.`,
+  )
+}
+
+const validateImport: Handler<'validateImport'> = async (ctx, { params }) => ({
+  data: await started(ctx, params.id, validateJob, beginValidation, rehearse),
+  message: 'Import validating.',
+})
+
+const startImport: Handler<'startImport'> = async (ctx, { params }) => ({
+  data: await started(ctx, params.id, processImport, beginProcessing, process),
+  message: 'Import started.',
+})
+
+const cancelImport: Handler<'cancelImport'> = async (ctx, { params }) => ({
+  data: await cancel(ctx, params.id),
+  message: 'Import cancelled.',
+})
+
 export const handlers: HandlersFor<
   | 'listImports'
   | 'getImport'
   | 'createImport'
   | 'updateImport'
   | 'deleteImport'
+  | 'validateImport'
+  | 'startImport'
+  | 'cancelImport'
+  | 'getImportStats'
+  | 'downloadImportErrorReport'
   | 'downloadImportFile'
   | 'downloadImportSample'
-> = { ...imports.handlers, downloadImportFile, downloadImportSample }
+> = {
+  ...imports.handlers,
+  validateImport,
+  startImport,
+  cancelImport,
+  getImportStats,
+  downloadImportErrorReport,
+  downloadImportFile,
+  downloadImportSample,
+}

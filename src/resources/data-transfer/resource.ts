@@ -29,7 +29,8 @@ const limits = {
 }
 /** States in which an import waits for its caller (DOMAIN 21.1). */
 const waiting: ReadonlySet<string> = new Set(['pending', 'validated', 'invalid'])
-const fresh = {
+/** What an import knows before it is looked at. */
+export const fresh = {
   state: 'pending',
   processed_rows_count: 0,
   invalid_rows_count: 0,
@@ -37,6 +38,7 @@ const fresh = {
   errors: '[]',
   summary: JSON.stringify({ created: 0, updated: 0, deleted: 0, skipped: 0 }),
   progress: 0,
+  rows_count: null,
   started_at: null,
   completed_at: null,
 }
@@ -148,7 +150,7 @@ export const imports = defineResource({
     // Which file it is comes with `gather`.
     file: row.file_id === null ? null : { id: row.file_id, name: '', size: 0, content_type: '', url: '' },
     file_path: row.file_id === null ? null : pathOf('downloadImportFile', row.id),
-    error_file_path: null,
+    error_file_path: row.invalid_rows_count === 0 ? null : pathOf('downloadImportErrorReport', row.id),
     started_at: row.started_at,
     completed_at: row.completed_at,
     created_at: row.created_at,

@@ -1,10 +1,8 @@
 // Sample files: the columns an import of each type reads (DOMAIN 21.1), those of the installation's own attributes among them,
 // and one row that could be imported.
-import { stringify } from 'csv-stringify/sync'
-import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-
-type Type = Schema<'Import'>['type']
+import { lines } from '../../kernel/export.ts'
+import { ownColumns, type Type } from './columns.ts'
 
 const columns: Record<Type, Readonly<Record<string, string>>> = {
   persons: {
@@ -49,16 +47,8 @@ const columns: Record<Type, Readonly<Record<string, string>>> = {
 
 /** The sample of a type as CSV. */
 export async function sampleOf(ctx: Context, type: Type): Promise<string> {
-  const own = await ctx.db
-    .selectFrom('attributes')
-    .select('code')
-    .where('entity_type', '=', type)
-    .where('is_user_defined', '=', 1)
-    .where('type', '<>', 'subheading')
-    .orderBy('sort_order')
-    .orderBy('id')
-    .execute()
-  const header = [...Object.keys(columns[type]), ...own.map(({ code }) => code)]
+  const own = (await ownColumns(ctx, type)).map(({ name }) => name).filter((name) => !Object.hasOwn(columns[type], name))
+  const header = [...Object.keys(columns[type]), ...own]
   const example = [...Object.values(columns[type]), ...own.map(() => '')]
-  return stringify([header, example], { record_delimiter: '\r\n', quote_record_delimiter: true })
+  return lines([header, example])
 }

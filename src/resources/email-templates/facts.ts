@@ -12,10 +12,21 @@ import { leads } from '../leads/resource.ts'
 import { organizations } from '../organizations/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { quotes } from '../quotes/resource.ts'
+import { plainFields } from './fields.ts'
 import type { Placeholders } from './placeholders.ts'
 
 export type Subject = Schema<'EmailTemplatePreviewRequest'>['entity_type']
 type Reply = Readonly<Record<string, unknown>>
+
+/** What is told of, and the schema that shows it. */
+const shown = {
+  leads: 'Lead',
+  persons: 'Person',
+  quotes: 'Quote',
+  activities: 'Activity',
+  organizations: 'Organization',
+} as const
+type Told = keyof typeof shown
 
 export const subjects: Record<Subject, Pick<Resource<unknown, never>, 'noun' | 'seen' | 'many' | 'shows'>> = {
   leads,
@@ -25,18 +36,22 @@ export const subjects: Record<Subject, Pick<Resource<unknown, never>, 'noun' | '
 }
 
 /** All that can be said of a record the caller sees. */
-export async function factsOf(ctx: Context, subject: Subject, id: number): Promise<Placeholders> {
-  const record = await one(ctx, subjects[subject], id)
+export const factsOf = async (ctx: Context, subject: Subject, id: number): Promise<Placeholders> =>
+  factsFrom(ctx, subject, (await one(ctx, subjects[subject], id)) ?? {})
+
+/** The same from the record as it is shown, or was shown last before it was deleted. */
+export async function factsFrom(ctx: Context, subject: Subject, record: Reply): Promise<Placeholders> {
   const facts = new Map<string, string>()
-  const tell = async (entity: string, reply: Reply | undefined): Promise<void> => {
-    if (!reply) return
-    for (const [code, text] of await textsOf(ctx, entity, reply)) facts.set(`${entity}.${code}`, text)
+  const tell = async (entity: Told, reply: Reply | undefined): Promise<void> => {
+    for (const [code, text] of await textsOf(ctx, entity, reply ?? {})) facts.set(`${entity}.${code}`, text)
   }
-  const person = subject === 'persons' ? record : await one(ctx, persons, idAt(record, 'person_id'))
-  await tell('organizations', await one(ctx, organizations, idAt(person, 'organization_id')))
-  await tell('persons', person)
+  if (subject !== 'activities') {
+    const person = subject === 'persons' ? record : await one(ctx, persons, idAt(record, 'person_id'))
+    await tell('organizations', await one(ctx, organizations, idAt(person, 'organization_id')))
+    await tell('persons', person)
+  }
   await tell(subject, record)
-  const user = record?.user as Schema<'UserRef'> | null | undefined
+  const user = record.user as Schema<'UserRef'> | null | undefined
   facts.set('users.name', user?.name ?? '').set('users.email', user?.email ?? '')
   const { config } = ctx.services
   return facts.set('app.name', config.appName).set('app.url', ctx.base)
@@ -54,15 +69,13 @@ async function one(
   return (await resource.many(ctx, [id])).get(id) as Reply | undefined
 }
 
-/** What people read of each field: of attributes by their type, of the rest what is plain. */
-async function textsOf(ctx: Context, entity: string, reply: Reply): Promise<Map<string, string>> {
+/** What people read of each field, nothing where it has no value: of attributes by their type, of the rest what is plain. */
+async function textsOf(ctx: Context, entity: Told, reply: Reply): Promise<Map<string, string>> {
   const { system, own } = await attributeSet(ctx)
   const custom = (reply.custom_attributes ?? {}) as Reply
   const texts = new Map<string, string>()
-  for (const [key, value] of Object.entries(reply))
-    if (typeof value !== 'object') texts.set(key, plainText(ctx, key, value))
-  for (const key of ['participants', 'schedule_from', 'schedule_to', 'comment', 'location'])
-    if (entity === 'activities') texts.set(key, plainText(ctx, key, reply[key]))
+  for (const key of plainFields(ctx.services.contract, shown[entity])) texts.set(key, plainText(ctx, key, reply[key]))
+  if (entity === 'activities') texts.set('participants', plainText(ctx, 'participants', reply.participants))
   for (const attribute of system.get(entity as EntityType) ?? [])
     texts.set(attribute.code, await textOf(ctx, attribute, reply[attribute.code]))
   for (const attribute of own.get(entity as EntityType) ?? [])
@@ -84,7 +97,8 @@ function momentText({ services: { config } }: Context, text: string): string {
   return text.includes('T') && time.isValid ? time.toFormat('yyyy-MM-dd HH:mm') : text
 }
 
-async function textOf(ctx: Context, attribute: Attribute, value: unknown): Promise<string> {
+/** What people read of a value that a record shows. */
+export async function textOf(ctx: Context, attribute: Attribute, value: unknown): Promise<string> {
   if (value === null || value === undefined) return ''
   switch (attribute.type) {
     case 'price':

@@ -6,6 +6,7 @@ import { text } from '../../kernel/filter.ts'
 import { oneLine } from '../../kernel/format.ts'
 import { uniqueName } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
+import { workflowsWith } from './usage.ts'
 
 export const emailTemplates = defineResource({
   noun: 'e-mail template',
@@ -40,7 +41,8 @@ export const emailTemplates = defineResource({
     version: row.version,
   }),
   release: async (ctx, { id, name }) => {
-    const users = [...(await activeCampaigns(ctx, id)), ...(await workflowsWith(ctx, id))]
+    const sends = await workflowsWith(ctx, (action) => action.id.startsWith('send_email_') && action.value === id)
+    const users = [...(await activeCampaigns(ctx, id)), ...sends]
     if (users.length > 0) throw inUse(`${name} is in use.`, users.slice(0, 20))
   },
 })
@@ -55,15 +57,3 @@ const activeCampaigns = async (ctx: Context, templateId: number) =>
       .orderBy('id')
       .execute()
   ).map(({ id }) => ({ entity_type: 'campaigns', id, field: 'marketing_template_id' }))
-
-/** Workflows name templates in the values of their actions. */
-async function workflowsWith(ctx: Context, templateId: number) {
-  const rows = await ctx.db.selectFrom('workflows').select(['id', 'actions']).orderBy('id').execute()
-  return rows
-    .filter(({ actions }) =>
-      (JSON.parse(actions) as { id: string; value: unknown }[]).some(
-        (action) => action.id.startsWith('send_email_') && action.value === templateId,
-      ),
-    )
-    .map(({ id }) => ({ entity_type: 'workflows', id, field: 'actions' }))
-}

@@ -1,6 +1,7 @@
 // The files of mails (DOMAIN 14.1, 16): a body names the complete set of them, a form brings some along. Those with a content
 // id are pictures that the body shows.
 import { operations } from '../../contract/operations.gen.ts'
+import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
@@ -42,9 +43,7 @@ export const attachmentRows = ({ db }: Context, emailIds: readonly number[]): Pr
     .execute()
 
 function present(ctx: Context, row: Row): Schema<'EmailAttachment'> {
-  const path = operations.downloadEmailAttachment.path
-    .replace('{id}', String(row.email_id))
-    .replace('{attachment_id}', String(row.id))
+  const path = pathTo(operations.downloadEmailAttachment, row.email_id, row.id)
   return {
     id: row.id,
     file_id: row.file_id,
@@ -92,7 +91,7 @@ export function shownBody(
 export async function contentIds(ctx: Context, emailId: number | undefined): Promise<ContentIdOf> {
   const rows = emailId === undefined ? [] : await attachmentRows(ctx, [emailId])
   const pictures = rows.filter(({ content_id }) => content_id !== null)
-  const path = operations.downloadSignedFile.path.replace('{id}', '(\\d+)')
+  const path = pathTo(operations.downloadSignedFile, '(\\d+)')
   const link = new RegExp(`^https?://[^/]+${path}(\\?|$)`)
   return (src) => {
     const id = Number(link.exec(src)?.[1])

@@ -11,7 +11,7 @@ import { checkAttachments, contentIds } from './attachments.ts'
 export type Body = Schema<'EmailUpdate'> & Pick<Schema<'EmailCreate'>, 'attachments' | 'is_draft'>
 
 /** The content as it is stored. */
-interface Stored {
+export interface Stored {
   id: number
   status: string
   subject: string | null

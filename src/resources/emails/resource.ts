@@ -14,21 +14,14 @@ import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
 import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { gatherAttachments, settleAttachments } from './attachments.ts'
-import { type Body, checkComplete, contentColumns } from './content.ts'
+import { type Body, checkComplete, contentColumns, type Stored } from './content.ts'
 import { checkFolders, filedOf, gatherFolders, homeOf, putInto, refiled } from './folders.ts'
 import { inheritance, joinThread, newMessageId, referencesOf } from './threads.ts'
 import { type Folder, opensOneOf, visibleEmail } from './visibility.ts'
 
 type Email = Schema<'Email'>
 
-interface Current {
-  id: number
-  status: string
-  subject: string | null
-  reply: string | null
-  reply_to: string
-  cc: string
-  bcc: string
+interface Current extends Stored {
   parent_id: number | null
   person_id: number | null
   lead_id: number | null

@@ -28,9 +28,6 @@ export async function fileRefs(ctx: Context, ids: readonly number[]): Promise<Ma
   return new Map((await rowsOf(ctx, ids)).map((row) => [row.id, presentRef(ctx, row)]))
 }
 
-export const fileRef = async (ctx: Context, id: number | null): Promise<Schema<'FileRef'> | null> =>
-  id === null ? null : ((await fileRefs(ctx, [id])).get(id) ?? null)
-
 /** A file that a body names must exist, be visible and be what the field takes. Null passes. */
 export async function referFile(
   { ctx, found }: Finding,

@@ -3,6 +3,7 @@
 import type { Selectable } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
+import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, may } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
@@ -15,8 +16,7 @@ export interface Owner {
   id: number
 }
 
-export const urlOf = (ctx: Context, id: number): string =>
-  `${ctx.base}${operations.downloadFile.path.replace('{id}', String(id))}`
+export const urlOf = (ctx: Context, id: number): string => ctx.base + pathTo(operations.downloadFile, id)
 
 export const presentFile = (ctx: Context, row: FileRow): Schema<'File'> => ({
   id: row.id,

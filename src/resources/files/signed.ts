@@ -2,6 +2,7 @@
 // signature covers the file and the time, so neither can be changed.
 import { timingSafeEqual } from 'node:crypto'
 import { operations } from '../../contract/operations.gen.ts'
+import { pathTo } from '../../contract/paths.ts'
 import type { Context, Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 
@@ -15,7 +16,7 @@ export const signatureOf = ({ seal }: Services, id: number, expires: number): st
 /** For HTML that is shown to somebody who sees the file. */
 export function signedUrl(ctx: Context, id: number): string {
   const expires = secondsOf(ctx) + goodForSeconds
-  const path = operations.downloadSignedFile.path.replace('{id}', String(id))
+  const path = pathTo(operations.downloadSignedFile, id)
   return `${ctx.base}${path}?expires=${expires}&signature=${signatureOf(ctx.services, id, expires)}`
 }
 

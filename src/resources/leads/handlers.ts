@@ -10,10 +10,11 @@ import { massDestroy, massUpdate } from '../../kernel/mass.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { organizations } from '../organizations/resource.ts'
 import { persons } from '../persons/resource.ts'
+import { pricedProducts } from '../products/prices.ts'
 import { tagging } from '../tags/tagging.ts'
 import { leadColumns } from './columns.ts'
 import { kanbanLeads } from './kanban.ts'
-import { keepLine, linesOf, planLine, presentLine, pricedProducts } from './products.ts'
+import { keepLine, linesOf, planLine, presentLine } from './products.ts'
 import { leads } from './resource.ts'
 
 const tagged = tagging('leads', leads)
@@ -62,11 +63,12 @@ async function putLine(
 ): Promise<Schema<'LeadProduct'>> {
   const was = await lineOf(ctx, leadId, productId)
   const found = new Findings()
-  const planned = planLine(was, { ...body, product_id: productId }, await pricedProducts(ctx, [productId]), found)
+  const input = { ...body, product_id: productId }
+  const planned = planLine(was, input, await pricedProducts(ctx, [input]), found)
   found.settle()
   const about = {
     entity: 'leads',
-    input: { ...body, product_id: productId },
+    input,
     id: leadId,
     related: { type: 'products', id: productId },
   }

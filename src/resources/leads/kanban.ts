@@ -8,14 +8,11 @@ import { currencyText } from '../../kernel/format.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { fromBig, scaledSum, sumOf, weighted } from '../../kernel/money.ts'
 import type { Rows } from '../../kernel/page.ts'
+import { stagesOf } from '../pipelines/resource.ts'
+import type { StageRow } from '../pipelines/stages.ts'
 import { leads } from './resource.ts'
 
-interface Column {
-  id: number
-  code: string
-  name: string
-  probability: number
-  sort_order: number
+interface Column extends StageRow {
   count: number
   scaled: bigint
 }
@@ -34,12 +31,7 @@ async function boardOf(ctx: Context, query: Query<'kanbanLeads'>) {
     .where((eb) => (pipelineId === undefined ? eb('is_default', '=', 1) : eb('id', '=', pipelineId)))
     .executeTakeFirst()
   if (!pipeline) throw invalid({ 'query.pipeline_id': [`No pipeline has id ${pipelineId}.`] })
-  const stages = await ctx.db
-    .selectFrom('lead_pipeline_stages')
-    .select(['id', 'code', 'name', 'probability', 'sort_order'])
-    .where('lead_pipeline_id', '=', pipeline.id)
-    .orderBy('sort_order')
-    .execute()
+  const stages = await stagesOf(ctx, pipeline.id)
   const wanted = stages.filter(({ id }) => stageId === undefined || id === stageId)
   if (wanted.length > 0) return { pipeline, stages: wanted }
   throw invalid({ 'query.pipeline_stage_id': [`The pipeline ${pipeline.name} has no stage with id ${stageId}.`] })

@@ -5,7 +5,7 @@ import { type Context, may, now } from '../../kernel/context.ts'
 import { fold } from '../../kernel/format.ts'
 import type { Writing } from '../../kernel/resource.ts'
 import type { Mend } from '../../kernel/restore.ts'
-import { pipelines } from '../pipelines/resource.ts'
+import { defaultPipelineId, pipelines } from '../pipelines/resource.ts'
 import { chooseStage, enter, type Standing } from './stages.ts'
 
 /** Where a lead goes and what follows from it; nothing when the body names no stage and no closing detail. */
@@ -17,12 +17,7 @@ export async function movement({ ctx, current, found }: Writing<Standing>, body:
     .selectFrom('lead_pipeline_stages')
     .select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
     .execute()
-  const { id } = await ctx.db
-    .selectFrom('lead_pipelines')
-    .select('id')
-    .where('is_default', '=', 1)
-    .executeTakeFirstOrThrow()
-  const stage = chooseStage(stages, id, current, body, found)
+  const stage = chooseStage(stages, await defaultPipelineId(ctx), current, body, found)
   if (!stage) return {}
   return enter(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), found)
 }

@@ -4,6 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Findings } from '../../kernel/errors.ts'
 import { fromScaled, times, toScaled } from '../../kernel/money.ts'
+import type { Priced } from '../products/prices.ts'
 
 export interface Line {
   id: number
@@ -15,13 +16,6 @@ export interface Line {
   amount: number
   created_at: string
   updated_at: string
-}
-
-export interface Priced {
-  id: number
-  name: string
-  sku: string
-  price: number
 }
 
 type Input = Schema<'LeadProductInput'>
@@ -38,21 +32,6 @@ export const linesOf = (ctx: Context, leadIds: readonly number[]) =>
     .where('lead_products.lead_id', 'in', [...leadIds])
     .orderBy('lead_products.id')
     .execute()
-
-/** The products that lines name; every caller who may edit leads may put any product on one. */
-export async function pricedProducts(
-  ctx: Context,
-  ids: readonly (number | null | undefined)[],
-): Promise<Map<number, Priced>> {
-  const wanted = [...new Set(ids.filter((id): id is number => typeof id === 'number'))]
-  if (wanted.length === 0) return new Map()
-  const rows = await ctx.db
-    .selectFrom('products')
-    .select(['id', 'name', 'sku', 'price'])
-    .where('id', 'in', wanted)
-    .execute()
-  return new Map(rows.map((row) => [row.id, row]))
-}
 
 /** One line as it will be; `present` is the line it changes. Finds an unknown product and an amount that no field can hold. */
 export function planLine(

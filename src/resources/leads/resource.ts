@@ -5,7 +5,7 @@ import type { Schema } from '../../contract/types.ts'
 import { Findings } from '../../kernel/errors.ts'
 import { linked, money, text, time, value } from '../../kernel/filter.ts'
 import { fold, today } from '../../kernel/format.ts'
-import { fromScaled, toScaled, totalOf } from '../../kernel/money.ts'
+import { fromScaled, scaled, totalOf } from '../../kernel/money.ts'
 import { expand, refer } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { visible } from '../../kernel/visibility.ts'
@@ -15,6 +15,7 @@ import { personRef } from '../persons/contacts.ts'
 import { checkEmail, countEmails, linkEmail } from '../persons/emails.ts'
 import { persons } from '../persons/resource.ts'
 import { pipelines } from '../pipelines/resource.ts'
+import { pricedProducts } from '../products/prices.ts'
 import { includeQuotes, quotesCount } from '../quotes/links.ts'
 import { sources } from '../sources/resource.ts'
 import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
@@ -24,7 +25,7 @@ import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 import { expandStages, fallback, mendLead, movement } from './movement.ts'
 import { personOf } from './person.ts'
-import { keepLines, linesOf, planLines, presentLine, pricedProducts } from './products.ts'
+import { keepLines, linesOf, planLines, presentLine } from './products.ts'
 import { rotten, rottenDays } from './rotting.ts'
 
 type Body = Schema<'LeadUpdate'> & Pick<Schema<'LeadCreate'>, 'email_id'>
@@ -117,8 +118,10 @@ export const leads = defineResource(
     columns: async (body: Body, writing) => {
       const { ctx, current, found } = writing
       const { expected_close_date: expected, lead_source_id: source, lead_type_id: type } = body
+      // What is imported may tell of the past (DOMAIN 9.1).
       if (
         expected &&
+        ctx.origin !== 'import' &&
         expected !== current?.expected_close_date &&
         expected < today(ctx.time, ctx.services.config.timezone)
       ) {
@@ -132,10 +135,7 @@ export const leads = defineResource(
         planLines(
           current ? await linesOf(ctx, [current.id]) : [],
           body.products,
-          await pricedProducts(
-            ctx,
-            body.products.map(({ product_id }) => product_id),
-          ),
+          await pricedProducts(ctx, body.products),
           found,
         )
       const moved = await movement(writing, body)
@@ -144,7 +144,7 @@ export const leads = defineResource(
         title: body.title,
         title_key: body.title === undefined ? undefined : fold(body.title),
         description: body.description,
-        lead_value: body.lead_value === undefined ? undefined : toScaled(body.lead_value),
+        lead_value: scaled(body.lead_value),
         expected_close_date: expected,
         lead_source_id: source ?? (current ? undefined : await fallback(ctx, 'lead_sources', 'Direct')),
         lead_type_id: type ?? (current ? undefined : await fallback(ctx, 'lead_types', 'New Business')),
@@ -226,10 +226,7 @@ export const leads = defineResource(
     },
     settle: async (ctx, id, { products }) => {
       if (!products) return
-      const priced = await pricedProducts(
-        ctx,
-        products.map(({ product_id }) => product_id),
-      )
+      const priced = await pricedProducts(ctx, products)
       await keepLines(ctx, id, planLines(await linesOf(ctx, [id]), products, priced, new Findings()))
     },
     mend: mendLead,

@@ -1,12 +1,11 @@
 // Places inside warehouses (DOMAIN 11.3).
 import type { Schema } from '../../contract/types.ts'
-import { inUse } from '../../kernel/errors.ts'
 import { text, value } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import { expand, refer } from '../../kernel/references.ts'
 import { defineResource, type Writing } from '../../kernel/resource.ts'
-import { clearInventories, stockedProducts } from '../products/inventories.ts'
+import { clearInventories, refuseStocked } from '../products/inventories.ts'
 import { warehouses } from '../warehouses/resource.ts'
 
 type Row = { id: number; name: string; name_key: string; warehouse_id: number }
@@ -56,14 +55,9 @@ export const locations = defineResource({
     version: row.version,
   }),
   gather: (ctx, replies, include) => expand(ctx, replies, include, { warehouse: () => warehouses }),
-  release: async (ctx, { id, name }) => {
-    const stocked = await stockedProducts(ctx, 'warehouse_location_id', id)
-    if (stocked.length > 0)
-      throw inUse(
-        `${name} has products in stock.`,
-        stocked.map((product) => ({ entity_type: 'products', id: product, field: 'inventories' })),
-      )
-    await clearInventories(ctx, { locationId: id })
+  release: async (ctx, row) => {
+    await refuseStocked(ctx, 'warehouse_location_id', row)
+    await clearInventories(ctx, { locationId: row.id })
   },
 })
 

@@ -1,9 +1,8 @@
 // E-mails to all persons on the date of an event, as they are defined (DOMAIN 20.1). What goes out is decided when they run.
 import type { Schema } from '../../contract/types.ts'
-import { type Context, may } from '../../kernel/context.ts'
 import { flag, text, value } from '../../kernel/filter.ts'
 import { fold, oneLine } from '../../kernel/format.ts'
-import { refer } from '../../kernel/references.ts'
+import { expand, refer } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
 import { marketingEvents } from './events.ts'
@@ -78,26 +77,11 @@ export const campaigns = defineResource({
     updated_at: row.updated_at,
     version: row.version,
   }),
-  gather: async (ctx, replies, include) => {
-    if (include.includes('template')) await swap(ctx, replies, 'marketing_template', emailTemplates)
-    if (include.includes('event')) await swap(ctx, replies, 'marketing_event', marketingEvents)
-  },
+  gather: (ctx, replies, include) =>
+    expand(
+      ctx,
+      replies,
+      include.map((name) => `marketing_${name}`),
+      { marketing_template: () => emailTemplates, marketing_event: () => marketingEvents },
+    ),
 })
-
-/** Puts full records in place of references, where the caller may read them. */
-async function swap<K extends 'marketing_template' | 'marketing_event'>(
-  ctx: Context,
-  replies: Schema<'Campaign'>[],
-  key: K,
-  resource: {
-    shows: typeof marketingEvents.shows
-    many: (ctx: Context, ids: readonly number[]) => Promise<Map<number, NonNullable<Schema<'Campaign'>[K]>>>
-  },
-): Promise<void> {
-  if (!may(ctx, resource.shows)) return
-  const full = await resource.many(
-    ctx,
-    replies.flatMap((reply) => reply[key]?.id ?? []),
-  )
-  for (const reply of replies) reply[key] = full.get(reply[key]?.id ?? 0) ?? reply[key]
-}

@@ -2,6 +2,7 @@
 import { type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialects/dialect.ts'
 import type { Schema } from '../../contract/types.ts'
+import { addressParts, mergeAddress, readAddress } from '../../kernel/address.ts'
 import type { Context } from '../../kernel/context.ts'
 import { exportOf } from '../../kernel/export.ts'
 import { exists, likePattern, linked, text, value } from '../../kernel/filter.ts'
@@ -16,7 +17,6 @@ import { checkTagIds, gatherTags, setTags, tagging } from '../tags/tagging.ts'
 import { ownerOf, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
-import { addressParts, mergeAddress, readAddress } from './address.ts'
 import { organizationColumns } from './columns.ts'
 
 export const organizations = defineResource(

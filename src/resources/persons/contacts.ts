@@ -73,12 +73,7 @@ export async function keepUnique(
   if (sent === undefined) return
   const attribute = await attributeOf(ctx, owner, field)
   const keys = attribute.isUnique ? keysOf(field, sent) : []
-  await keepKeys(
-    ctx,
-    attribute,
-    id,
-    keys.map(({ key }) => key),
-  )
+  await keepKeys(ctx, attribute, id, keys)
 }
 
 /** A person comes back: what must be unique by now is refused when another person has it (DOMAIN 17.4). */
@@ -92,10 +87,6 @@ export const mendPerson: Mend = async (ctx, { row }) => {
   found.settle()
   for (const [field, sent] of points) await keepUnique(ctx, 'persons', id, field, sent)
   return {}
-}
-
-export const forgetUnique = async (ctx: Context, owner: Owner, id: number): Promise<void> => {
-  await ctx.db.deleteFrom('unique_values').where('entity_type', '=', owner).where('entity_id', '=', id).execute()
 }
 
 const parameters = { email: 'emails', phone: 'contact_numbers' } as const

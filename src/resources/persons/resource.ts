@@ -1,6 +1,7 @@
 // Contacts (DOMAIN 10.1).
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
+import { readAddress } from '../../kernel/address.ts'
 import { type Context, requireCall } from '../../kernel/context.ts'
 import { type Findings, inUse } from '../../kernel/errors.ts'
 import { linked, text, value } from '../../kernel/filter.ts'
@@ -9,13 +10,12 @@ import { expand, refer } from '../../kernel/references.ts'
 import { defineResource, type Writing } from '../../kernel/resource.ts'
 import { seesOwner, visible } from '../../kernel/visibility.ts'
 import { checkValues, withAttributes } from '../attributes/values.ts'
-import { readAddress } from '../organizations/address.ts'
 import { organizations } from '../organizations/resource.ts'
 import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
 import { ownerOf, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
-import { checkUnique, cleanPoints, contactFilters, forgetUnique, keepUnique, mendPerson } from './contacts.ts'
+import { checkUnique, cleanPoints, contactFilters, keepUnique, mendPerson } from './contacts.ts'
 import { checkEmail, linkEmail } from './emails.ts'
 
 type Row = { id: number; organization_id: number | null; user_id: number | null }
@@ -189,7 +189,6 @@ export const persons = defineResource(
       const conflicts = [...leads, ...quotes].slice(0, 20)
       const who = leads.length === 0 ? 'Quotes' : quotes.length === 0 ? 'Leads' : 'Leads and quotes'
       if (conflicts.length > 0) throw inUse(`${who} refer to ${row.name}.`, conflicts)
-      await forgetUnique(ctx, 'persons', row.id)
     },
     mend: mendPerson,
   }),

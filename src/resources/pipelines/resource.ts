@@ -14,13 +14,19 @@ import { write } from '../../kernel/write.ts'
 import { leadsCount } from '../sources/usage.ts'
 import { isFixed, type Plan, planStages, type StageRow } from './stages.ts'
 
-const stagesOf = (ctx: Context, pipelineId: number): Promise<StageRow[]> =>
+export const stagesOf = (ctx: Context, pipelineId: number): Promise<StageRow[]> =>
   ctx.db
     .selectFrom('lead_pipeline_stages')
     .select(['id', 'code', 'name', 'probability', 'sort_order'])
     .where('lead_pipeline_id', '=', pipelineId)
     .orderBy('sort_order')
     .execute()
+
+/** Where leads go that are told nothing. */
+export async function defaultPipelineId({ db }: Context): Promise<number> {
+  const holder = db.selectFrom('lead_pipelines').select('id').where('is_default', '=', 1)
+  return (await holder.executeTakeFirstOrThrow()).id
+}
 
 /** Stages of several pipelines in order, with what is in them: two queries, whatever the number of pipelines. */
 async function presentStages(ctx: Context, pipelineIds: readonly number[]): Promise<Map<number, Schema<'Stage'>[]>> {
@@ -179,12 +185,7 @@ export const pipelines = defineResource({
   release: async (ctx, row) => {
     if (row.is_default === 1)
       throw isProtected('The default pipeline cannot be deleted; make another one the default first.')
-    const { id } = await ctx.db
-      .selectFrom('lead_pipelines')
-      .select('id')
-      .where('is_default', '=', 1)
-      .executeTakeFirstOrThrow()
-    const targets = await stagesOf(ctx, id)
+    const targets = await stagesOf(ctx, await defaultPipelineId(ctx))
     for (const stage of await stagesOf(ctx, row.id)) {
       const target = targets.find(({ code }) => code === stage.code) ?? targets.find(({ code }) => code === 'new')
       if (target) await ctx.services.moveLeads(ctx, { stageId: stage.id }, { stageId: target.id })

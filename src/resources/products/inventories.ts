@@ -3,6 +3,7 @@
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
+import { inUse } from '../../kernel/errors.ts'
 import { write } from '../../kernel/write.ts'
 
 type Inventory = Schema<'Inventory'>
@@ -118,12 +119,12 @@ export async function clearInventories(
   }
 }
 
-/** Products that still lie in a location or warehouse; what is deleted must be empty (DOMAIN 23). */
-export async function stockedProducts(
+/** Throws 409 for a location or warehouse in which products still lie: what is deleted must be empty (DOMAIN 23). */
+export async function refuseStocked(
   ctx: Context,
   column: 'warehouse_location_id' | 'warehouse_id',
-  id: number,
-): Promise<number[]> {
+  { id, name }: { id: number; name: string },
+): Promise<void> {
   const rows = await ctx.db
     .selectFrom('product_inventories')
     .select('product_id')
@@ -133,5 +134,9 @@ export async function stockedProducts(
     .orderBy('product_id')
     .limit(20)
     .execute()
-  return rows.map(({ product_id }) => product_id)
+  if (rows.length === 0) return
+  throw inUse(
+    `${name} has products in stock.`,
+    rows.map(({ product_id }) => ({ entity_type: 'products', id: product_id, field: 'inventories' })),
+  )
 }

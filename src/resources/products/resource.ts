@@ -2,14 +2,12 @@
 import type { Schema } from '../../contract/types.ts'
 import { linked, money, text, value } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
-import { fromScaled, toScaled } from '../../kernel/money.ts'
+import { fromScaled, scaled } from '../../kernel/money.ts'
 import { unique } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { withAttributes } from '../attributes/values.ts'
 import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
 import { inventoriesOf } from './inventories.ts'
-
-const scaled = (sent: number | undefined): number | undefined => (sent === undefined ? undefined : toScaled(sent))
 
 export const products = defineResource(
   withAttributes('products', {

@@ -3,7 +3,8 @@
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import type { Findings } from '../../kernel/errors.ts'
-import { fromScaled, isAmount, toScaled } from '../../kernel/money.ts'
+import { fromScaled, isAmount, scaled, toScaled } from '../../kernel/money.ts'
+import { type Priced, pricedProducts } from '../products/prices.ts'
 import { lineTotals } from './totals.ts'
 
 type Input = Schema<'QuoteItemInput'>
@@ -26,7 +27,6 @@ export interface PlannedItem {
 }
 
 type Item = PlannedItem & { id: number; created_at: string; updated_at: string }
-type Product = { id: number; sku: string; name: string; price: number }
 
 /** The items of each of the quotes, in their order. */
 export const itemsOf = (ctx: Context, quoteIds: readonly number[]) =>
@@ -40,17 +40,6 @@ export const itemsOf = (ctx: Context, quoteIds: readonly number[]) =>
     .orderBy('quote_items.id')
     .execute()
 
-async function productsOf(ctx: Context, inputs: readonly Input[]): Promise<Map<number, Product>> {
-  const wanted = [...new Set(inputs.flatMap(({ product_id }) => product_id ?? []))]
-  if (wanted.length === 0) return new Map()
-  const rows = await ctx.db
-    .selectFrom('products')
-    .select(['id', 'sku', 'name', 'price'])
-    .where('id', 'in', wanted)
-    .execute()
-  return new Map(rows.map((row) => [row.id, row]))
-}
-
 /** All items as they will be. Items that are there and not named are to be removed. */
 export async function planItems(
   ctx: Context,
@@ -59,7 +48,7 @@ export async function planItems(
   found: Findings,
 ): Promise<PlannedItem[]> {
   const present = quoteId === null ? [] : await itemsOf(ctx, [quoteId])
-  const products = await productsOf(ctx, inputs)
+  const products = await pricedProducts(ctx, inputs)
   const taken = new Set<number>()
   return inputs.map((input, index) => {
     const below = found.below(`items.${index}`)
@@ -74,7 +63,7 @@ export async function planItems(
 function planItem(
   row: Item | undefined,
   input: Input,
-  { products, index }: { products: Map<number, Product>; index: number },
+  { products, index }: { products: Map<number, Priced>; index: number },
   found: Findings,
 ): PlannedItem {
   const productId = input.product_id === undefined ? (row?.product_id ?? null) : input.product_id
@@ -100,8 +89,6 @@ function planItem(
   }
   return { ...planned, ...totalsOf(planned, found) }
 }
-
-const scaled = (sent: number | undefined): number | undefined => (sent === undefined ? undefined : toScaled(sent))
 
 /** An amount that was computed from a percentage is none that anybody agreed on: it goes with the percentage. */
 const agreed = (row: Item | undefined, what: 'discount' | 'tax'): number =>

@@ -1,5 +1,6 @@
 // The ceiling (DOMAIN 7.1): nobody gives, or acts upon, more permissions than the own role holds. Roles ask it about what
 // they grant before and after a change, users about the role somebody has or gets.
+import type { Db } from '../../../db/open.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 
@@ -33,18 +34,22 @@ function requireKeys({ user }: Context, keys: readonly string[]): void {
   throw new Problem('forbidden', `This needs the permission ${missing}, which your role lacks.`, { required: missing })
 }
 
-/** Whether somebody active would still hold every permission without this user, or without everyone of this role. */
-export async function someoneHoldsEverything(
-  ctx: Context,
-  without: { user: number } | { role: number },
-): Promise<boolean> {
-  let others = ctx.db
+/** Active users whose role holds every permission. */
+export const holdersOfEverything = (db: Db) =>
+  db
     .selectFrom('users')
     .innerJoin('roles', 'roles.id', 'users.role_id')
     .select('users.id')
     .where('users.status', '=', 1)
     .where('roles.permission_type', '=', 'all')
-  others =
-    'user' in without ? others.where('users.id', '!=', without.user) : others.where('roles.id', '!=', without.role)
+
+/** Whether somebody active would still hold every permission without this user, or without everyone of this role. */
+export async function someoneHoldsEverything(
+  ctx: Context,
+  without: { user: number } | { role: number },
+): Promise<boolean> {
+  const all = holdersOfEverything(ctx.db)
+  const others =
+    'user' in without ? all.where('users.id', '!=', without.user) : all.where('roles.id', '!=', without.role)
   return (await others.limit(1).executeTakeFirst()) !== undefined
 }

@@ -4,6 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { type Expression, sql } from 'kysely'
 import type { FullTextHit } from '../../../db/dialects/dialect.ts'
 import { operations } from '../../contract/operations.gen.ts'
+import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, may, requireCall } from '../../kernel/context.ts'
 import { fold } from '../../kernel/format.ts'
@@ -95,7 +96,7 @@ async function visible(ctx: Context, searched: Searched, found: readonly Candida
     const type = entity_type as Type
     const shows = searched[type]?.shows
     if (!shows || !seen.get(type)?.has(id)) return []
-    const url = ctx.base + shows.path.replace('{id}', String(id))
+    const url = ctx.base + pathTo(shows, id)
     return [{ type, id, title, subtitle, url, score: Math.round(score * 1e6) / 1e6 }]
   })
 }

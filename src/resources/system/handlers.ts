@@ -1,11 +1,48 @@
 // Health of the process and readiness for requests (DOMAIN 26). The documentation and the contract itself are served by
 // docs.ts.
 import { sql } from 'kysely'
+import { stamp } from '../../kernel/clock.ts'
+import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import { version } from '../../package.ts'
+import { handlers as jobs } from './jobs.ts'
 
-export const handlers: HandlersFor<'getHealth' | 'getReadiness'> = {
+/** How long what is due may wait before somebody should look. */
+const patienceMs = 60_000
+
+/** Whether what is due gets done: told by the rows, whichever process does it. */
+async function worker({ db, time, ...ctx }: Context): Promise<'ok' | 'behind' | 'off'> {
+  const lock = await db.selectFrom('locks').select('locked_until').where('name', '=', 'worker').executeTakeFirst()
+  if ((lock?.locked_until ?? '') < now({ ...ctx, db, time })) return 'off'
+  const late = await db
+    .selectFrom('jobs')
+    .select('kind')
+    .where('state', '=', 'waiting')
+    .where('run_at', '<', stamp(new Date(time.getTime() - patienceMs)))
+    .limit(1)
+    .executeTakeFirst()
+  if (!late) return 'ok'
+  const busy = await db.selectFrom('jobs').select('id').where('state', '=', 'running').limit(1).executeTakeFirst()
+  return busy || (!ctx.services.mailer.isConfigured && /^(emails|campaigns)\.send$/.test(late.kind)) ? 'ok' : 'behind'
+}
+
+async function mail({ db, services }: Context): Promise<'ok' | 'unconfigured' | 'failing'> {
+  if (!services.mailer.isConfigured) return 'unconfigured'
+  const failed = await db
+    .selectFrom('jobs')
+    .select('id')
+    .where('state', 'in', ['waiting', 'running'])
+    .where('kind', 'in', ['emails.send', 'campaigns.send'])
+    .where('last_error', 'is not', null)
+    .limit(1)
+    .executeTakeFirst()
+  return failed ? 'failing' : 'ok'
+}
+
+export const handlers: HandlersFor<'getHealth' | 'getReadiness' | 'listJobs' | 'getJob' | 'deleteJob' | 'retryJob'> = {
+  ...jobs,
+
   getHealth: async () => ({ status: 'ok', version }),
 
   getReadiness: async (ctx) => {
@@ -14,7 +51,15 @@ export const handlers: HandlersFor<'getHealth' | 'getReadiness'> = {
     } catch (cause) {
       throw new Problem('unavailable', 'The database does not answer.', { cause, headers: { 'retry-after': '5' } })
     }
-    // Requests are answered as well without a current manual, so this is told but keeps nobody away.
-    return { status: 'ready', checks: { database: 'ok', documentation: ctx.services.readiness() } }
+    // Requests are answered as well without a current manual, a worker or mail, so this is told but keeps nobody away.
+    return {
+      status: 'ready',
+      checks: {
+        database: 'ok',
+        documentation: ctx.services.readiness(),
+        worker: await worker(ctx),
+        mail: await mail(ctx),
+      },
+    }
   },
 }

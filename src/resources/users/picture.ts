@@ -1,6 +1,7 @@
 // The picture of a user (DOMAIN 15.6): a file that belongs to the user, named by a column of the row so that every UserRef can
 // link to it without a question of its own.
 import { operations } from '../../contract/operations.gen.ts'
+import { pathTo } from '../../contract/paths.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Writing } from '../../kernel/resource.ts'
 import { attachFile, type FileLimits, referFile, releaseFiles } from '../files/attach.ts'
@@ -15,7 +16,7 @@ export const pictureUrl = (ctx: Context, fileId: number | null): string | null =
   fileId === null ? null : urlOf(ctx, fileId)
 
 export const picturePath = (fileId: number | null): string | null =>
-  fileId === null ? null : operations.downloadFile.path.replace('{id}', String(fileId))
+  fileId === null ? null : pathTo(operations.downloadFile, fileId)
 
 /** Finds a file that does not exist, or is no picture. */
 export const checkPicture = (writing: Pick<Writing<unknown>, 'ctx' | 'found'>, fileId: number | null | undefined) =>

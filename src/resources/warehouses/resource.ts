@@ -1,15 +1,14 @@
 // Places where products are kept (DOMAIN 11.3), with the locations inside them.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import { inUse } from '../../kernel/errors.ts'
+import { mergeAddress, readAddress, requireAddress } from '../../kernel/address.ts'
 import { linked, text } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
 import { uniqueName } from '../../kernel/references.ts'
 import { defineResource, type Writing } from '../../kernel/resource.ts'
 import { withAttributes } from '../attributes/values.ts'
-import { mergeAddress, readAddress, requireAddress } from '../organizations/address.ts'
-import { checkUnique, cleanPoints, forgetUnique, keepUnique } from '../persons/contacts.ts'
-import { clearInventories, stockedProducts } from '../products/inventories.ts'
+import { checkUnique, cleanPoints, keepUnique } from '../persons/contacts.ts'
+import { clearInventories, refuseStocked } from '../products/inventories.ts'
 import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
 import { gatherActivities, gatherLocations } from './children.ts'
 
@@ -100,15 +99,9 @@ export const warehouses = defineResource(
       for (const field of fields) await keepUnique(ctx, 'warehouses', id, field, body[field])
     },
     link: (ctx, id, body) => setTags(ctx, 'warehouses', id, body.tag_ids),
-    release: async (ctx, { id, name }) => {
-      const stocked = await stockedProducts(ctx, 'warehouse_id', id)
-      if (stocked.length > 0)
-        throw inUse(
-          `${name} has products in stock.`,
-          stocked.map((product) => ({ entity_type: 'products', id: product, field: 'inventories' })),
-        )
-      await clearInventories(ctx, { warehouseId: id })
-      await forgetUnique(ctx, 'warehouses', id)
+    release: async (ctx, row) => {
+      await refuseStocked(ctx, 'warehouse_id', row)
+      await clearInventories(ctx, { warehouseId: row.id })
     },
   }),
 )

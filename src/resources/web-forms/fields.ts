@@ -7,7 +7,7 @@ import { Findings } from '../../kernel/errors.ts'
 import type { Writing } from '../../kernel/resource.ts'
 import { showStored } from '../attributes/rows.ts'
 import { defaultOf } from '../attributes/rules.ts'
-import { type Attribute, attributeSet } from '../attributes/set.ts'
+import { type Attribute, attributesOf } from '../attributes/set.ts'
 
 type Input = Schema<'WebFormAttributeInput'>
 type Field = Schema<'WebFormAttribute'>
@@ -35,16 +35,12 @@ interface Row extends Omit<Planned, 'id'> {
 }
 
 const always: readonly string[] = ['name', 'emails']
-/** Computed, or what a visitor has no business with. */
+/** Types no form can have: a subheading has no value, and what a visitor sends brings no files. */
 const excluded = new Set(['subheading', 'image', 'file'])
 
 /** Every attribute a form can have, in the order of forms that say nothing. */
 async function possible(ctx: Context): Promise<Map<number, Attribute>> {
-  const { system, own } = await attributeSet(ctx)
-  const all = (['persons', 'leads'] as const).flatMap((entity) => [
-    ...(system.get(entity) ?? []),
-    ...(own.get(entity) ?? []),
-  ])
+  const all = [...(await attributesOf(ctx, 'persons')), ...(await attributesOf(ctx, 'leads'))]
   return new Map(all.filter(({ type }) => !excluded.has(type)).map((attribute) => [attribute.id, attribute]))
 }
 
@@ -59,7 +55,7 @@ export async function planFields(
   const createsLead = body.create_lead ?? current?.create_lead === 1
   const present = current ? await rowsOf(ctx, [current.id]) : []
   const attributes = await possible(ctx)
-  if (body.attributes === undefined && current) {
+  if (body.attributes === undefined && present.length > 0) {
     // Without leads there is nobody to carry what a form asks about them.
     const hasLeads = present.some(({ entity_type }) => entity_type === 'leads')
     if (!createsLead && hasLeads) found.invalid('create_lead', 'Fields of leads are on the form; remove them first.')

@@ -92,9 +92,7 @@ export const webForms = defineResource({
     for (const reply of replies) reply.attributes = fields.get(reply.id) ?? []
   },
   settle: async (ctx, id, body) => {
-    const row = await ctx.db.selectFrom('web_forms').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
-    const isNew = (await fieldsOf(ctx, [id])).get(id)?.length === 0
-    const current = isNew && body.attributes === undefined ? null : row
+    const current = await ctx.db.selectFrom('web_forms').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
     const planned = await planFields({ ctx, current, found: new Findings() }, body)
     if (planned) await keepFields(ctx, id, planned)
   },

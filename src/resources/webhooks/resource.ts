@@ -9,6 +9,7 @@ import type { Handler, HandlersFor } from '../../kernel/handler.ts'
 import { uniqueName } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { transaction, write } from '../../kernel/write.ts'
+import { workflowsWith } from '../email-templates/usage.ts'
 import { checkRules, pairs, readPayload } from './rules.ts'
 
 type Webhook = Schema<'Webhook'>
@@ -83,12 +84,8 @@ export const webhooks = defineResource({
     version: row.version,
   }),
   release: async (ctx, { id, name }) => {
-    const users = await workflowsWith(ctx, id)
-    if (users.length > 0)
-      throw inUse(
-        `Workflows send ${name}.`,
-        users.map((workflow) => ({ entity_type: 'workflows', id: workflow, field: 'actions' })),
-      )
+    const users = await workflowsWith(ctx, (action) => action.id === 'trigger_webhook' && action.value === id)
+    if (users.length > 0) throw inUse(`Workflows send ${name}.`, users)
   },
 })
 
@@ -99,16 +96,6 @@ async function refuseTooMany(ctx: Context): Promise<void> {
     .executeTakeFirstOrThrow()
   if (Number(count) >= most)
     throw new Problem('state_conflict', `There are ${most} webhooks, which is the most there can be.`)
-}
-
-/** Workflows name webhooks in the values of their actions. */
-async function workflowsWith(ctx: Context, webhookId: number): Promise<number[]> {
-  const rows = await ctx.db.selectFrom('workflows').select(['id', 'actions']).orderBy('id').execute()
-  const names = (actions: string): boolean =>
-    (JSON.parse(actions) as { id: string; value: unknown }[]).some(
-      (action) => action.id === 'trigger_webhook' && action.value === webhookId,
-    )
-  return rows.filter(({ actions }) => names(actions)).map(({ id }) => id)
 }
 
 /** The webhook with its signing secret: shown when the secret is made, and never again. */

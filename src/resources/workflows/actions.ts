@@ -4,9 +4,9 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Findings } from '../../kernel/errors.ts'
 import { checkReferences, kept } from '../attributes/plan.ts'
-import { readValue } from '../attributes/schemas.ts'
 import { typeOf } from '../attributes/types.ts'
 import { attributesOf, type Entity } from './subjects.ts'
+import { readSetting, type Target } from './values.ts'
 
 export type Action = Schema<'WorkflowAction'>
 type Input = Schema<'WorkflowActionInput'>
@@ -26,7 +26,7 @@ const entitiesOf: Record<Id, readonly Entity[]> = {
 }
 
 /** Whose attribute an update sets. */
-const targetOf: Partial<Record<Id, 'leads' | 'persons' | 'quotes'>> = {
+const targetOf: Partial<Record<Id, Target>> = {
   update_lead: 'leads',
   update_related_leads: 'leads',
   update_person: 'persons',
@@ -35,7 +35,7 @@ const targetOf: Partial<Record<Id, 'leads' | 'persons' | 'quotes'>> = {
 
 /** Follow from the items of a quote. */
 const computed = new Set(['discount_amount', 'tax_amount', 'sub_total', 'grand_total'])
-const longest = { tag: 50, note: 65535 }
+export const longest = { tag: 50, note: 65535 }
 
 export const actionOf = ({ id, attribute, value }: Input): Action => ({
   id,
@@ -68,7 +68,7 @@ export async function checkActions(
 
 async function checkUpdate(
   ctx: Context,
-  target: 'leads' | 'persons' | 'quotes',
+  target: Target,
   { attribute: code, value }: Action,
   found: Findings,
 ): Promise<void> {
@@ -82,7 +82,7 @@ async function checkUpdate(
     if (attribute.isRequired) found.invalid('value', 'The field is required.')
     return
   }
-  const { value: read, errors } = readValue(ctx, attribute, 'value', value)
+  const { value: read, errors } = readSetting(ctx, target, attribute, value)
   for (const [field, sentences] of Object.entries(errors))
     for (const sentence of sentences) found.invalid(field, sentence)
   if (Object.keys(errors).length > 0) return

@@ -1,10 +1,10 @@
 // Rules of the conditions of a workflow (DOMAIN 18.2): the attribute must be there, the operator be one of its type, and the value
 // be comparable with it. What was accepted once is not asked about again.
-import { canonicalDate, canonicalTime } from '../../contract/formats.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Findings } from '../../kernel/errors.ts'
 import { chosen } from '../attributes/lookups.ts'
+import { readMoment } from './moments.ts'
 import { type Entity, operatorsOf, type Subject, subjectsOf } from './subjects.ts'
 
 export type Condition = Schema<'WorkflowCondition'>
@@ -12,8 +12,6 @@ type Input = Schema<'WorkflowConditionInput'>
 
 const longest = 1000
 const mostValues = 100
-/** Today, or some days from it, in the installation's time zone. */
-const relative = /^\{\{\s*today\s*(?:[+-]\s*\d{1,4}\s*)?\}\}$/
 
 export const conditionOf = ({ attribute, operator, value }: Input): Condition => ({
   attribute,
@@ -61,22 +59,18 @@ async function checkValue(ctx: Context, subject: Subject, { operator, value }: C
       if (!isNumber(value)) refuse('Must be a number.')
       return
     case 'date':
-      if (typeof value !== 'string' || !(relative.test(value) || canonicalDate(value, zone)))
-        refuse('Must be a date, {{today}}, {{today+N}} or {{today-N}}.')
-      return
     case 'datetime':
-      if (
-        typeof value !== 'string' ||
-        !(relative.test(value) || canonicalTime(value, zone) || canonicalDate(value, zone))
-      )
-        refuse('Must be a date, a timestamp, {{today}}, {{today+N}} or {{today-N}}.')
+      if (typeof value !== 'string' || readMoment(value, ctx.time, zone) === undefined)
+        refuse(
+          `Must be a date, ${subject.kind === 'date' ? '' : 'a timestamp, '}{{today}}, {{today+N}} or {{today-N}}.`,
+        )
       return
     case 'text':
       if (typeof value !== 'string' || value.length > longest)
         refuse(`Must be a string of at most ${longest} characters.`)
       return
     case 'boolean':
-      if (typeof value !== 'boolean') refuse('Must be true or false.')
+      if (values.length === 0 || !values.every((each) => typeof each === 'boolean')) refuse('Must be true or false.')
       return
     default:
       return checkChoices(ctx, subject, values, refuse)

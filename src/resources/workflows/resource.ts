@@ -1,9 +1,8 @@
-// What happens by itself, as it is defined (DOMAIN 18.1). Running is the business of jobs.
+// What happens by itself, as it is defined (DOMAIN 18.1). Which events make it run is triggers.ts, running it run.ts.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { flag, text, value } from '../../kernel/filter.ts'
-import type { HandlersFor } from '../../kernel/handler.ts'
 import { uniqueName } from '../../kernel/references.ts'
 import { defineResource, type Writing } from '../../kernel/resource.ts'
 import { type Action, actionOf, checkActions } from './actions.ts'
@@ -108,7 +107,3 @@ async function lastPlace(ctx: Context): Promise<number> {
     throw new Problem('state_conflict', `There are ${most} workflows, which is the most there can be.`)
   return Number(last ?? 0) + 1
 }
-
-export const handlers: HandlersFor<
-  'listWorkflows' | 'getWorkflow' | 'createWorkflow' | 'updateWorkflow' | 'deleteWorkflow'
-> = workflows.handlers

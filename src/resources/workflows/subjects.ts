@@ -1,6 +1,6 @@
 // What conditions of workflows can look at (DOMAIN 18.2): by entity, every attribute that can be compared, and how.
 import type { Context } from '../../kernel/context.ts'
-import { type Attribute, attributeSet, type EntityType } from '../attributes/set.ts'
+import { type Attribute, attributesOf } from '../attributes/set.ts'
 
 export type Entity = 'leads' | 'activities' | 'persons' | 'quotes'
 
@@ -74,8 +74,4 @@ export async function subjectsOf(ctx: Context, entity: Entity): Promise<Readonly
   return new Map([...found, ...Object.entries(more[entity])])
 }
 
-/** Built-in attributes and the installation's own. */
-export async function attributesOf(ctx: Context, entity: EntityType): Promise<readonly Attribute[]> {
-  const { system, own } = await attributeSet(ctx)
-  return [...(system.get(entity) ?? []), ...(own.get(entity) ?? [])]
-}
+export { attributesOf }

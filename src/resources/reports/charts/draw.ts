@@ -3,6 +3,7 @@
 // that takes a third of a second.
 import * as vega from 'vega'
 import { compile, type Config as Look, type TopLevelSpec } from 'vega-lite'
+import { escapeHtml } from '../../../kernel/format.ts'
 import { shortCount, shortMoney, textWidth } from './texts.ts'
 
 export interface Chart {
@@ -75,9 +76,6 @@ const look: Look = {
   text: { fontSize: 12, color: ink },
 }
 
-const escapes: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
-const escaped = (text: string): string => text.replace(/[&<>"']/g, (each) => escapes[each] ?? each)
-
 /** What no XML document may hold, although a name may. */
 const unspeakable = /[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/gu
 
@@ -87,7 +85,7 @@ export async function draw({ name, title, subtitle, summary, spec }: Chart): Pro
   const view = new vega.View(vega.parse(compile(whole, { logger: quiet }).spec), { renderer: 'none', logger: quiet })
   try {
     const svg = await view.toSVG()
-    const head = `<title id="${name}-title">${escaped(title)}</title><desc id="${name}-desc">${escaped(`${subtitle}. ${summary}`)}</desc>`
+    const head = `<title id="${name}-title">${escapeHtml(title)}</title><desc id="${name}-desc">${escapeHtml(`${subtitle}. ${summary}`)}</desc>`
     return svg
       .replace('<svg ', `<svg role="img" aria-labelledby="${name}-title ${name}-desc" `)
       .replace(/^<svg [^>]*>/, (opening) => opening + head)

@@ -1,0 +1,88 @@
+// What is done in the background: the jobs themselves, who holds a lock, when each schedule ran last, how far each reader of
+// the event log is, and how often an address has called what is open to everybody.
+
+import { type Kysely, sql } from 'kysely'
+import {
+  addColumn,
+  createTable,
+  id,
+  integer,
+  json,
+  key,
+  nullable,
+  oneOf,
+  text,
+  timestamp,
+  timestamps,
+} from '../columns.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+
+export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  await createTable(
+    db,
+    dialect,
+    'jobs',
+    {
+      id: id(),
+      kind: text(),
+      payload: json('{}'),
+      state: oneOf(['waiting', 'blocked', 'running', 'buried'], 'waiting'),
+      /** There is one unfinished job with this key at most. */
+      dedupe_key: nullable(text()),
+      /** Jobs of one sequence run one after another, in the order of their ids. */
+      sequence: nullable(text()),
+      attempts: integer(0),
+      run_at: timestamp(),
+      /** Who runs it, and until when nobody else may. */
+      locked_by: nullable(text()),
+      locked_until: nullable(timestamp()),
+      last_error: nullable(text()),
+      ...timestamps(),
+    },
+    {
+      unique: [['dedupe_key']],
+      indexes: [
+        ['state', 'run_at', 'id'],
+        ['state', 'locked_until'],
+        ['sequence', 'id'],
+        ['kind', 'id'],
+        ['run_at', 'id'],
+        ['created_at', 'id'],
+      ],
+    },
+  )
+  await createTable(
+    db,
+    dialect,
+    'locks',
+    { id: id(), name: text(), locked_by: text(), locked_until: timestamp() },
+    { unique: [['name']] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'schedules',
+    /** The last time it was due and was seen to, whether or not the server ran at that moment. */
+    { id: id(), name: text(), last_due_at: timestamp() },
+    { unique: [['name']] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'event_readers',
+    { id: id(), name: text(), last_event_id: integer(0) },
+    { unique: [['name']] },
+  )
+  // They begin behind what happened before there were any.
+  const last = sql`select coalesce(max(id), 0) from events`
+  for (const name of ['webhooks', 'workflows'])
+    await sql`insert into event_readers (name, last_event_id) values (${name}, (${last}))`.execute(db)
+  await createTable(
+    db,
+    dialect,
+    'call_counts',
+    { id: id(), scope: text(), address: key(), window_start: timestamp(), count: integer(0) },
+    { unique: [['scope', 'address', 'window_start']], indexes: [['window_start']] },
+  )
+  await addColumn(db, dialect, 'events', 'workflow_run_id', nullable(integer()))
+}

@@ -1,0 +1,163 @@
+// What happens after a write: runs of workflows, deliveries of webhooks, mails of campaigns with who wants none, batches of
+// imports, and how far each mailbox has been read.
+
+import type { Kysely } from 'kysely'
+import {
+  addColumn,
+  createTable,
+  id,
+  integer,
+  json,
+  key,
+  nullable,
+  oneOf,
+  references,
+  text,
+  timestamp,
+  timestamps,
+} from '../columns.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+
+export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  await createTable(
+    db,
+    dialect,
+    'workflow_runs',
+    {
+      id: id(),
+      workflow_id: references('workflows', 'cascade'),
+      event_id: integer(),
+      event: text(),
+      entity_type: text(),
+      entity_id: integer(),
+      /** The run whose action caused the event, and how long the chain is. */
+      parent_run_id: references('workflow_runs', 'set null'),
+      depth: integer(1),
+      state: oneOf(['pending', 'skipped', 'matched', 'succeeded', 'failed'], 'pending'),
+      reason: nullable(text()),
+      matched_conditions: json('[]'),
+      actions: json('[]'),
+      started_at: nullable(timestamp()),
+      finished_at: nullable(timestamp()),
+      ...timestamps(),
+    },
+    {
+      unique: [['workflow_id', 'event_id']],
+      indexes: [['workflow_id', 'id'], ['entity_type', 'entity_id'], ['event_id'], ['created_at', 'id']],
+    },
+  )
+  await createTable(
+    db,
+    dialect,
+    'webhook_deliveries',
+    {
+      id: id(),
+      webhook_id: references('webhooks', 'cascade'),
+      /** What it was made for: `event:<id>`, or `run:<id>:<action>` of a workflow. */
+      dedupe_key: text(),
+      /** Sent as `webhook-id`. */
+      message_id: text(),
+      event_id: nullable(integer()),
+      event: text(),
+      entity_type: text(),
+      entity_id: nullable(integer()),
+      state: oneOf(['pending', 'succeeded', 'failed'], 'pending'),
+      attempts: json('[]'),
+      next_attempt_at: nullable(timestamp()),
+      finished_at: nullable(timestamp()),
+      ...timestamps(),
+    },
+    {
+      unique: [['webhook_id', 'dedupe_key']],
+      indexes: [['webhook_id', 'id'], ['webhook_id', 'state'], ['event_id'], ['created_at', 'id']],
+    },
+  )
+  await createTable(
+    db,
+    dialect,
+    'campaign_sends',
+    {
+      id: id(),
+      campaign_id: references('marketing_campaigns', 'cascade'),
+      occurrence: text(),
+      address: key(),
+      person_id: references('persons', 'set null'),
+      message_id: text(),
+      /** As it goes out; gone once it is sent. */
+      subject: nullable(text()),
+      content: nullable(text()),
+      state: oneOf(['queued', 'sent', 'failed', 'suppressed'], 'queued'),
+      /** Set while it is handed over: what a crash leaves set may have been accepted. */
+      started_at: nullable(timestamp()),
+      attempts: integer(0),
+      run_at: nullable(timestamp()),
+      error: nullable(text()),
+      sent_at: nullable(timestamp()),
+      ...timestamps(),
+    },
+    {
+      unique: [['campaign_id', 'occurrence', 'address'], ['message_id']],
+      indexes: [
+        ['campaign_id', 'id'],
+        ['campaign_id', 'state'],
+        ['state', 'run_at', 'id'],
+        ['started_at'],
+        ['sent_at', 'id'],
+      ],
+    },
+  )
+  await addColumn(db, dialect, 'marketing_campaigns', 'last_run_at', nullable(timestamp()))
+  await createTable(
+    db,
+    dialect,
+    'suppressions',
+    { id: id(), address: key(), reason: oneOf(['unsubscribed', 'bounced', 'manual'], 'manual'), ...timestamps() },
+    {
+      unique: [['address']],
+      indexes: [
+        ['created_at', 'id'],
+        ['reason', 'id'],
+      ],
+    },
+  )
+  await addColumn(db, dialect, 'imports', 'rows_count', nullable(integer()))
+  await createTable(
+    db,
+    dialect,
+    'import_batches',
+    { id: id(), import_id: references('imports', 'cascade'), number: integer(), summary: json('{}'), ...timestamps() },
+    { unique: [['import_id', 'number']] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'import_errors',
+    {
+      id: id(),
+      import_id: references('imports', 'cascade'),
+      row: integer(),
+      column: nullable(text()),
+      code: text(),
+      message: text(),
+      /** The cells of the row, for the report. */
+      cells: json('[]'),
+    },
+    { indexes: [['import_id', 'row', 'id']] },
+  )
+  await addColumn(db, dialect, 'emails', 'raw_file_id', references('files', 'set null'))
+  await createTable(
+    db,
+    dialect,
+    'mailboxes',
+    {
+      id: id(),
+      account: text(),
+      path: text(),
+      /** Uids mean something together with this only. */
+      uid_validity: text(),
+      last_uid: integer(0),
+      ...timestamps(),
+    },
+    { unique: [['account', 'path']] },
+  )
+}

@@ -1,0 +1,16 @@
+// What happens by itself: all jobs, readers of the event log and schedules of all slices, beside operations.ts and listeners.ts. A kind
+// that is missing here waits for ever.
+import type { AnyJob } from './jobs/queue.ts'
+import type { EventReader } from './jobs/readers.ts'
+import type { Schedule } from './jobs/schedules.ts'
+import { jobs as imports } from './resources/data-transfer/jobs.ts'
+import { schedules as daily, jobs as housekeeping } from './resources/system/housekeeping.ts'
+import { jobs as webhookJobs, readers as webhookReaders } from './resources/webhooks/jobs.ts'
+import { readers as triggers, jobs as workflowRuns } from './resources/workflows/jobs.ts'
+
+export const jobs: readonly AnyJob[] = [...housekeeping, ...workflowRuns, ...webhookJobs, ...imports]
+
+/** Workflows before webhooks, so that what they change is told as well in the same round. */
+export const readers: readonly EventReader[] = [...triggers, ...webhookReaders]
+
+export const schedules: readonly Schedule[] = [...daily]

@@ -1,0 +1,52 @@
+// `accord worker`: what happens by itself, in a process of its own, for servers that run with ACCORD_WORKER=off. `accord jobs`: what
+// waits, and another try for what was given up.
+import { buildApp } from '../app.ts'
+import type { Config } from '../config.ts'
+import { publishedOf, secretOf } from '../data.ts'
+import { loadExtensions } from '../extensions.ts'
+import type { Context } from '../kernel/context.ts'
+import { generatedContract } from '../package.ts'
+import { retry } from '../resources/system/jobs.ts'
+import { startWork, stopWork } from '../server.ts'
+import { asSystem } from './context.ts'
+import { withInstalled } from './installed.ts'
+
+/** Works until SIGTERM or SIGINT. */
+export const workerCommand = (config: Config): Promise<void> =>
+  withInstalled(config, async (store) => {
+    const app = await buildApp({
+      config,
+      store,
+      secret: secretOf(config).secret,
+      contract: generatedContract(),
+      published: publishedOf(config),
+      extensions: await loadExtensions(config.listeners),
+    })
+    startWork(app)
+    app.http.log.info({}, 'The worker runs.')
+    await new Promise<void>((resolve) => {
+      for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve())
+    })
+    app.http.log.info({}, 'Closing.')
+    await stopWork(app)
+    await app.http.close()
+  })
+
+export const listJobsCommand = (config: Config, { state }: { state?: string }): Promise<void> =>
+  asSystem(config, async (ctx) => {
+    const jobs = ctx.db.selectFrom('jobs').selectAll().orderBy('id').limit(1000)
+    const rows = await (state === undefined ? jobs : jobs.where('state', '=', state)).execute()
+    if (rows.length === 0) console.log('No job waits.')
+    for (const { id, kind, state, attempts, run_at, last_error } of rows)
+      console.log(`${id}\t${kind}\t${state}\t${attempts} tries\t${run_at}\t${last_error ?? ''}`)
+  })
+
+export const retryJobsCommand = (config: Config, ids: readonly string[]): Promise<void> =>
+  asSystem(config, async (ctx) => {
+    const chosen = ids.length > 0 ? ids.map(Number) : await buried(ctx)
+    for (const id of chosen) await retry(ctx, id)
+    console.log(`${chosen.length} ${chosen.length === 1 ? 'job' : 'jobs'} will be tried again.`)
+  })
+
+const buried = async ({ db }: Context): Promise<number[]> =>
+  (await db.selectFrom('jobs').select('id').where('state', '=', 'buried').orderBy('id').execute()).map(({ id }) => id)

@@ -1,0 +1,186 @@
+// The worker (DOMAIN 25.1): feeds the readers of the event log, claims what is due and runs it, as many at once as each kind allows.
+// It is woken by commits of its own process, and looks by itself every second for those of others.
+import { type Context, type Services, systemContext } from '../kernel/context.ts'
+import { bury, claim, finish, type JobRow, leaseMs, ownName, postpone, release, renew } from './claims.ts'
+import { hold } from './lock.ts'
+import { type AnyJob, Bury } from './queue.ts'
+import { type EventReader, feed } from './readers.ts'
+
+export interface Worker {
+  start(): void
+  /** Claims no more, tells what runs to stop, and waits for it up to `graceMs`; what is left waits for another worker. */
+  stop(graceMs?: number): Promise<void>
+  /** Something may be due. */
+  wake(): void
+  /** Feeds readers and runs jobs until nothing is due; for tests and commands. */
+  drain(): Promise<void>
+}
+
+const pollMs = 1000
+const presenceMs = 20_000
+const mostClaimed = 50
+const longestError = 500
+
+export function createWorker(services: Services, jobs: readonly AnyJob[], readers: readonly EventReader[]): Worker {
+  const own = ownName()
+  const kinds = new Map(jobs.map((job) => [job.kind, job]))
+  const running = new Map<number, Promise<void>>()
+  const counts = new Map<string, number>()
+  const stopping = new AbortController()
+  let timer: NodeJS.Timeout | undefined
+  let presence: NodeJS.Timeout | undefined
+  let isOn = false
+  let isBusy = false
+  let isWoken = false
+
+  const context = (): Context => systemContext(services, 'api')
+
+  const free = (): Map<string, number> =>
+    new Map(jobs.map(({ kind, atOnce, isReady }) => [kind, isReady(services) ? atOnce - (counts.get(kind) ?? 0) : 0]))
+
+  /** One look at everything. True when something was found. */
+  async function round(): Promise<boolean> {
+    let found = false
+    for (const reader of readers)
+      found = (await guarded(`reader ${reader.name}`, () => feed(services, reader))) || found
+    const claimed = await guarded('claim', async () => {
+      await release(context())
+      return claim(context(), own, free(), mostClaimed)
+    })
+    for (const row of claimed || []) launch(row)
+    return found || (claimed || []).length > 0
+  }
+
+  async function guarded<T>(what: string, work: () => Promise<T>): Promise<T | false> {
+    try {
+      return await work()
+    } catch (cause) {
+      // Another process may hold the database; the next look comes soon.
+      if (!services.store.dialect.isBusy(cause))
+        services.log.error({ err: cause, what }, 'The worker failed to look for work.')
+      return false
+    }
+  }
+
+  function launch(row: JobRow): void {
+    counts.set(row.kind, (counts.get(row.kind) ?? 0) + 1)
+    const done = run(row).finally(() => {
+      counts.set(row.kind, (counts.get(row.kind) ?? 1) - 1)
+      running.delete(row.id)
+      wake()
+    })
+    running.set(row.id, done)
+  }
+
+  async function run(row: JobRow): Promise<void> {
+    const job = kinds.get(row.kind)
+    if (!job) return
+    const tries = job.retryAfter.length + 1
+    const payload = JSON.parse(row.payload) as object
+    const giveUp = (cause: string): Promise<void> =>
+      bury(context(), row, cause, (ctx) => job.buried?.(ctx, payload, cause) ?? Promise.resolve())
+    const lost = new AbortController()
+    const lease = setInterval(() => {
+      renew(context(), row).then(
+        (isOurs) => isOurs || lost.abort(),
+        () => undefined,
+      )
+    }, leaseMs / 3)
+    try {
+      if (row.attempts > tries) return await giveUp(row.last_error ?? 'It never came to an end.')
+      const signal = AbortSignal.any([lost.signal, stopping.signal])
+      const outcome = await job.run(context(), payload, {
+        id: row.id,
+        attempt: row.attempts,
+        isLast: row.attempts >= tries,
+        signal,
+      })
+      if (outcome) await postpone(context(), row, outcome.again)
+      else await finish(context(), row)
+    } catch (cause) {
+      await failed(row, job, cause, giveUp)
+    } finally {
+      clearInterval(lease)
+    }
+  }
+
+  async function failed(row: JobRow, job: AnyJob, cause: unknown, giveUp: (cause: string) => Promise<void>) {
+    const sentence = sentenceOf(cause)
+    const about = { job: row.id, kind: row.kind, attempt: row.attempts, reason: sentence }
+    try {
+      // What was stopped with the worker has not failed.
+      if (stopping.signal.aborted && !(cause instanceof Bury)) return await postpone(context(), row, context().time)
+      const delay = job.retryAfter[row.attempts - 1]
+      if (cause instanceof Bury || delay === undefined) {
+        services.log.error({ ...about, err: cause }, 'A job was buried.')
+        return await giveUp(sentence).catch((error: unknown) => {
+          services.log.error({ ...about, err: error }, 'A job was buried without its last words.')
+          return bury(context(), row, sentence)
+        })
+      }
+      services.log.warn(about, 'A job failed and will be tried again.')
+      await postpone(context(), row, later(context().time, delay), sentence)
+    } catch (error) {
+      // Its lease ends by itself.
+      services.log.error({ ...about, err: error }, 'What became of a job could not be stored.')
+    }
+  }
+
+  async function look(): Promise<void> {
+    if (!isOn || isBusy) return
+    isBusy = true
+    clearTimeout(timer)
+    try {
+      do {
+        isWoken = false
+        while (isOn && (await round())) isWoken = false
+      } while (isOn && isWoken)
+    } finally {
+      isBusy = false
+      if (isOn) timer = setTimeout(() => void look(), pollMs)
+    }
+  }
+
+  function wake(): void {
+    isWoken = true
+    if (isOn && !isBusy) setImmediate(() => void look())
+  }
+
+  const present = (): Promise<unknown> =>
+    guarded('presence', () => hold(context(), 'worker', `${own}`, 3 * presenceMs, true))
+
+  return {
+    start() {
+      isOn = true
+      void guarded('start', () => release(context(), own)).then(look)
+      void present()
+      presence = setInterval(() => void present(), presenceMs)
+    },
+    async stop(graceMs = 5000) {
+      isOn = false
+      clearTimeout(timer)
+      clearInterval(presence)
+      stopping.abort()
+      const grace = new Promise<void>((resolve) => setTimeout(resolve, graceMs).unref())
+      await Promise.race([Promise.all(running.values()), grace])
+    },
+    wake,
+    async drain() {
+      await release(context(), own)
+      for (;;) {
+        const found = await round()
+        if (running.size > 0) await Promise.all(running.values())
+        else if (!found) return
+      }
+    },
+  }
+}
+
+/** Some time later, varied by a tenth, so that what failed together does not come again together. */
+function later(time: Date, seconds: number): Date {
+  const share = 0.9 + Math.random() * 0.2
+  return new Date(time.getTime() + seconds * 1000 * share)
+}
+
+const sentenceOf = (cause: unknown): string =>
+  (cause instanceof Error ? cause.message : String(cause)).replaceAll(/\s+/g, ' ').slice(0, longestError)

@@ -1,0 +1,55 @@
+// How mail fails, in words a user may read: one short line, never a credential. Whoever sends or receives decides by the class
+// alone what happens next.
+
+/** The mail will never be accepted as it is; trying again is of no use. */
+export class MailRefused extends Error {
+  override name = 'MailRefused'
+}
+
+/** Not now: the server is away, slow, says "later", or does not know us. The same mail may be tried again. */
+export class MailDeferred extends Error {
+  override name = 'MailDeferred'
+  /** The whole message was handed over and no answer came: it may have arrived, and another try may make a second copy. */
+  readonly mayHaveArrived: boolean
+
+  constructor(message: string, { mayHaveArrived = false, cause }: { mayHaveArrived?: boolean; cause?: unknown } = {}) {
+    super(message, { cause })
+    this.mayHaveArrived = mayHaveArrived
+  }
+}
+
+/** What came in is no mail, or none that can be read within bounds. */
+export class Unreadable extends Error {
+  override name = 'Unreadable'
+}
+
+/** The mailbox could not be polled to its end. */
+export class MailboxFailed extends Error {
+  override name = 'MailboxFailed'
+  /** How far each folder had come: the place to go on from. */
+  folders: { path: string; uidValidity: number; through: number }[] = []
+}
+
+/** Thrown by whoever takes messages from a mailbox to end the poll after this one, without failure. */
+export class Stop extends Error {
+  override name = 'Stop'
+}
+
+/** One line of at most 300 characters, without the given secrets in any form they travel in. */
+export function sentence(text: string, secrets: readonly (string | null | undefined)[] = []): string {
+  let line = text
+  for (const secret of secrets) {
+    if (!secret) continue
+    for (const form of [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')])
+      line = line.replaceAll(form, '***')
+  }
+  line = oneLine(line)
+  return line.length <= 300 ? line : `${line.slice(0, 299).trimEnd()}…`
+}
+
+/** Breaks and control characters become a space: what ends a header or forges a line of a log is gone. */
+export const oneLine = (text: string): string =>
+  text
+    .replaceAll(/[\p{Cc}\u2028\u2029]+/gu, ' ')
+    .replaceAll(/ {2,}/g, ' ')
+    .trim()

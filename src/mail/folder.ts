@@ -1,0 +1,43 @@
+// The mailbox of development: each mail becomes a file in a folder, which mail programs open. Nothing leaves the machine.
+import { randomUUID } from 'node:crypto'
+import { access, constants, mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { MailDeferred } from './failures.ts'
+import { compose } from './message.ts'
+import type { Mailer } from './outbound.ts'
+
+/** `file:mails`, `file:/var/mails` or `file:///var/mails`. */
+export function folderMailer(url: string): Mailer {
+  const path = url.slice('file:'.length)
+  if (path === '') throw new Error('The address for outgoing mail must name a folder after file:.')
+  const folder = path.startsWith('//') ? fileURLToPath(url) : resolve(path)
+  return {
+    isConfigured: true,
+    check: async () => {
+      try {
+        await mkdir(folder, { recursive: true })
+        await access(folder, constants.W_OK)
+        return null
+      } catch {
+        return 'Outgoing mail: the folder for it cannot be written.'
+      }
+    },
+    send: async (message, signal) => {
+      const { raw } = await compose(message)
+      if (signal.aborted) throw new MailDeferred('Sending was stopped.')
+      const name = `${message.messageId.replaceAll(/[^A-Za-z0-9@._+-]|^\./g, '_').slice(0, 200)}.eml`
+      const draft = join(folder, `.${randomUUID()}`)
+      try {
+        await mkdir(folder, { recursive: true })
+        await writeFile(draft, raw, { flag: 'wx' })
+        await rename(draft, join(folder, name))
+      } catch (cause) {
+        await rm(draft, { force: true }).catch(() => undefined)
+        throw new MailDeferred('The mail could not be written to its folder.', { cause })
+      }
+      return { response: `Written as ${name}.`, refused: [] }
+    },
+    close: () => undefined,
+  }
+}

@@ -1,0 +1,138 @@
+// A mail as bytes: what is sent, whoever carries it. Headers are made here and nowhere else, so that no value can add a header,
+// and blind copies are known to the envelope only.
+import type { Readable } from 'node:stream'
+import { domainToASCII } from 'node:url'
+import MailComposer from 'nodemailer/lib/mail-composer'
+import { MailDeferred, MailRefused, oneLine } from './failures.ts'
+
+export interface OutboundMessage {
+  /** Without brackets. */
+  messageId: string
+  date: Date
+  from: { address: string; name: string }
+  replyTo?: string
+  to: string[]
+  cc: string[]
+  bcc: string[]
+  subject: string
+  html: string
+  text: string
+  /** Ids without brackets; what cannot stand in a header is left out. */
+  inReplyTo?: string
+  references: string[]
+  /** Further headers, such as List-Unsubscribe; none that is made from the fields above. */
+  headers?: Record<string, string>
+  attachments: OutboundAttachment[]
+  /** An invitation (invite.ts), shown by mail programs and attached as `invite.ics`. */
+  calendar?: { method: 'REQUEST'; content: string }
+}
+
+export interface OutboundAttachment {
+  name: string
+  contentType: string
+  /** Set for what the HTML shows as `cid:<contentId>`. */
+  contentId: string | null
+  content: () => Readable
+}
+
+/** The bytes, and whom they go to: by the address on the wire, the address as it was given. */
+export interface Composed {
+  raw: Buffer
+  sender: string
+  recipients: Map<string, string>
+}
+
+const own =
+  /^(from|sender|to|cc|bcc|reply-to|subject|date|message-id|in-reply-to|references|mime-version|content-.*|return-path|received|dkim-signature)$/i
+const headerName = /^[A-Za-z0-9-]{1,76}$/
+const mediaType = /^(?!multipart\/|message\/)[a-z0-9!#$&^_.+-]{1,127}\/[a-z0-9!#$&^_.+-]{1,127}$/
+const id = /^[\x21-\x3b\x3d\x3f-\x7e]{1,990}$/
+
+/** The message in full. Throws MailRefused for what no server could take, MailDeferred when an attachment cannot be read. */
+export async function compose(message: OutboundMessage): Promise<Composed> {
+  if (!/^[\x21-\x3b\x3d\x3f\x41-\x7e]+@[\x21-\x3b\x3d\x3f\x41-\x7e]+$/.test(message.messageId))
+    throw new MailRefused('The message id is not valid.')
+  const recipients = new Map<string, string>()
+  for (const address of [...message.to, ...message.cc, ...message.bcc]) {
+    const known = onTheWire(address)
+    if (!recipients.has(known)) recipients.set(known, address)
+  }
+  if (recipients.size === 0) throw new MailRefused('The mail has no recipient.')
+  const inReplyTo = message.inReplyTo !== undefined && id.test(message.inReplyTo) ? message.inReplyTo : null
+  const references = message.references.filter((each) => id.test(each))
+  const composer = new MailComposer({
+    messageId: `<${message.messageId}>`,
+    date: message.date,
+    from: { name: oneLine(message.from.name), address: onTheWire(message.from.address) },
+    ...(message.replyTo !== undefined && { replyTo: { name: '', address: onTheWire(message.replyTo) } }),
+    // As objects: a text would be read as a list of addresses once more.
+    to: message.to.map(mailbox),
+    cc: message.cc.map(mailbox),
+    subject: oneLine(message.subject),
+    text: message.text,
+    ...(message.html !== '' && { html: message.html }),
+    ...(inReplyTo !== null && { inReplyTo: `<${inReplyTo}>` }),
+    ...(references.length > 0 && { references: references.map((each) => `<${each}>`).join(' ') }),
+    headers: furtherHeaders(message.headers ?? {}),
+    attachments: await attachmentsOf(message),
+    ...(message.calendar && {
+      icalEvent: { method: message.calendar.method, filename: 'invite.ics', content: message.calendar.content },
+    }),
+    disableFileAccess: true,
+    disableUrlAccess: true,
+    newline: 'windows',
+  })
+  const raw = await composer.compile().build()
+  return { raw, sender: onTheWire(message.from.address), recipients }
+}
+
+const mailbox = (address: string): { name: string; address: string } => ({ name: '', address: onTheWire(address) })
+
+/** The address with its domain as DNS knows it. Anything that is not exactly one address is refused, not repaired. */
+export function onTheWire(address: string): string {
+  const at = address.lastIndexOf('@')
+  const [local, domain] = [address.slice(0, at), domainToASCII(address.slice(at + 1))]
+  if (at < 1 || domain === '' || /[\s\p{Cc}<>()[\],;:\\"@]/u.test(local) || address.length > 320)
+    throw new MailRefused(`"${oneLine(address).slice(0, 100)}" is not an e-mail address.`)
+  return `${local}@${domain}`
+}
+
+function furtherHeaders(headers: Record<string, string>): { key: string; value: string }[] {
+  return Object.entries(headers).map(([key, value]) => {
+    if (!headerName.test(key) || own.test(key))
+      throw new MailRefused(`"${oneLine(key).slice(0, 100)}" is not a header that may be set.`)
+    return { key, value: oneLine(value) }
+  })
+}
+
+/**
+ * All bytes before the first of them is sent: a file that is gone is known while nothing has been said to the server, and the
+ * same bytes can be sent again. Costs about the 25 MiB of attachments a mail may have, and a third more.
+ */
+async function attachmentsOf({ attachments, html }: OutboundMessage) {
+  const composed = []
+  for (const { name, contentType, contentId, content } of attachments) {
+    const type = contentType.toLowerCase().split(';')[0]?.trim() ?? ''
+    const cid = contentId !== null && /^[\x21\x23-\x3b\x3d\x3f-\x7e]+$/.test(contentId) ? contentId : null
+    const isShown = cid !== null && html.includes(`cid:${cid}`)
+    composed.push({
+      filename: oneLine(name).replaceAll(/[/\\]/g, '_') || 'attachment',
+      // A part within a part would have to be mail itself, line by line; as bytes it arrives as it is.
+      contentType: mediaType.test(type) ? type : 'application/octet-stream',
+      content: await bytesOf(content),
+      ...(isShown && { cid, contentDisposition: 'inline' as const }),
+      ...(!isShown && { contentDisposition: 'attachment' as const }),
+    })
+  }
+  return composed
+}
+
+async function bytesOf(content: () => Readable): Promise<Buffer> {
+  try {
+    const chunks: Buffer[] = []
+    for await (const chunk of content()) chunks.push(Buffer.from(chunk))
+    return Buffer.concat(chunks)
+  } catch (cause) {
+    throw new MailDeferred('An attachment could not be read.', { cause })
+  }
+}

@@ -1,0 +1,83 @@
+// What one row does: the call of the API that it stands for, with the permissions of the import's creator, through the
+// resource's own rules and events. It runs in a transaction of others, who roll back what a refused row has begun.
+import { bodyReader } from '../../contract/bodies.ts'
+import { type Context, requireCall } from '../../kernel/context.ts'
+import { fold } from '../../kernel/format.ts'
+import type { Resource } from '../../kernel/resource.ts'
+import { findOrCreateTag } from '../tags/resource.ts'
+import type { Action, Type } from './columns.ts'
+import { keysOf, personsWith, recordOf } from './match.ts'
+import { bodyOf, type Draft, operationOf, RowRefused, refused } from './rows.ts'
+
+export interface Plan {
+  type: Type
+  action: Action
+}
+
+export interface Done {
+  did: 'created' | 'updated' | 'deleted'
+  id: number
+}
+
+function resourceOf({ services }: Context, type: Type): Resource<{ id: number }, unknown> {
+  const resource = services.resources.get(type)
+  if (!resource) throw new Error(`There is no resource ${type}.`)
+  return resource as unknown as Resource<{ id: number }, unknown>
+}
+
+/** What the row says of its record, after its shape was looked at. Throws `RowRefused`. */
+export const keysIn = (ctx: Context, { type, action }: Plan, draft: Draft): string[] =>
+  keysOf(type, action, draft, bodyOf(ctx, draft, operationOf(type, 'update')))
+
+/** Throws `RowRefused` or a `Problem` for a row that cannot be imported. */
+export async function applyRow(ctx: Context, plan: Plan, draft: Draft): Promise<Done> {
+  const { type, action } = plan
+  const resource = resourceOf(ctx, type)
+  const id = await recordOf(ctx, plan, draft, keysIn(ctx, plan, draft))
+  if (action === 'delete' && id !== null) {
+    requireCall(ctx, operationOf(type, 'remove'))
+    await resource.remove(ctx, id)
+    return { did: 'deleted', id }
+  }
+  const operation = operationOf(type, id === null ? 'create' : 'update')
+  requireCall(ctx, operation)
+  // First without what is looked up: nothing is made for a row that is wrong in itself.
+  bodyOf(ctx, draft, operation)
+  const body = bodyOf(ctx, { ...draft, body: { ...draft.body, ...(await lookedUp(ctx, draft)) } }, operation)
+  if (id === null) return { did: 'created', id: (await resource.create(ctx, body)).id }
+  await resource.update(ctx, id, body)
+  return { did: 'updated', id }
+}
+
+/** What the row names: tags, which are made where there are none, and the person of a lead. */
+async function lookedUp(ctx: Context, draft: Draft): Promise<Record<string, unknown>> {
+  const found: Record<string, unknown> = {}
+  if (draft.personEmail !== undefined) found.person_id = await personOf(ctx, draft, draft.personEmail)
+  if (draft.tags !== undefined) {
+    const ids: number[] = []
+    for (const name of draft.tags) ids.push(await tagOf(ctx, draft, name))
+    found.tag_ids = [...new Set(ids)]
+  }
+  return found
+}
+
+async function personOf(ctx: Context, draft: Draft, email: string | null): Promise<number | null> {
+  const ids = email === null ? [] : await personsWith(ctx, [fold(email.trim())])
+  const [id = null] = [...(await resourceOf(ctx, 'persons').seen(ctx, ids))]
+  if (email !== null && id === null) throw refused(draft, 'person_email', 'No person has this e-mail address.')
+  const { person_id: other } = draft.body
+  if (other !== undefined && other !== id) throw refused(draft, 'person_email', 'person_id names another person.')
+  return id
+}
+
+async function tagOf(ctx: Context, draft: Draft, name: string): Promise<number> {
+  const { contract, config } = ctx.services
+  const reading = { zone: config.timezone, strict: config.strict }
+  const { value, errors } = bodyReader(contract, 'createTag')({ name }, reading)
+  const messages = Object.values(errors).flat()
+  if (messages.length > 0)
+    throw new RowRefused(
+      messages.map((message) => ({ row: draft.row, column: 'tags', code: 'validation_failed', message })),
+    )
+  return findOrCreateTag(ctx, (value as { name: string }).name)
+}

@@ -1,0 +1,154 @@
+// Which columns an import of each type reads (DOMAIN 21.1): the built-in ones, those of the installation's own attributes, and
+// what our exports write besides, which is passed over. The header of a file is checked against them.
+import { didYouMean } from '../../contract/findings.ts'
+import type { Schema } from '../../contract/types.ts'
+import { addressParts } from '../../kernel/address.ts'
+import type { Context } from '../../kernel/context.ts'
+import { type Attribute, ownAttributes } from '../attributes/set.ts'
+import { leadColumns } from '../leads/columns.ts'
+import { organizationColumns } from '../organizations/columns.ts'
+import { personColumns } from '../persons/columns.ts'
+import { productColumns } from '../products/columns.ts'
+import { contactPoints, names, option, optionList, productLines, type Reader, text, whole } from './cells.ts'
+
+export type Type = Schema<'Import'>['type']
+export type Action = Schema<'Import'>['action']
+
+export interface Column {
+  name: string
+  /** Where its value goes in the body; `tags`, `person_email` and the `id` of a lead are no fields of a body. */
+  path: readonly string[]
+  read: Reader
+  /** What NULL means: a list becomes empty. */
+  cleared: null | readonly never[]
+}
+
+const column = (name: string, read: Reader = text, path: readonly string[] = [name]): Column => ({
+  name,
+  path,
+  read,
+  cleared: null,
+})
+const list = (name: string, read: Reader, path: readonly string[] = [name]): Column => ({
+  ...column(name, read, path),
+  cleared: [],
+})
+const parts = (name: string, path: readonly string[]): Column[] =>
+  addressParts.map((part) => column(`${name}.${part}`, text, [...path, part]))
+
+const builtIn: Record<Type, readonly Column[]> = {
+  persons: [
+    column('name'),
+    list('emails', contactPoints),
+    list('contact_numbers', contactPoints),
+    column('organization_id', whole),
+    column('organization_name'),
+    column('job_title'),
+    column('user_id', whole),
+    list('tags', names),
+  ],
+  organizations: [column('name'), ...parts('address', ['address']), column('user_id', whole), list('tags', names)],
+  products: [
+    column('sku'),
+    column('name'),
+    column('description'),
+    column('quantity'),
+    column('price'),
+    list('tags', names),
+  ],
+  leads: [
+    column('id', whole),
+    ...['title', 'description', 'lead_value', 'lost_reason', 'closed_at'].map((name) => column(name)),
+    column('user_id', whole),
+    column('person_id', whole),
+    column('person_email'),
+    ...['lead_source_id', 'lead_type_id', 'lead_pipeline_id', 'lead_pipeline_stage_id'].map((name) =>
+      column(name, whole),
+    ),
+    column('expected_close_date'),
+    list('product', productLines, ['products']),
+    list('tags', names),
+  ],
+}
+
+/** What a file cannot do without. */
+export const keyColumns: Record<Type, Record<Action, string>> = {
+  persons: { append: 'emails', delete: 'emails' },
+  organizations: { append: 'name', delete: 'name' },
+  products: { append: 'sku', delete: 'sku' },
+  leads: { append: 'title', delete: 'id' },
+}
+
+function own(attribute: Attribute): Column[] {
+  const { code, type, lookup, options } = attribute
+  const path = ['custom_attributes', code]
+  const choices = lookup === null ? options : []
+  switch (type) {
+    case 'subheading':
+      return []
+    case 'address':
+      return parts(code, path)
+    case 'email':
+    case 'phone':
+      return [column(code, contactPoints, path)]
+    case 'select':
+    case 'lookup':
+      return [column(code, option(choices), path)]
+    case 'multiselect':
+    case 'checkbox':
+      return [column(code, optionList(choices), path)]
+    case 'image':
+    case 'file':
+      return [column(code, whole, path)]
+    default:
+      return [column(code, text, path)]
+  }
+}
+
+/** The names of the own attributes' columns, for samples. */
+export const ownColumns = async (ctx: Context, type: Type): Promise<Column[]> =>
+  (await ownAttributes(ctx, type)).flatMap(own)
+
+/** A name of a built-in column stands for that, whatever an attribute is called. */
+export async function columnsOf(ctx: Context, type: Type): Promise<Map<string, Column>> {
+  const all = [...(await ownColumns(ctx, type)), ...builtIn[type]]
+  return new Map(all.map((each) => [each.name, each]))
+}
+
+const exported = {
+  persons: personColumns,
+  organizations: organizationColumns,
+  products: productColumns,
+  leads: leadColumns,
+} satisfies Record<Type, unknown>
+
+export interface HeaderFault {
+  column: string | null
+  message: string
+}
+
+/** The columns of a file in their order, null for those that are passed over; and all that is wrong with its header. */
+export async function readHeader(
+  ctx: Context,
+  { type, action }: { type: Type; action: Action },
+  cells: readonly string[],
+): Promise<{ columns: (Column | null)[]; faults: HeaderFault[] }> {
+  const known = await columnsOf(ctx, type)
+  const passed = new Set((await exported[type](ctx)).map(({ name }) => name))
+  const faults: HeaderFault[] = []
+  const seen = new Set<string>()
+  const columns = cells.map((cell, index): Column | null => {
+    const name = cell.trim()
+    if (name === '') faults.push({ column: null, message: `Column ${index + 1} has no name.` })
+    else if (seen.has(name)) faults.push({ column: name, message: `The column ${name} occurs twice.` })
+    else if (!known.has(name) && !passed.has(name))
+      faults.push({ column: name, message: `Unknown column ${name}.${didYouMean(name, known.keys())}` })
+    seen.add(name)
+    return known.get(name) ?? null
+  })
+  const key = keyColumns[type][action]
+  if (!seen.has(key)) faults.push({ column: key, message: `The column ${key} is missing.` })
+  return { columns, faults: faults.slice(0, mostFaults) }
+}
+
+const mostFaults = 100

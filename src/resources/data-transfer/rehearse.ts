@@ -1,0 +1,130 @@
+// Validates an import (DOMAIN 21.1): every row goes through the service as if it were imported, in batches that are rolled back.
+// Nothing is kept but what was wrong, and nobody is told. What rows have in common is remembered (memory.ts).
+import { setImmediate as turn } from 'node:timers/promises'
+import type { Context } from '../../kernel/context.ts'
+import { savepoint, transaction } from '../../kernel/write.ts'
+import { applyRow, type Done, keysIn } from './apply.ts'
+import type { Column } from './columns.ts'
+import { counted, type Failing, keepErrors } from './errors.ts'
+import { emptyMemory, type Memory, madeBefore, nextBatch, remember, rememberSame } from './memory.ts'
+import { shareOf } from './process.ts'
+import { fresh } from './resource.ts'
+import { draftOf, errorsOf } from './rows.ts'
+import {
+  actingFor,
+  type Batch,
+  contextOf,
+  countRows,
+  Elsewhere,
+  find,
+  type ImportRow,
+  occupy,
+  planOf,
+  Refused,
+  type Run,
+  readTable,
+  vacate,
+} from './run.ts'
+import { faultOf, store } from './states.ts'
+import { Unreadable } from './unreadable.ts'
+
+/** Validates from the beginning; false when it was interrupted. Throws `Elsewhere` when another process works on the import. */
+export async function rehearse(run: Run): Promise<boolean> {
+  const ctx = contextOf(run)
+  if ((await find(ctx, run.id)).state !== 'validating') return true
+  try {
+    await begin(run, null)
+    const row = await begin(run, await countRows(ctx, await find(ctx, run.id)))
+    await actingFor(ctx, row)
+    const { columns, faults, batches } = await readTable(ctx, row)
+    if (faults.length > 0) {
+      await end(run, [{ cells: [], errors: faults.map((fault) => ({ row: 1, code: 'invalid_header', ...fault })) }])
+      return true
+    }
+    const memory = emptyMemory()
+    for await (const batch of batches) {
+      if (run.signal?.aborted) return false
+      await keep(run, batch, await tryBatch(run, batch, columns, memory))
+      nextBatch(memory)
+      // Whoever waits for the database gets it now.
+      await turn()
+    }
+    await end(run, [])
+  } catch (error) {
+    if (!(error instanceof Refused || error instanceof Unreadable)) throw error
+    await end(run, [faultOf(error.message, 'unreadable', null, error instanceof Unreadable ? error.row : 0)])
+  } finally {
+    await vacate(run)
+  }
+  return true
+}
+
+/** Nothing is known yet, but how many rows there are. */
+const begin = (run: Run, rows: number | null): Promise<ImportRow> =>
+  transaction(contextOf(run), async (ctx) => {
+    await occupy(ctx, run)
+    const row = await validating(ctx, run)
+    await ctx.db.deleteFrom('import_errors').where('import_id', '=', run.id).execute()
+    await store(ctx, row, { ...fresh, rows_count: rows, state: 'validating' })
+    return find(ctx, run.id)
+  })
+
+async function validating(ctx: Context, { id }: Run): Promise<ImportRow> {
+  const row = await find(ctx, id)
+  if (row.state !== 'validating') throw new Elsewhere('The import is not being validated any more.')
+  return row
+}
+
+/** What is wrong with the rows of a batch; the transaction is rolled back. */
+function tryBatch(run: Run, batch: Batch, columns: readonly (Column | null)[], memory: Memory): Promise<Failing[]> {
+  return transaction({ ...contextOf(run), dryRun: true }, async (ctx) => {
+    const row = await find(ctx, run.id)
+    const plan = planOf(row)
+    const acting = await actingFor(ctx, row)
+    const failing: Failing[] = []
+    for (const each of batch.rows) {
+      const draft = draftOf(each, columns)
+      try {
+        await savepoint(acting, async () => {
+          const keys = keysIn(acting, plan, draft)
+          const owner = madeBefore(memory, keys)
+          // Of a record that is not there between batches, only the shape of the change can be looked at.
+          if (owner !== undefined && plan.action === 'append') return rememberSame(memory, keys, owner)
+          const done: Done = await applyRow(acting, plan, draft)
+          return remember(acting, memory, plan, draft, done, keys)
+        })
+      } catch (error) {
+        failing.push({ cells: each.cells, errors: errorsOf(draft, error) })
+      }
+    }
+    return failing
+  })
+}
+
+const keep = (run: Run, { from, rows }: Batch, failing: readonly Failing[]): Promise<void> =>
+  transaction(contextOf(run), async (ctx) => {
+    await occupy(ctx, run)
+    const row = await validating(ctx, run)
+    if (row.processed_rows_count !== from) throw new Elsewhere('Another process has gone on with the import.')
+    await keepErrors(ctx, run.id, failing)
+    const done = from + rows.length
+    const changes = { ...counted(row, failing), processed_rows_count: done, progress: shareOf(done, row) }
+    await store(ctx, row, changes)
+    run.tell?.({ ...row, ...changes })
+  })
+
+/** Valid when a row can be imported, nothing is wrong with the whole, and no more errors were found than are allowed. */
+const end = (run: Run, failing: readonly Failing[]): Promise<void> =>
+  transaction(contextOf(run), async (ctx) => {
+    const row = await validating(ctx, run)
+    await keepErrors(ctx, run.id, failing)
+    const counts = counted(row, failing)
+    const isTooMuch = row.validation_strategy === 'stop-on-errors' && counts.errors_count > row.allowed_errors
+    const isUsable = row.processed_rows_count > row.invalid_rows_count
+    const isValid = failing.length === 0 && isUsable && !isTooMuch
+    const nothing = failing.length === 0 && row.processed_rows_count === 0
+    const none = nothing ? [faultOf('The file has no rows.', 'unreadable')] : []
+    if (nothing) await keepErrors(ctx, run.id, none)
+    const all = nothing ? counted(row, none) : counts
+    await store(ctx, row, { ...all, progress: 100, state: isValid ? 'validated' : 'invalid' })
+  })

@@ -1,0 +1,33 @@
+// A process of its own that reads the first sheet of an XLSX file from standard input and writes its rows as lines of JSON.
+// What such a file says of its own size is believed by the library, so memory and time are limited from outside (sheet.ts).
+import { once } from 'node:events'
+import { readSheet } from 'read-excel-file/universal'
+
+/** Numbers as a spreadsheet shows them: 15 digits, of what is stored with 17. */
+const numberText = (text) => (/^-?\d{1,15}$/.test(text) ? text : String(Number(Number(text).toPrecision(15))))
+
+/** A date, or a local time without a zone, to the second. */
+function dateText(date) {
+  const rounded = Math.round(date.getTime() / 1000) * 1000
+  if (!Number.isFinite(rounded) || Math.abs(rounded) > 8.64e15) return ''
+  const [day, time] = new Date(rounded).toISOString().slice(0, -5).split('T')
+  return time === '00:00:00' ? day : `${day}T${time}`
+}
+
+const cellText = (value) => (value === null ? '' : value instanceof Date ? dateText(value) : String(value))
+
+async function write(value) {
+  if (!process.stdout.write(`${JSON.stringify(value)}\n`)) await once(process.stdout, 'drain')
+}
+
+const chunks = []
+for await (const chunk of process.stdin) chunks.push(chunk)
+const bytes = Buffer.concat(chunks)
+try {
+  const input = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length)
+  const rows = await readSheet(input, 1, { parseNumber: numberText })
+  for (const row of rows) await write(row.map(cellText))
+  await write({ end: true })
+} catch (error) {
+  await write({ error: String(error?.message ?? error) })
+}

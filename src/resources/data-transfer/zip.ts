@@ -1,0 +1,41 @@
+// Looks at a zip file before anybody unpacks it (an XLSX is one): what its directory says it would become must be bearable.
+// The reader of XLSX gives an entry the room the directory names for it and no more, so what is checked here holds.
+const mostUnpacked = 200 * 1024 * 1024
+/** XML of tables shrinks to a tenth; what shrinks to so little more was made to. */
+const mostRatio = 250
+const smallUnpacked = 16 * 1024 * 1024
+const mostEntries = 1000
+
+const signatures = { end: 0x06054b50, end64: 0x07064b50, entry: 0x02014b50 }
+const endSize = 22
+const entrySize = 46
+
+/** Why a zip file must not be unpacked, if so. */
+export function zipFault(bytes: Buffer): string | undefined {
+  const end = endOf(bytes)
+  if (end === undefined) return 'The file is not a workbook that can be read.'
+  const entries = bytes.readUInt16LE(end + 10)
+  if (entries > mostEntries || bytes.readUInt16LE(end + 8) !== entries)
+    return `The workbook consists of more than ${mostEntries} parts.`
+  let at = bytes.readUInt32LE(end + 16)
+  let unpacked = 0
+  for (let entry = 0; entry < entries; entry++) {
+    if (at + entrySize > bytes.length || bytes.readUInt32LE(at) !== signatures.entry)
+      return 'The file is not a workbook that can be read.'
+    if ((bytes.readUInt16LE(at + 8) & 1) === 1) return 'The workbook is protected by a password.'
+    unpacked += bytes.readUInt32LE(at + 24)
+    at += entrySize + bytes.readUInt16LE(at + 28) + bytes.readUInt16LE(at + 30) + bytes.readUInt16LE(at + 32)
+  }
+  if (unpacked > mostUnpacked || (unpacked > smallUnpacked && unpacked > bytes.length * mostRatio))
+    return 'The workbook would become too large when it is unpacked.'
+  return undefined
+}
+
+/** Where the end of the directory is; undefined where there is none, or one of the kind for huge files. */
+function endOf(bytes: Buffer): number | undefined {
+  for (let at = bytes.length - endSize; at >= 0 && bytes.length - at <= 65_558; at--) {
+    if (bytes.readUInt32LE(at) !== signatures.end) continue
+    return at >= 20 && bytes.readUInt32LE(at - 20) === signatures.end64 ? undefined : at
+  }
+  return undefined
+}

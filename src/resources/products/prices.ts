@@ -1,0 +1,24 @@
+// Products as lines of leads and items of quotes name them: what they are called and cost when the line is written.
+import type { Context } from '../../kernel/context.ts'
+
+export interface Priced {
+  id: number
+  name: string
+  sku: string
+  price: number
+}
+
+/** The products that lines name, by id, with one query. Every caller who may edit leads or quotes may put any product on one. */
+export async function pricedProducts(
+  ctx: Context,
+  lines: readonly { product_id?: number | null | undefined }[],
+): Promise<Map<number, Priced>> {
+  const wanted = [...new Set(lines.flatMap(({ product_id }) => product_id ?? []))]
+  if (wanted.length === 0) return new Map()
+  const rows = await ctx.db
+    .selectFrom('products')
+    .select(['id', 'name', 'sku', 'price'])
+    .where('id', 'in', wanted)
+    .execute()
+  return new Map(rows.map((row) => [row.id, row]))
+}

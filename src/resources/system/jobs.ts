@@ -1,0 +1,93 @@
+// Jobs as people see them (DOMAIN 25.1): what waits, runs or was given up, and another try for it.
+import type { Schema } from '../../contract/types.ts'
+import { unblock } from '../../jobs/claims.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { notFound, Problem } from '../../kernel/errors.ts'
+import { time, value } from '../../kernel/filter.ts'
+import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { ledgerPage } from '../../kernel/ledger.ts'
+import { transaction } from '../../kernel/write.ts'
+
+type Job = Schema<'Job'>
+
+const rowsOf = ({ db }: Pick<Context, 'db'>) => db.selectFrom('jobs').selectAll('jobs')
+type Row = Awaited<ReturnType<ReturnType<typeof rowsOf>['executeTakeFirstOrThrow']>>
+
+const present = (row: Row): Job => ({
+  id: row.id,
+  kind: row.kind,
+  payload: JSON.parse(row.payload) as Job['payload'],
+  state: row.state as Job['state'],
+  dedupe_key: row.dedupe_key,
+  sequence: row.sequence,
+  attempts: row.attempts,
+  run_at: row.run_at,
+  locked_until: row.locked_until,
+  last_error: row.last_error,
+  created_at: row.created_at,
+  updated_at: row.updated_at,
+})
+
+async function jobOf(ctx: Context, id: number): Promise<Row> {
+  const row = await rowsOf(ctx).where('id', '=', id).executeTakeFirst()
+  if (!row) throw notFound('job', id)
+  return row
+}
+
+/** Throws 404 for none. */
+export const locateJob = async (ctx: Context, id: number): Promise<void> => void (await jobOf(ctx, id))
+
+const listJobs: Handler<'listJobs'> = (ctx, { query }) =>
+  ledgerPage(ctx, rowsOf(ctx), query, {
+    fields: {
+      id: value('jobs.id'),
+      kind: value('jobs.kind'),
+      state: value('jobs.state'),
+      created_at: time('jobs.created_at'),
+    },
+    sort: { id: 'jobs.id', run_at: 'jobs.run_at' },
+    id: 'jobs.id',
+    present: (rows) => rows.map(present),
+  })
+
+/** One that is not running, inside a transaction. Throws 409 for one that is. */
+async function idle(ctx: Context, id: number): Promise<Row> {
+  const job = await jobOf(ctx, id)
+  if (job.state === 'running') throw new Problem('state_conflict', 'The job is running.')
+  return job
+}
+
+/** Another try, from now on. Throws 409 for one that runs or is blocked. */
+export const retry = (ctx: Context, id: number): Promise<Job> =>
+  transaction(ctx, async (ctx) => {
+    const job = await idle(ctx, id)
+    if (job.state === 'blocked')
+      throw new Problem('state_conflict', 'The job is blocked by an earlier one of its sequence.')
+    await ctx.db
+      .updateTable('jobs')
+      .set({
+        state: 'waiting',
+        run_at: now(ctx),
+        updated_at: now(ctx),
+        ...(job.state === 'buried' && { attempts: 0 }),
+      })
+      .where('id', '=', id)
+      .execute()
+    ctx.unit.wakes = true
+    return present(await jobOf(ctx, id))
+  })
+
+const deleteJob: Handler<'deleteJob'> = (ctx, { params: { id } }) =>
+  transaction(ctx, async (ctx) => {
+    const { sequence } = await idle(ctx, id)
+    await ctx.db.deleteFrom('jobs').where('id', '=', id).execute()
+    await unblock(ctx, sequence)
+    return { message: 'Job deleted.' }
+  })
+
+export const handlers: HandlersFor<'listJobs' | 'getJob' | 'deleteJob' | 'retryJob'> = {
+  listJobs,
+  getJob: async (ctx, { params }) => ({ data: present(await jobOf(ctx, params.id)) }),
+  deleteJob,
+  retryJob: async (ctx, { params }) => ({ data: await retry(ctx, params.id), message: 'Job queued.' }),
+}

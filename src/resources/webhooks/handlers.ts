@@ -1,0 +1,101 @@
+// What people see of deliveries, and what they can have sent once more (DOMAIN 18.5).
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { notFound, Problem } from '../../kernel/errors.ts'
+import { time, value } from '../../kernel/filter.ts'
+import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { ledgerPage } from '../../kernel/ledger.ts'
+import { transaction } from '../../kernel/write.ts'
+import { attemptsOf, type Delivery, requeue } from './deliveries.ts'
+import { testOccasion } from './occasions.ts'
+import { recipeOf } from './request.ts'
+import { isTaken, send } from './send.ts'
+import { visibleDeliveries } from './sight.ts'
+import { tellAgain } from './subscriptions.ts'
+
+const present = (row: Delivery): Schema<'WebhookDelivery'> => ({
+  id: row.id,
+  webhook_id: row.message_id,
+  event_id: row.event_id,
+  event: row.event,
+  entity_type: row.entity_type,
+  entity_id: row.entity_id,
+  state: row.state as Schema<'WebhookDelivery'>['state'],
+  attempts: attemptsOf(row),
+  next_attempt_at: row.next_attempt_at,
+  created_at: row.created_at,
+  finished_at: row.finished_at,
+})
+
+/** The deliveries of a webhook the caller may see. */
+const rowsOf = async (ctx: Context, webhookId: number) =>
+  ctx.db
+    .selectFrom('webhook_deliveries')
+    .selectAll('webhook_deliveries')
+    .where('webhook_deliveries.webhook_id', '=', webhookId)
+    .where(await visibleDeliveries(ctx))
+
+async function deliveryOf(ctx: Context, webhookId: number, id: number): Promise<Delivery> {
+  const row = await (await rowsOf(ctx, webhookId)).where('webhook_deliveries.id', '=', id).executeTakeFirst()
+  if (!row) throw notFound('delivery', id)
+  return row
+}
+
+const webhookOf = ({ db }: Context, id: number) =>
+  db.selectFrom('webhooks').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+
+function requireActive({ is_active }: { is_active: number }): void {
+  if (is_active === 0) throw new Problem('state_conflict', 'The webhook is switched off.')
+}
+
+const listWebhookDeliveries: Handler<'listWebhookDeliveries'> = async (ctx, { params, query }) =>
+  ledgerPage(ctx, await rowsOf(ctx, params.id), query, {
+    fields: {
+      state: value('webhook_deliveries.state'),
+      event_id: value('webhook_deliveries.event_id'),
+      created_at: time('webhook_deliveries.created_at'),
+    },
+    sort: { id: 'webhook_deliveries.id' },
+    id: 'webhook_deliveries.id',
+    present: (rows: Delivery[]) => rows.map(present),
+  })
+
+const replayWebhookDelivery: Handler<'replayWebhookDelivery'> = (ctx, { params: { id, delivery_id } }) =>
+  transaction(ctx, async (ctx) => {
+    const delivery = await deliveryOf(ctx, id, delivery_id)
+    requireActive(await webhookOf(ctx, id))
+    if (!(await requeue(ctx, delivery))) throw new Problem('state_conflict', 'The delivery still waits to be made.')
+    return { data: present(await deliveryOf(ctx, id, delivery_id)), message: 'Delivery queued.' }
+  })
+
+const replayWebhook: Handler<'replayWebhook'> = (ctx, { params: { id }, body }) =>
+  transaction(ctx, async (ctx) => {
+    const webhook = await webhookOf(ctx, id)
+    requireActive(webhook)
+    const data = await tellAgain(ctx, webhook, body.after_event_id)
+    return { data, message: data.queued === 1 ? '1 delivery queued.' : `${data.queued} deliveries queued.` }
+  })
+
+/** Sent while the caller waits, so in no transaction. A rehearsal sends nothing. */
+const testWebhook: Handler<'testWebhook'> = async (ctx, { params: { id } }) => {
+  const webhook = await webhookOf(ctx, id)
+  const occasion = await testOccasion(ctx, `msg_test_${ctx.requestId}`, webhook)
+  const attempt = ctx.dryRun
+    ? {
+        at: ctx.time.toISOString(),
+        status: null,
+        duration_ms: 0,
+        error: 'This is a dry run: nothing was sent.',
+        response_excerpt: null,
+      }
+    : await send(ctx, webhook, recipeOf(webhook), occasion)
+  const isSuccess = isTaken(attempt)
+  return {
+    data: { state: isSuccess ? 'succeeded' : 'failed', attempt },
+    message: isSuccess ? 'The receiver took the test.' : 'The test failed.',
+  }
+}
+
+export const handlers: HandlersFor<
+  'listWebhookDeliveries' | 'replayWebhookDelivery' | 'replayWebhook' | 'testWebhook'
+> = { listWebhookDeliveries, replayWebhookDelivery, replayWebhook, testWebhook }

@@ -1,0 +1,97 @@
+// A stored event as something to tell (DOMAIN 18.5). It is told as it was stored, not as the record is by now, so that every try
+// says the same; only what placeholders say of its person and organization is of today.
+import { pathTo } from '../../contract/paths.ts'
+import type { Context } from '../../kernel/context.ts'
+import type { Actor, Snapshot } from '../../kernel/events.ts'
+import { factsFrom, factsOf, type Subject, subjects } from '../email-templates/facts.ts'
+import type { Placeholders } from '../email-templates/placeholders.ts'
+import type { Occasion, Recipe } from './request.ts'
+
+/** What is told of an event. */
+export interface Told {
+  name: string
+  entity_type: string
+  entity_id: number | null
+  /** Set for a link between two records: then the snapshot is that of the link. */
+  related_type: string | null
+  actor_type: string
+  actor_id: number | null
+  actor_name: string | null
+  before: Snapshot | null
+  after: Snapshot | null
+  changed: string[]
+  created_at: string
+}
+
+/** The stored event, null when it is not kept any more. */
+export async function storedEvent(ctx: Context, id: number): Promise<Told | null> {
+  const row = await ctx.db.selectFrom('events').selectAll().where('id', '=', id).executeTakeFirst()
+  if (!row) return null
+  const snapshot = (text: string | null): Snapshot | null => (text === null ? null : (JSON.parse(text) as Snapshot))
+  return {
+    ...row,
+    before: snapshot(row.before),
+    after: snapshot(row.after),
+    changed: JSON.parse(row.changed) as string[],
+  }
+}
+
+export async function occasionOf(ctx: Context, id: string, event: Told, recipe: Recipe): Promise<Occasion> {
+  const entity = event.after ?? event.before
+  return {
+    id,
+    type: event.name,
+    timestamp: event.created_at,
+    entityType: event.entity_type,
+    entityId: event.entity_id,
+    entity,
+    entityUrl: urlOf(ctx, event),
+    changed: event.changed,
+    actor: {
+      type: event.actor_type === 'user' ? 'user' : 'system',
+      id: event.actor_id,
+      name: event.actor_name ?? '',
+    } satisfies Actor,
+    facts: hasPlaceholders(recipe) ? await factsAbout(ctx, event, entity) : new Map(),
+  }
+}
+
+/** What is sent as a test: an event that never happened. */
+export async function testOccasion(ctx: Context, id: string, webhook: { id: number; name: string }): Promise<Occasion> {
+  return {
+    id,
+    type: 'webhook.test',
+    timestamp: ctx.time.toISOString(),
+    entityType: 'webhooks',
+    entityId: webhook.id,
+    entity: { id: webhook.id, name: webhook.name },
+    entityUrl: urlOf(ctx, { entity_type: 'webhooks', entity_id: webhook.id }),
+    changed: [],
+    actor: ctx.user
+      ? { type: 'user', id: ctx.user.id, name: ctx.user.name }
+      : { type: 'system', id: null, name: 'system' },
+    facts: aboutApp(ctx),
+  }
+}
+
+const hasPlaceholders = (recipe: Recipe): boolean =>
+  JSON.stringify([recipe.end_point, recipe.query_params, recipe.headers, recipe.payload]).includes('{%')
+
+function urlOf({ base, services }: Context, { entity_type, entity_id }: Pick<Told, 'entity_type' | 'entity_id'>) {
+  const shows = services.resources.get(entity_type)?.shows
+  return shows && entity_id !== null ? `${base}${pathTo(shows, entity_id)}` : null
+}
+
+const isSubject = (entity: string): entity is Subject => Object.hasOwn(subjects, entity)
+
+async function factsAbout(ctx: Context, event: Told, entity: Snapshot | null): Promise<Placeholders> {
+  const { entity_type, entity_id, related_type } = event
+  if (!isSubject(entity_type) || entity_id === null) return aboutApp(ctx)
+  return related_type === null ? factsFrom(ctx, entity_type, entity ?? {}) : factsOf(ctx, entity_type, entity_id)
+}
+
+const aboutApp = (ctx: Context): Placeholders =>
+  new Map([
+    ['app.name', ctx.services.config.appName],
+    ['app.url', ctx.base],
+  ])

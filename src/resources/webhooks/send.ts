@@ -1,0 +1,63 @@
+// One try to deliver: the request is made, signed and sent, and what came back is told as the log keeps it. Writes nothing.
+import type { Schema } from '../../contract/types.ts'
+import { stamp, stopwatch } from '../../kernel/clock.ts'
+import type { Context } from '../../kernel/context.ts'
+import { OutboundError, type OutboundReply } from '../../kernel/outbound.ts'
+import { type Occasion, type Recipe, requestOf } from './request.ts'
+import { signatureHeaders } from './signature.ts'
+
+export type Attempt = Schema<'WebhookAttempt'>
+
+/** What of the row of a webhook signs for it. */
+export interface Sealed {
+  secret_sealed: string
+  previous_secret_sealed: string | null
+  previous_secret_until: string | null
+}
+
+/** Whether the receiver took it: only then is the error of an attempt null. */
+export const isTaken = ({ error }: Attempt): boolean => error === null
+
+/** Every outcome is an attempt; throws only when it is called off. */
+export async function send(
+  ctx: Context,
+  sealed: Sealed,
+  recipe: Recipe,
+  occasion: Occasion,
+  signal?: AbortSignal,
+): Promise<Attempt> {
+  const at = ctx.services.clock.now()
+  const elapsed = stopwatch()
+  const secrets = secretsOf(ctx, sealed, stamp(at))
+  try {
+    const { method, url, headers, body } = requestOf(recipe, occasion)
+    const reply = await ctx.services.outbound.request(
+      { method, url, headers: { ...headers, ...signatureHeaders({ id: occasion.id, at, body, secrets }) }, body },
+      signal,
+    )
+    return {
+      at: stamp(at),
+      status: reply.status,
+      duration_ms: reply.ms,
+      error: faultOf(reply),
+      response_excerpt: secrets.reduce((text, secret) => text.replaceAll(secret, '…'), reply.excerpt),
+    }
+  } catch (cause) {
+    if (!(cause instanceof OutboundError)) throw cause
+    return { at: stamp(at), status: null, duration_ms: elapsed(), error: cause.message, response_excerpt: null }
+  }
+}
+
+/** The secret in force, and for a day the one before it. */
+function secretsOf({ services: { seal } }: Context, sealed: Sealed, at: string): string[] {
+  const { secret_sealed, previous_secret_sealed, previous_secret_until } = sealed
+  const isInForce = previous_secret_sealed !== null && previous_secret_until !== null && at < previous_secret_until
+  return [secret_sealed, ...(isInForce ? [previous_secret_sealed] : [])].map((each) => seal.open(each))
+}
+
+function faultOf({ status }: OutboundReply): string | null {
+  if (status >= 200 && status < 300) return null
+  return status >= 300 && status < 400
+    ? `The receiver answered ${status}; redirects are not followed.`
+    : `The receiver answered ${status}.`
+}

@@ -1,0 +1,90 @@
+// Which events a webhook is told (DOMAIN 18.5): those its patterns name, of its type of record, with a change it asks for. Read from
+// the event log, so that no event is missed and none is told twice.
+import type { EventReader, StoredEvent } from '../../jobs/readers.ts'
+import type { Context } from '../../kernel/context.ts'
+import { matcher } from '../../kernel/events.ts'
+import { transaction } from '../../kernel/write.ts'
+import { eventKey, queueDelivery, requeue } from './deliveries.ts'
+
+type Listed = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id' | 'changed'>
+
+/** Never told: what could give away a secret (headers of webhooks among them), and what telling itself changes. */
+const untold: ReadonlySet<string> = new Set(['tokens', 'webhooks', 'configuration'])
+
+interface Subscription {
+  events: string
+  changed: string
+  entity_type: string | null
+}
+
+/** Whether a webhook is told an event. */
+export function subscribed({ events, changed, entity_type }: Subscription): (event: Listed) => boolean {
+  const patterns = (JSON.parse(events) as string[]).map(matcher)
+  const keys = JSON.parse(changed) as string[]
+  const isAsked = (key: string): boolean =>
+    keys.includes(key) || (key.startsWith('custom_attributes.') && keys.includes('custom_attributes'))
+  return (event) =>
+    !untold.has(event.entity_type) &&
+    (entity_type === null || event.entity_type === entity_type) &&
+    (keys.length === 0 || event.changed.some(isAsked)) &&
+    patterns.some((matches) => matches(event.name))
+}
+
+export const subscriptions: EventReader = {
+  name: 'webhooks',
+  async take(ctx, events) {
+    const webhooks = await ctx.db
+      .selectFrom('webhooks')
+      .select(['id', 'events', 'changed', 'entity_type', 'created_at'])
+      .where('is_active', '=', 1)
+      .where('events', '<>', '[]')
+      .orderBy('id')
+      .execute()
+    if (webhooks.length === 0) return
+    const listening = webhooks.map((webhook) => ({ ...webhook, isTold: subscribed(webhook) }))
+    for (const event of events)
+      // What happened before there was a webhook is no business of its.
+      for (const { id, created_at, isTold } of listening)
+        if (event.created_at >= created_at && isTold(event)) await queueDelivery(ctx, id, event)
+  },
+}
+
+/** How much of the past is gone through at once. */
+const most = { looked: 10_000, queued: 1000 }
+
+/** Queues what happened behind an event, also what was told before. Answers how much, and the last event looked at. */
+export const tellAgain = (
+  ctx: Context,
+  webhook: Subscription & { id: number },
+  after: number,
+): Promise<{ queued: number; last_event_id: number | null }> =>
+  transaction(ctx, async (ctx) => {
+    const isTold = subscribed(webhook)
+    const events = await ctx.db
+      .selectFrom('events')
+      .select(['id', 'name', 'entity_type', 'entity_id', 'changed'])
+      .where('id', '>', after)
+      .orderBy('id')
+      .limit(most.looked)
+      .execute()
+    let queued = 0
+    let last: number | null = null
+    for (const event of events) {
+      if (queued === most.queued) break
+      last = event.id
+      if (!isTold({ ...event, changed: JSON.parse(event.changed) as string[] })) continue
+      if ((await queueDelivery(ctx, webhook.id, event)) !== null || (await again(ctx, webhook.id, event.id))) queued++
+    }
+    return { queued, last_event_id: last }
+  })
+
+/** Sends the delivery of an event again. False when it still waits. */
+async function again(ctx: Context, webhookId: number, eventId: number): Promise<boolean> {
+  const row = await ctx.db
+    .selectFrom('webhook_deliveries')
+    .selectAll()
+    .where('webhook_id', '=', webhookId)
+    .where('dedupe_key', '=', eventKey(eventId))
+    .executeTakeFirstOrThrow()
+  return requeue(ctx, row)
+}

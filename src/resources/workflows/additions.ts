@@ -1,0 +1,73 @@
+// Actions that add something to the record: a tag, a note (DOMAIN 18.3).
+import type { Context } from '../../kernel/context.ts'
+import { fold } from '../../kernel/format.ts'
+import { activities } from '../activities/resource.ts'
+import { factsFrom } from '../email-templates/facts.ts'
+import { fillIn } from '../email-templates/placeholders.ts'
+import { leads } from '../leads/resource.ts'
+import { persons } from '../persons/resource.ts'
+import { quotes } from '../quotes/resource.ts'
+import { tagging } from '../tags/tagging.ts'
+import { type Action, longest } from './actions.ts'
+import { type Effect, type Occasion, refuse, requireRecord } from './occasion.ts'
+
+const tagged = {
+  leads: tagging('leads', leads),
+  persons: tagging('persons', persons),
+  quotes: tagging('quotes', quotes),
+}
+const linkOf = { leads: 'lead_id', persons: 'person_id', quotes: 'quote_id' } as const
+
+/** Activities have neither tags nor notes; saving a workflow sees to that. */
+function kindOf({ entity }: Occasion): keyof typeof linkOf {
+  if (entity === 'activities') throw refuse('Nothing can be added to an activity.')
+  return entity
+}
+
+const addTag: Effect = {
+  async act(ctx, about, { value }) {
+    requireRecord(about)
+    const name = String(value).trim()
+    const { data } = await tagged[kindOf(about)].attach(ctx, { params: { id: about.id }, body: { name } })
+    return { tag_id: data.find((tag) => fold(tag.name) === fold(name))?.id ?? null }
+  },
+  async would(_ctx, about, { value }) {
+    requireRecord(about)
+    return `Attach the tag ${String(value).trim()}.`
+  },
+}
+
+const addNote: Effect = {
+  async act(ctx, about, action) {
+    requireRecord(about)
+    const owner = await activeOwner(ctx, about)
+    const { id } = await activities.create(ctx, {
+      type: 'note',
+      comment: await noteOf(ctx, about, action),
+      is_done: true,
+      user_id: owner,
+      [linkOf[kindOf(about)]]: about.id,
+    })
+    return { activity_id: id }
+  },
+  async would(ctx, about, action) {
+    requireRecord(about)
+    const note = await noteOf(ctx, about, action)
+    return `Add the note: ${note.length > 200 ? `${note.slice(0, 199)}…` : note}`
+  },
+}
+
+async function noteOf(ctx: Context, { entity, record }: Occasion, { value }: Action): Promise<string> {
+  const note = fillIn(String(value), await factsFrom(ctx, entity, record), 'text', longest.note)
+  if (!note) throw refuse(`The note has more than ${longest.note} characters once it is filled in.`)
+  return note.filled
+}
+
+/** The owner of the record; nobody where they have left, as nothing new can be theirs. */
+async function activeOwner({ db }: Context, { record }: Occasion): Promise<number | null> {
+  if (typeof record.user_id !== 'number') return null
+  const row = await db.selectFrom('users').select('status').where('id', '=', record.user_id).executeTakeFirst()
+  return row?.status === 1 ? record.user_id : null
+}
+
+export const additions = { add_tag: addTag, add_note_as_activity: addNote } satisfies Record<string, Effect>

@@ -1,0 +1,110 @@
+// Whether the conditions of a workflow hold for a record as it was (DOMAIN 18.2). Pure: the record is a snapshot of the event log,
+// the day of {{today}} and the time zone are given. Null equals null alone; in no order it comes before or after anything.
+import { canonicalDate, canonicalTime, isDateOnly } from '../../contract/formats.ts'
+import type { Snapshot } from '../../kernel/events.ts'
+import { fold, phoneKey } from '../../kernel/format.ts'
+import type { Condition } from './conditions.ts'
+import { compareDecimals } from './decimals.ts'
+import { readMoment } from './moments.ts'
+import { operatorsOf, type Subject } from './subjects.ts'
+
+export interface Evaluation {
+  matches: boolean
+  /** Places of the conditions that hold. */
+  held: number[]
+}
+
+/** What conditions are looked at with. */
+export interface Setting {
+  subjects: ReadonlyMap<string, Subject>
+  /** The moment whose day is {{today}}. */
+  at: Date
+  zone: string
+}
+
+/** A condition that cannot be answered any more, such as one on an attribute that is gone. Its message is for people. */
+export class Unanswerable extends Error {}
+
+/** Throws Unanswerable. Every condition is looked at, so that the log can say which of them hold. */
+export function evaluate(
+  { condition_type, conditions }: { condition_type: string; conditions: readonly Condition[] },
+  snapshot: Snapshot,
+  setting: Setting,
+): Evaluation {
+  const answers = conditions.map((condition) => holds(condition, snapshot, setting))
+  const isMatch =
+    condition_type === 'or' ? answers.length === 0 || answers.some(Boolean) : answers.every((answer) => answer)
+  return { matches: isMatch, held: answers.flatMap((answer, index) => (answer ? [index] : [])) }
+}
+
+function holds(condition: Condition, snapshot: Snapshot, setting: Setting): boolean {
+  const { attribute: code, operator, value: wanted } = condition
+  const subject = setting.subjects.get(code)
+  if (!subject) throw new Unanswerable(`The attribute ${code} of a condition is gone.`)
+  if (!operatorsOf[subject.kind].includes(operator))
+    throw new Unanswerable(`${code} has become another attribute, which cannot be compared with ${operator}.`)
+  const actual = actualValue(code, subject, snapshot)
+  if (operator === '{}' || operator === '!{}') return contains(subject, actual, wanted) === (operator === '{}')
+  if (actual === null || wanted === null) {
+    const isSame = actual === null && wanted === null
+    return operator === '==' ? isSame : operator === '!=' && !isSame
+  }
+  if (operator === '==' || operator === '!=')
+    return equals(code, subject, actual, wanted, setting) === (operator === '==')
+  return inOrder(operator, compare(code, subject, actual, wanted, setting))
+}
+
+/** The value of an attribute as the record shows it; null where there is none, or was none yet. */
+function actualValue(code: string, { attribute, tags }: Subject, snapshot: Snapshot): unknown {
+  if (tags) return ((snapshot.tags ?? []) as { id: number }[]).map(({ id }) => id)
+  if (!attribute?.isOwn) return snapshot[code] ?? null
+  return (snapshot.custom_attributes as Snapshot | undefined)?.[code] ?? null
+}
+
+/** A text holds another one; a list, or the one choice of a kind, holds any of several. Nothing holds nothing. */
+function contains({ kind, attribute }: Subject, actual: unknown, wanted: unknown): boolean {
+  if (actual === null || wanted === null) return false
+  if (kind === 'text') return fold(String(actual)).includes(fold(String(wanted)))
+  const keyOf = attribute?.type === 'email' ? foldedValue : attribute?.type === 'phone' ? phoneValue : plain
+  const present = new Set([actual].flat().map(keyOf))
+  return [wanted].flat().some((each) => present.has(keyOf(each)))
+}
+
+const plain = (value: unknown): unknown => value
+const pointText = (value: unknown): string =>
+  String(typeof value === 'object' && value !== null ? (value as { value: string }).value : value)
+const foldedValue = (value: unknown): string => fold(pointText(value))
+const phoneValue = (value: unknown): string => phoneKey(pointText(value))
+
+function equals(code: string, subject: Subject, actual: unknown, wanted: unknown, setting: Setting): boolean {
+  if (subject.kind === 'choice' || subject.kind === 'boolean') return [wanted].flat().includes(actual)
+  if (subject.kind === 'text') return fold(String(actual)) === fold(String(wanted))
+  return compare(code, subject, actual, wanted, setting) === 0
+}
+
+const inOrder = (operator: string, order: number | undefined): boolean => {
+  if (order === undefined) return false
+  if (operator === '>') return order > 0
+  if (operator === '<') return order < 0
+  return operator === '>=' ? order >= 0 : order <= 0
+}
+
+/** How the two stand to each other; undefined where the record says something that cannot be compared. */
+function compare(
+  code: string,
+  { kind }: Subject,
+  actual: unknown,
+  wanted: unknown,
+  { at, zone }: Setting,
+): number | undefined {
+  if (kind === 'number') return compareDecimals(actual, wanted)
+  const said = readMoment(String(wanted), at, zone)
+  if (said === undefined) throw new Unanswerable(`A condition compares ${code} with ${wanted}, which is no date.`)
+  // A moment is compared with a day by the day it is on.
+  const isDay = kind === 'date' || isDateOnly(said)
+  const [own, other] = isDay
+    ? [canonicalDate(String(actual), zone), canonicalDate(said, zone)]
+    : [canonicalTime(String(actual), zone), said]
+  if (own === undefined || other === undefined) return undefined
+  return own < other ? -1 : own > other ? 1 : 0
+}

@@ -1,0 +1,56 @@
+// The invitation that mails about an activity carry (DOMAIN 18.3): a file like any other attachment, made before the transaction
+// in which the mail is written. Nobody is invited to what has no time, or has been deleted.
+import { Readable } from 'node:stream'
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import type { Snapshot } from '../../kernel/events.ts'
+import type { Uploads } from '../../kernel/multipart.ts'
+import { inviteOf } from '../../mail/invite.ts'
+import { persons } from '../persons/resource.ts'
+import type { Occasion } from './occasion.ts'
+
+/** Stands for the file in the body of the mail. */
+export const inviteKey = 'invite.ics'
+
+interface Participant {
+  name: string
+  addresses: string[]
+  personId: number | null
+}
+
+/** Everybody who takes part and has an address; persons with all of theirs. */
+export async function mailableParticipants(ctx: Context, { participants }: Snapshot): Promise<Participant[]> {
+  const all = (participants ?? []) as Schema<'Participant'>[]
+  const known = await persons.many(
+    ctx,
+    all.flatMap(({ person }) => person?.id ?? []),
+  )
+  return all
+    .map(({ user, person }): Participant => {
+      if (user) return { name: user.name, addresses: [user.email], personId: null }
+      const points = known.get(person?.id ?? 0)?.emails ?? []
+      return { name: person?.name ?? '', addresses: points.map(({ value }) => value), personId: person?.id ?? null }
+    })
+    .filter(({ addresses }) => addresses.length > 0)
+}
+
+export async function invitation(ctx: Context, { entity, record, isGone }: Occasion): Promise<Uploads | null> {
+  const { schedule_from: from, schedule_to: to } = record as Partial<Schema<'Activity'>>
+  if (entity !== 'activities' || isGone || !from || !to) return null
+  const { id, version, title, comment, location, user, updated_at } = record as unknown as Schema<'Activity'>
+  const text = inviteOf({
+    uid: `activity-${id}@${ctx.services.config.mailDomain}`,
+    sequence: version,
+    start: new Date(from),
+    end: new Date(to),
+    summary: title ?? '',
+    description: comment,
+    location,
+    organiser: user && { name: user.name, email: user.email },
+    attendees: (await mailableParticipants(ctx, record)).map(({ name, addresses: [email = ''] }) => ({ name, email })),
+    created: new Date(updated_at),
+    method: 'REQUEST',
+  })
+  const upload = await ctx.services.files.receive(Readable.from([Buffer.from(text)]), inviteKey)
+  return { files: new Map([[inviteKey, upload]]), kept: new Set() }
+}

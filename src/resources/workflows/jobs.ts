@@ -1,0 +1,7 @@
+// What workflows do in the background.
+
+import { runWorkflow } from './run.ts'
+import { workflowTriggers } from './triggers.ts'
+
+export const jobs = [runWorkflow]
+export const readers = [workflowTriggers]

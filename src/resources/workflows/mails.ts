@@ -1,0 +1,134 @@
+// Actions that send a mail made from a template (DOMAIN 18.3): a mail like any other, queued in the transaction of its action.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { factsFrom } from '../email-templates/facts.ts'
+import { fillIn, longest } from '../email-templates/placeholders.ts'
+import { emailTemplates } from '../email-templates/resource.ts'
+import { emails } from '../emails/resource.ts'
+import { persons } from '../persons/resource.ts'
+import type { Action } from './actions.ts'
+import { invitation, inviteKey, mailableParticipants } from './invitations.ts'
+import { type Effect, type Occasion, personIdOf, refuse, resources } from './occasion.ts'
+
+interface Recipient {
+  addresses: string[]
+  personId: number | null
+}
+
+/** The mail filled in for the record. Throws when its template is gone, or it would be too long. */
+async function contentOf(ctx: Context, { entity, record }: Occasion, { value }: Action) {
+  const template = await templateOf(ctx, value)
+  const facts = await factsFrom(ctx, entity, record)
+  const subject = fillIn(template.subject, facts, 'text', longest.subject)
+  const content = fillIn(template.content, facts, 'html', longest.content)
+  if (!subject || !content)
+    throw refuse(`The e-mail template ${template.name} is too long for a mail once it is filled in.`)
+  return { subject: subject.filled, reply: content.filled }
+}
+
+async function templateOf(ctx: Context, id: unknown): Promise<Schema<'EmailTemplate'>> {
+  const template = (await emailTemplates.many(ctx, [Number(id)])).get(Number(id))
+  if (!template) throw refuse(`The e-mail template ${Number(id)} is gone.`)
+  return template
+}
+
+async function send(
+  ctx: Context,
+  about: Occasion,
+  action: Action,
+  recipients: readonly Recipient[],
+): Promise<{ email_ids: number[] }> {
+  const content = await contentOf(ctx, about, action)
+  const attachments = ctx.uploads?.files.has(inviteKey) ? [inviteKey] : []
+  const leadId = await leadOf(ctx, about)
+  const sent: number[] = []
+  for (const { addresses, personId } of recipients) {
+    const mail = {
+      ...content,
+      reply_to: addresses,
+      attachments,
+      lead_id: leadId,
+      person_id: await existing(ctx, personId),
+    }
+    sent.push((await emails.create(ctx, mail)).id)
+  }
+  return { email_ids: sent }
+}
+
+/** The lead a mail is about: the record itself, or the only one it is linked to. */
+async function leadOf({ db }: Context, { entity, id, record }: Occasion): Promise<number | null> {
+  const linked =
+    entity === 'leads'
+      ? [id]
+      : entity === 'activities'
+        ? (record.lead_ids as number[])
+        : entity === 'quotes'
+          ? (record.leads as { id: number }[]).map((lead) => lead.id)
+          : []
+  if (linked.length !== 1) return null
+  return (await db.selectFrom('leads').select('id').where('id', '=', Number(linked[0])).executeTakeFirst())?.id ?? null
+}
+
+const existing = async (ctx: Context, personId: number | null): Promise<number | null> =>
+  personId !== null && (await persons.seen(ctx, [personId])).has(personId) ? personId : null
+
+/** A deleted person is written to at the addresses it had. */
+async function personOf(ctx: Context, about: Occasion): Promise<Recipient> {
+  const personId = personIdOf(about)
+  const person = about.entity === 'persons' ? about.record : (await persons.many(ctx, [personId])).get(personId)
+  const points = (person?.emails ?? []) as Schema<'ContactPoint'>[]
+  if (points.length === 0) throw refuse('The person has no e-mail address.')
+  return { addresses: points.map(({ value }) => value), personId }
+}
+
+async function ownerOf({ db }: Context, { entity, record }: Occasion): Promise<Recipient> {
+  const { noun } = resources[entity]
+  if (typeof record.user_id !== 'number') throw refuse(`The ${noun} has no owner.`)
+  const row = await db
+    .selectFrom('users')
+    .select(['email', 'status'])
+    .where('id', '=', record.user_id)
+    .executeTakeFirst()
+  if (row?.status !== 1) throw refuse(`The owner of the ${noun} is not active.`)
+  return { addresses: [row.email], personId: null }
+}
+
+async function participantsOf(ctx: Context, about: Occasion): Promise<Recipient[]> {
+  const recipients = await mailableParticipants(ctx, about.record)
+  if (recipients.length === 0) throw refuse('The activity has no participant with an e-mail address.')
+  return recipients
+}
+
+/** "Queue an e-mail from the template Welcome to the person." */
+const sentence = async (ctx: Context, { value }: Action, to: string): Promise<string> =>
+  `Queue an e-mail from the template ${(await templateOf(ctx, value)).name} to ${to}.`
+
+/** The caller may not see the person, whose name the record shows all the same. */
+const nameOf = ({ entity, record }: Occasion): string =>
+  String((entity === 'persons' ? record : (record.person as { name: string } | null))?.name ?? 'the person')
+
+export const mails = {
+  send_email_to_person: {
+    act: async (ctx, about, action) => send(ctx, about, action, [await personOf(ctx, about)]),
+    async would(ctx, about, action) {
+      personIdOf(about)
+      return sentence(ctx, action, nameOf(about))
+    },
+  },
+  send_email_to_sales_owner: {
+    act: async (ctx, about, action) => send(ctx, about, action, [await ownerOf(ctx, about)]),
+    async would(ctx, about, action) {
+      await ownerOf(ctx, about)
+      return sentence(ctx, action, `the owner, ${(about.record.user as { name: string } | null)?.name ?? ''}`)
+    },
+    uploads: invitation,
+  },
+  send_email_to_participants: {
+    act: async (ctx, about, action) => send(ctx, about, action, await participantsOf(ctx, about)),
+    async would(ctx, about, action) {
+      const { length } = await participantsOf(ctx, about)
+      return sentence(ctx, action, length === 1 ? 'the participant' : `each of the ${length} participants`)
+    },
+    uploads: invitation,
+  },
+} satisfies Record<string, Effect>

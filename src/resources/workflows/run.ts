@@ -1,0 +1,178 @@
+// One run of a workflow (DOMAIN 18.3): first whether its conditions hold, then its actions in order. Each action and its entry in the
+// log are one transaction, so that whatever ends the process, no action is done twice and none is left out.
+import type { Schema } from '../../contract/types.ts'
+import { defineJob } from '../../jobs/queue.ts'
+import { readEvent } from '../../jobs/readers.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
+import type { Snapshot } from '../../kernel/events.ts'
+import { leave } from '../../kernel/multipart.ts'
+import { transaction } from '../../kernel/write.ts'
+import { type Action, actionOf } from './actions.ts'
+import { conditionOf } from './conditions.ts'
+import { effects } from './effects.ts'
+import { evaluate, Unanswerable } from './evaluate.ts'
+import { occasionOf } from './occasion.ts'
+import { snapshotOf } from './snapshots.ts'
+import { type Entity, subjectsOf } from './subjects.ts'
+
+/** What is kept of an action: what it was when the run began, so that a change of the workflow does not shift it. */
+export type Entry = Schema<'WorkflowRunAction'> & Pick<Action, 'attribute' | 'value'>
+
+type Run = NonNullable<Awaited<ReturnType<typeof load>>>
+
+export const runWorkflow = defineJob<{ run_id: number }>({
+  kind: 'workflows.run',
+  atOnce: 2,
+  retryAfter: [10, 60, 600, 3600],
+  run: (ctx, { run_id: id }) => run({ ...ctx, origin: 'workflow', workflowRun: id }, id),
+  buried: (ctx, { run_id: id }) => giveUp(ctx, id),
+})
+
+const load = ({ db }: Context, id: number) =>
+  db
+    .selectFrom('workflow_runs as run')
+    .innerJoin('workflows', 'workflows.id', 'run.workflow_id')
+    .selectAll('run')
+    .select(['workflows.conditions', 'workflows.condition_type', 'workflows.is_active'])
+    .select('workflows.actions as planned')
+    .where('run.id', '=', id)
+    .executeTakeFirst()
+
+async function run(ctx: Context, id: number): Promise<void> {
+  // It goes with its workflow.
+  const pending = await load(ctx, id)
+  if (pending?.state === 'pending') await begin(ctx, pending)
+  for (;;) {
+    const current = await load(ctx, id)
+    if (current?.state !== 'matched') return
+    await step(ctx, current)
+  }
+}
+
+/** Decides whether the actions are to run. */
+async function begin(ctx: Context, run: Run): Promise<void> {
+  const decided = await decide(ctx, run)
+  const isOver = decided.state !== 'matched'
+  await transaction(ctx, ({ db }) =>
+    db
+      .updateTable('workflow_runs')
+      .set({ ...decided, started_at: now(ctx), finished_at: isOver ? now(ctx) : null, updated_at: now(ctx) })
+      .where('id', '=', run.id)
+      .where('state', '=', 'pending')
+      .execute(),
+  )
+}
+
+async function decide(ctx: Context, run: Run) {
+  if (run.is_active !== 1)
+    return { state: 'skipped', reason: 'The workflow was switched off before it came to this event.' }
+  const event = await ctx.db.selectFrom('events').selectAll().where('id', '=', run.event_id).executeTakeFirst()
+  if (!event) return { state: 'failed', reason: 'The event is no longer kept.' }
+  const conditions = (JSON.parse(run.conditions) as Parameters<typeof conditionOf>[0][]).map(conditionOf)
+  try {
+    const { matches, held } = evaluate(
+      { condition_type: run.condition_type, conditions },
+      await snapshotOf(ctx, readEvent(event)),
+      {
+        subjects: await subjectsOf(ctx, run.entity_type as Entity),
+        // The day on which it happened, however late the worker comes to it.
+        at: new Date(event.created_at),
+        zone: ctx.services.config.timezone,
+      },
+    )
+    const matched = JSON.stringify(held.map((index) => conditions[index]))
+    if (!matches)
+      return { state: 'skipped', reason: 'The record does not meet the conditions.', matched_conditions: matched }
+    const entries = (JSON.parse(run.planned) as Parameters<typeof actionOf>[0][]).map(
+      (action): Entry => ({ ...actionOf(action), state: 'pending', error: null, result: null }),
+    )
+    return { state: 'matched', reason: null, matched_conditions: matched, actions: JSON.stringify(entries) }
+  } catch (error) {
+    if (error instanceof Unanswerable) return { state: 'failed', reason: error.message }
+    throw error
+  }
+}
+
+/** The next action. What it is refused with ends the run; anything else is tried again by the job. */
+async function step(ctx: Context, run: Run): Promise<void> {
+  const entries = JSON.parse(run.actions) as Entry[]
+  const index = entries.findIndex(({ state }) => state === 'pending')
+  const entry = entries[index]
+  if (!entry) return conclude(ctx, run, entries)
+  const action = { id: entry.id, attribute: entry.attribute, value: entry.value } as Action
+  const effect = effects[action.id]
+  const last = await lastOf(ctx, run)
+  const about = (ctx: Context) => occasionOf(ctx, run.entity_type as Entity, run.entity_id, last)
+  const uploads = (await effect.uploads?.(ctx, await about(ctx))) ?? null
+  const acting: Context = uploads === null ? ctx : { ...ctx, uploads }
+  let isDone = false
+  try {
+    await transaction(acting, async (ctx) => {
+      const cause = { eventId: run.event_id, runId: run.id, index }
+      const result = await effect.act(ctx, await about(ctx), action, cause)
+      await conclude(ctx, run, entries.with(index, { ...entry, state: 'succeeded', result }))
+    })
+    isDone = true
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status >= 500) throw error
+    await fail(ctx, run, entries, index, sentenceOf(error))
+  } finally {
+    await leave(acting, !isDone)
+  }
+}
+
+/** The record as the event leaves it, for what is deleted meanwhile. */
+async function lastOf({ db }: Context, { event_id }: Run): Promise<Snapshot> {
+  const row = await db.selectFrom('events').selectAll().where('id', '=', event_id).executeTakeFirst()
+  const event = row && readEvent(row)
+  return event?.after ?? event?.before ?? {}
+}
+
+async function fail(ctx: Context, run: Run, entries: readonly Entry[], index: number, error: string): Promise<void> {
+  const after = entries.map((entry, at): Entry => {
+    if (at < index) return entry
+    return at === index ? { ...entry, state: 'failed', error } : { ...entry, state: 'not_run' }
+  })
+  await transaction(ctx, (ctx) => conclude(ctx, run, after, `Action ${index + 1} failed: ${error}`))
+}
+
+/** Writes down what became of the actions; the run is over when none is left. */
+async function conclude(
+  ctx: Context,
+  run: Run,
+  entries: readonly Entry[],
+  reason: string | null = null,
+): Promise<void> {
+  const isOver = entries.every(({ state }) => state !== 'pending')
+  const { numUpdatedRows } = await ctx.db
+    .updateTable('workflow_runs')
+    .set({
+      actions: JSON.stringify(entries),
+      updated_at: now(ctx),
+      ...(isOver && { state: reason === null ? 'succeeded' : 'failed', reason, finished_at: now(ctx) }),
+    })
+    .where('id', '=', run.id)
+    .where('state', '=', run.state)
+    .where('actions', '=', run.actions)
+    .executeTakeFirstOrThrow()
+  // Whoever else ran it has done this action; what was done here is taken back.
+  if (Number(numUpdatedRows) !== 1) throw new Error(`The run ${run.id} of a workflow has moved on meanwhile.`)
+}
+
+const givenUp = 'It failed several times for a reason of the server, whose log says more.'
+
+async function giveUp(ctx: Context, id: number): Promise<void> {
+  const run = await load(ctx, id)
+  if (run?.state !== 'pending' && run?.state !== 'matched') return
+  const entries = JSON.parse(run.actions) as Entry[]
+  const index = entries.findIndex(({ state }) => state === 'pending')
+  if (index >= 0) return fail(ctx, run, entries, index, givenUp)
+  await conclude(ctx, run, entries, givenUp)
+}
+
+/** "lead_value: Must be at least 0." */
+const sentenceOf = ({ message, more }: Problem): string =>
+  Object.entries(more.errors ?? {})
+    .map(([field, [sentence = '']]) => `${field}: ${sentence}`)
+    .join(' ') || message

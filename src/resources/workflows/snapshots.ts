@@ -1,0 +1,26 @@
+// The record as an event leaves it, for conditions: of a deletion, as it was before. Tags are linked behind the record's own event,
+// by events of their own in the same request; to whoever sent it they are one change.
+import type { StoredEvent } from '../../jobs/readers.ts'
+import type { Context } from '../../kernel/context.ts'
+import type { Snapshot } from '../../kernel/events.ts'
+
+export async function snapshotOf(ctx: Context, event: StoredEvent): Promise<Snapshot> {
+  if (event.after === null) return event.before ?? {}
+  const links = await ctx.db
+    .selectFrom('events')
+    .select(['before', 'after', 'related_id'])
+    .where('entity_type', '=', event.entity_type)
+    .where('entity_id', '=', event.entity_id)
+    .where('request_id', '=', event.request_id)
+    .where('related_type', '=', 'tags')
+    .where('id', '>', event.id)
+    .orderBy('id')
+    .execute()
+  const tags = new Map(((event.after.tags ?? []) as { id: number }[]).map((tag) => [tag.id, tag]))
+  for (const { after, related_id: id } of links) {
+    if (id === null) continue
+    if (after === null) tags.delete(id)
+    else tags.set(id, { id })
+  }
+  return { ...event.after, tags: [...tags.values()] }
+}

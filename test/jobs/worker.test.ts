@@ -1,0 +1,289 @@
+// Durable jobs: made with the write that needs them, run at least once, one after another where that is wanted, tried again, given
+// up, and never run by two workers at once. The jobs here are the test's own, on a whole server.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { claim, isDead, ownName, renew } from '../../src/jobs/claims.ts'
+import { hold } from '../../src/jobs/lock.ts'
+import { Bury, defineJob, enqueue, type Later, type Running } from '../../src/jobs/queue.ts'
+import { createScheduler } from '../../src/jobs/scheduler.ts'
+import { createWorker, type Worker } from '../../src/jobs/worker.ts'
+import { type Context, systemContext } from '../../src/kernel/context.ts'
+import { transaction } from '../../src/kernel/write.ts'
+import { startServer, type TestServer } from '../support/app.ts'
+
+interface Payload {
+  name: string
+}
+
+let server: TestServer
+let worker: Worker
+let ran: string[]
+let behave: (payload: Payload, job: Running, ctx: Context) => Promise<Later | undefined>
+let buried: string[]
+
+const note = defineJob<Payload>({
+  kind: 'test.note',
+  atOnce: 3,
+  retryAfter: [60, 300],
+  run: async (ctx, payload, job) => {
+    ran.push(payload.name)
+    return behave(payload, job, ctx)
+  },
+  buried: async (_ctx, { name }, cause) => void buried.push(`${name}: ${cause}`),
+})
+
+beforeEach(async () => {
+  server = await startServer()
+  worker = createWorker(server.app.services, [note], [])
+  ran = []
+  buried = []
+  behave = async () => undefined
+})
+afterEach(() => server.close())
+
+const ctx = (): Context => systemContext(server.app.services, 'api')
+const jobs = () => server.store.db.selectFrom('jobs').selectAll().orderBy('id').execute()
+const states = async () => (await jobs()).map(({ state }) => state)
+
+describe('a job', () => {
+  it('exists when the write that needs it does, and not otherwise', async () => {
+    await expect(
+      transaction(ctx(), async (ctx) => {
+        await enqueue(ctx, note, { name: 'a' })
+        throw new Error('the write fails')
+      }),
+    ).rejects.toThrow('the write fails')
+    expect(await jobs()).toEqual([])
+    await transaction({ ...ctx(), dryRun: true }, (ctx) => enqueue(ctx, note, { name: 'b' }))
+    expect(await jobs()).toEqual([])
+    await transaction(ctx(), (ctx) => enqueue(ctx, note, { name: 'c' }))
+    await worker.drain()
+    expect(ran).toEqual(['c'])
+    expect(await jobs()).toEqual([])
+  })
+
+  it('waits for its time', async () => {
+    await enqueue(ctx(), note, { name: 'a' }, { runAt: new Date(server.clock.now().getTime() + 1000) })
+    await worker.drain()
+    expect(ran).toEqual([])
+    server.clock.advanceMs(1000)
+    await worker.drain()
+    expect(ran).toEqual(['a'])
+  })
+
+  it('is not made twice while one with its key is unfinished, and is afterwards', async () => {
+    expect(await enqueue(ctx(), note, { name: 'a' }, { key: 'k' })).toEqual(expect.any(Number))
+    expect(await enqueue(ctx(), note, { name: 'b' }, { key: 'k' })).toBeNull()
+    await worker.drain()
+    expect(await enqueue(ctx(), note, { name: 'c' }, { key: 'k' })).toEqual(expect.any(Number))
+    await worker.drain()
+    expect(ran).toEqual(['a', 'c'])
+  })
+
+  it('is tried again when it fails, later each time and varied by a tenth, and then buried with a reason', async () => {
+    behave = async () => {
+      throw new Error('The mail\nserver is away.')
+    }
+    await enqueue(ctx(), note, { name: 'a' })
+    const delays: number[] = []
+    for (let attempt = 1; attempt <= 2; attempt++) {
+      await worker.drain()
+      const [job] = await jobs()
+      expect(job).toMatchObject({ state: 'waiting', attempts: attempt, last_error: 'The mail server is away.' })
+      delays.push((Date.parse(job?.run_at ?? '') - server.clock.now().getTime()) / 1000)
+      await worker.drain()
+      expect(ran.length).toBe(attempt)
+      server.clock.set(job?.run_at ?? '')
+    }
+    expect(delays[0]).toBeGreaterThanOrEqual(54)
+    expect(delays[0]).toBeLessThanOrEqual(66)
+    expect(delays[1]).toBeGreaterThanOrEqual(270)
+    expect(delays[1]).toBeLessThanOrEqual(330)
+    await worker.drain()
+    expect(await states()).toEqual(['buried'])
+    expect(buried).toEqual(['a: The mail server is away.'])
+    server.clock.advanceMs(86_400_000)
+    await worker.drain()
+    expect(ran.length).toBe(3)
+  })
+
+  it('is buried at once when it says that it can never succeed', async () => {
+    behave = async () => {
+      throw new Bury('No such person.')
+    }
+    await enqueue(ctx(), note, { name: 'a' }, { key: 'k' })
+    await worker.drain()
+    expect(await states()).toEqual(['buried'])
+    expect(ran).toEqual(['a'])
+    expect(await enqueue(ctx(), note, { name: 'b' }, { key: 'k' })).not.toBeNull()
+  })
+
+  it('may ask to run again without having failed', async () => {
+    behave = async (_payload, job) => {
+      expect(job).toMatchObject({ attempt: 1, isLast: false })
+      return ran.length < 4 ? { again: new Date(server.clock.now().getTime() + 1000) } : undefined
+    }
+    await enqueue(ctx(), note, { name: 'a' })
+    for (let times = 0; times < 5; times++) {
+      await worker.drain()
+      server.clock.advanceMs(1000)
+    }
+    expect(ran.length).toBe(4)
+    expect(await jobs()).toEqual([])
+  })
+})
+
+describe('a sequence', () => {
+  it('runs strictly one after another, in the order of enqueuing, also past a failure; others do not wait', async () => {
+    let fails = 1
+    let atOnce = 0
+    behave = async ({ name }) => {
+      expect(++atOnce).toBe(1)
+      await new Promise((resolve) => setImmediate(resolve))
+      atOnce--
+      if (name === 'a' && fails-- > 0) throw new Error('not yet')
+      return undefined
+    }
+    for (const name of ['a', 'b', 'c']) await enqueue(ctx(), note, { name }, { sequence: 's' })
+    await worker.drain()
+    expect(ran).toEqual(['a'])
+    await enqueue(ctx(), note, { name: 'x' }, { sequence: 'other' })
+    await worker.drain()
+    expect(ran).toEqual(['a', 'x'])
+    server.clock.advanceMs(70_000)
+    await worker.drain()
+    expect(ran).toEqual(['a', 'x', 'a', 'b', 'c'])
+  })
+
+  it('goes on behind one that is buried', async () => {
+    behave = async ({ name }) => {
+      if (name === 'a') throw new Bury('never')
+      return undefined
+    }
+    for (const name of ['a', 'b']) await enqueue(ctx(), note, { name }, { sequence: 's' })
+    await worker.drain()
+    expect(ran).toEqual(['a', 'b'])
+    expect(await states()).toEqual(['buried'])
+  })
+})
+
+describe('a lease', () => {
+  const free = new Map([['test.note', 10]])
+
+  it('keeps a job from every other worker until it ends, and then the other has it', async () => {
+    await enqueue(ctx(), note, { name: 'a' })
+    const [mine] = await claim(ctx(), 'elsewhere:1:x', free, 10)
+    expect(mine).toMatchObject({ state: 'running', attempts: 1 })
+    await worker.drain()
+    expect(ran).toEqual([])
+    server.clock.advanceMs(59_000)
+    expect(mine && (await renew(ctx(), mine))).toBe(true)
+    server.clock.advanceMs(59_000)
+    await worker.drain()
+    expect(ran).toEqual([])
+    server.clock.advanceMs(2_000)
+    behave = async (_payload, job) => {
+      expect(job.attempt).toBe(2)
+      return undefined
+    }
+    await worker.drain()
+    expect(ran).toEqual(['a'])
+    expect(mine && (await renew(ctx(), mine))).toBe(false)
+  })
+
+  it('of a process of this machine that is gone is taken over at once', async () => {
+    const [host] = ownName().split(':')
+    await enqueue(ctx(), note, { name: 'a' })
+    await claim(ctx(), `${host}:999999999:gone`, free, 10)
+    await worker.drain()
+    expect(ran).toEqual(['a'])
+    expect(isDead(`${host}:${process.ppid}:alive`, 'x')).toBe(false)
+    expect(isDead('elsewhere:999999999:x', 'x')).toBe(false)
+  })
+
+  it('lost again and again buries the job rather than run it for ever', async () => {
+    await enqueue(ctx(), note, { name: 'a' })
+    for (let crash = 0; crash < 3; crash++) {
+      expect(await claim(ctx(), 'elsewhere:1:x', free, 10)).toHaveLength(1)
+      server.clock.advanceMs(61_000)
+      await server.store.db
+        .updateTable('jobs')
+        .set({ state: 'waiting', locked_by: null, last_error: 'The worker ended while it ran.' })
+        .execute()
+    }
+    await worker.drain()
+    expect(ran).toEqual([])
+    expect(buried).toEqual(['a: The worker ended while it ran.'])
+  })
+
+  it('is shared by two workers so that each job runs once', async () => {
+    const other = createWorker(server.app.services, [note], [])
+    const names = Array.from({ length: 40 }, (_, index) => `job ${index}`)
+    await transaction(ctx(), async (ctx) => {
+      for (const name of names) await enqueue(ctx, note, { name })
+    })
+    await Promise.all([worker.drain(), other.drain()])
+    expect(ran.toSorted()).toEqual(names.toSorted())
+  })
+})
+
+describe('stopping', () => {
+  it('tells what runs, and leaves it for the next worker without counting the try', async () => {
+    let began = (): void => undefined
+    const isRunning = new Promise<void>((resolve) => {
+      began = resolve
+    })
+    behave = (_payload, job) =>
+      new Promise((_resolve, reject) => {
+        job.signal.addEventListener('abort', () => reject(new Error('stopped')))
+        began()
+      })
+    await enqueue(ctx(), note, { name: 'a' })
+    worker.start()
+    await isRunning
+    await worker.stop()
+    expect(await jobs()).toMatchObject([{ state: 'waiting', attempts: 0, last_error: null }])
+  })
+})
+
+describe('the scheduler', () => {
+  const daily = defineJob<{ due: string }>({ kind: 'test.daily', run: async (_ctx, { due }) => void ran.push(due) })
+  const schedules = [{ name: 'daily', at: '00:05', job: daily }]
+  const scheduler = () => createScheduler(server.app.services, schedules)
+  const work = () => createWorker(server.app.services, [daily], []).drain()
+
+  it('does not run what was due before the installation, and then each day once', async () => {
+    const one = scheduler()
+    await one.tick()
+    await work()
+    expect(ran).toEqual([])
+    for (const time of [
+      '2026-03-02T00:04:00Z',
+      '2026-03-02T00:05:00Z',
+      '2026-03-02T00:06:00Z',
+      '2026-03-02T12:00:00Z',
+    ]) {
+      server.clock.set(time)
+      await one.tick()
+      await work()
+    }
+    expect(ran).toEqual(['2026-03-02T00:05:00.000Z'])
+  })
+
+  it('catches up once what was missed for days', async () => {
+    await scheduler().tick()
+    server.clock.set('2026-03-09T10:00:00Z')
+    const restarted = scheduler()
+    await restarted.tick()
+    await restarted.tick()
+    await work()
+    expect(ran).toEqual(['2026-03-09T00:05:00.000Z'])
+  })
+
+  it('is one of several processes; another takes over when it is gone', async () => {
+    await hold(ctx(), 'scheduler', 'elsewhere:1:x', 90_000)
+    expect(await scheduler().tick()).toBe(false)
+    server.clock.advanceMs(91_000)
+    expect(await scheduler().tick()).toBe(true)
+    expect(await createScheduler(server.app.services, schedules).tick()).toBe(true)
+  })
+})

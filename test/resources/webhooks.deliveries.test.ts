@@ -1,0 +1,623 @@
+// What webhooks promise when something happens: who is told what, once, signed, in order, and what becomes of receivers that
+// misbehave. The receiver is a real server.
+import { Webhook as Verifier } from 'standardwebhooks'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { feed } from '../../src/jobs/readers.ts'
+import { createOutbound } from '../../src/kernel/outbound.ts'
+import { deliver, ladder } from '../../src/resources/webhooks/jobs.ts'
+import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
+import { start, startServer, type TestServer } from '../support/app.ts'
+import { given } from '../support/given.ts'
+import { type Received, type Receiver, startReceiver } from '../support/receiver.ts'
+import { addUser } from '../support/viewers.ts'
+
+const path = '/settings/webhooks'
+const minute = 60_000
+const hour = 60 * minute
+const day = 24 * hour
+
+let server: TestServer
+let receiver: Receiver
+beforeAll(async () => {
+  receiver = await startReceiver()
+  const outbound = createOutbound({ allowCidrs: ['127.0.0.1/32'], allowHttp: true, connectMs: 500, totalMs: 300 })
+  server = await startServer({ config: { webhookAllowHttp: true }, outbound })
+  server.keep()
+})
+beforeEach(async () => {
+  await server.rewind()
+  receiver.behave('ok')
+  receiver.received.length = 0
+})
+afterEach(() => vi.useRealTimers())
+afterAll(async () => {
+  await server.close()
+  await receiver.close()
+})
+
+let names = 0
+const create = async (changes: object = {}) => {
+  const body = { name: `Hook ${++names}`, end_point: `${receiver.url}/hooks`, events: ['lead.*.after'], ...changes }
+  const reply = await server.admin.post(path, body)
+  expect(reply.status, reply.text).toBe(201)
+  server.events()
+  return reply.body.data
+}
+const get = async (id: number) => (await server.admin.get(`${path}/${id}`)).body.data
+const deliveries = async (id: number, query = '') => {
+  const { status, body, text } = await server.admin.get(`${path}/${id}/deliveries?sort=id&per_page=100${query}`)
+  expect(status, text).toBe(200)
+  return body.data
+}
+const lead = async (title = 'Chairs', changes: object = {}) => given(server.admin).lead({ title, ...changes })
+const rename = (id: number, title: string) => server.admin.put(`/leads/${id}`, { title })
+const sent = () => receiver.received.map(({ body }) => JSON.parse(body))
+const titles = () => sent().map(({ data }) => data.entity.title)
+
+/** What a receiver gets that checks the signature, at the time it was sent. */
+function verified(secret: string, { body, headers }: Received): unknown {
+  vi.useFakeTimers({ toFake: ['Date'], now: Number(headers['webhook-timestamp']) * 1000 })
+  try {
+    return new Verifier(secret).verify(body, headers as Record<string, string>)
+  } finally {
+    vi.useRealTimers()
+  }
+}
+
+describe('an event', () => {
+  it('is told once, signed, to the webhooks that subscribe to it, and to no other', async () => {
+    const { id, secret } = await create()
+    const other = await create({ events: ['contacts.person.*.after'] })
+    const none = await create({ events: [] })
+    const off = await create({ is_active: false })
+    const { id: leadId } = await lead('Chairs')
+    await server.work()
+    await server.work()
+    expect(receiver.received).toHaveLength(1)
+    const [request] = receiver.received
+    const body = verified(secret, request as Received)
+    const [delivery] = await deliveries(id)
+    expect(request).toMatchObject({ method: 'POST', path: '/hooks' })
+    expect(request?.headers).toMatchObject({
+      'content-type': 'application/json',
+      'webhook-id': delivery.webhook_id,
+      'webhook-timestamp': String(new Date(start).getTime() / 1000),
+    })
+    expect(body).toMatchObject({
+      id: delivery.webhook_id,
+      type: 'lead.create.after',
+      timestamp: start,
+      data: {
+        entity_type: 'leads',
+        entity_id: leadId,
+        entity: { id: leadId, title: 'Chairs', version: 1 },
+        actor: { type: 'user', id: 1, name: 'Example Admin' },
+      },
+    })
+    expect(delivery).toMatchObject({
+      event: 'lead.create.after',
+      entity_type: 'leads',
+      entity_id: leadId,
+      state: 'succeeded',
+      attempts: [{ at: start, status: 200, error: null, response_excerpt: 'thank you' }],
+      next_attempt_at: null,
+      finished_at: start,
+    })
+    expect(await get(id)).toMatchObject({ last_status: 200, failing_since: null, version: 1 })
+    for (const each of [other, none, off]) expect(await deliveries(each.id)).toEqual([])
+    expect(await server.store.db.selectFrom('jobs').selectAll().where('kind', '=', deliver.kind).execute()).toEqual([])
+  })
+
+  it('is no event of its own: telling changes nothing', async () => {
+    await create()
+    await lead()
+    server.events()
+    await server.work()
+    expect([receiver.received.length, server.events()]).toEqual([1, []])
+  })
+
+  it('is told of one type, with one of the changes asked for, by names old and new', async () => {
+    const persons = await create({ events: ['*'], entity_type: 'persons' })
+    const changed = await create({ events: ['lead.update.after'], changed: ['lead_value', 'custom_attributes'] })
+    const alias = await create({ events: ['contact.person.update.after'] })
+    const { id } = await lead()
+    const person = await given(server.admin).person()
+    await server.work()
+    server.events()
+    await rename(id, 'Tables')
+    await server.admin.put(`/leads/${id}`, { lead_value: 5000, title: 'Desks' })
+    await server.admin.put(`/contacts/persons/${person.id}`, { job_title: 'Buyer' })
+    expect(server.events()).toEqual([
+      'lead.update.before',
+      'lead.update.after',
+      'lead.update.before',
+      'lead.update.after',
+      'contacts.person.update.before',
+      'contacts.person.update.after',
+    ])
+    await server.work()
+    const told = async (id: number) => (await deliveries(id)).map((each: { event: string }) => each.event)
+    expect(await told(persons.id)).toContain('contacts.person.create.after')
+    expect((await deliveries(persons.id)).every((each: any) => each.entity_type === 'persons')).toBe(true)
+    expect(await told(changed.id)).toEqual(['lead.update.after'])
+    expect(sent().find(({ data }) => data.entity.title === 'Desks')?.data.changed).toEqual(
+      expect.arrayContaining(['lead_value', 'title']),
+    )
+    expect(await told(alias.id)).toEqual(['contacts.person.update.after'])
+  })
+
+  it('of what could hold secrets is not told, nor what happened before there was a webhook', async () => {
+    await lead('Before')
+    server.clock.advanceMs(1000)
+    const { id } = await create({ events: ['*'] })
+    await create({ headers: [{ key: 'Authorization', value: 'Bearer hidden' }] })
+    await server.admin.post('/account/tokens', { name: 'x', abilities: ['*'], password: 'correct horse battery' })
+    await server.work()
+    expect(await deliveries(id)).toEqual([])
+    expect(receiver.received).toEqual([])
+  })
+
+  it('of a deleted record tells what it was, and of a link what was linked', async () => {
+    await create({ events: ['lead.delete.after', 'leads.tag.create.after'] })
+    const { id } = await lead('Chairs')
+    const tag = await given(server.admin).tag()
+    await server.admin.post(`/leads/${id}/tags`, { tag_id: tag.id })
+    await server.admin.delete(`/leads/${id}`)
+    await server.work()
+    expect(sent().map(({ type, data }) => [type, data.entity_id, data.entity.title ?? data.entity.tag.name])).toEqual([
+      ['leads.tag.create.after', id, tag.name],
+      ['lead.delete.after', id, 'Chairs'],
+    ])
+  })
+
+  it('is told as it was, also when the record is another by then', async () => {
+    receiver.behave({ mode: 'status', status: 500 })
+    const payload = '{"title": "{%leads.title%}", "app": "{%app.name%}"}'
+    await create({ events: ['lead.create.after'], payload_type: 'raw', raw_payload_type: 'json', payload })
+    const { id } = await lead('First')
+    await server.work()
+    await rename(id, 'Second')
+    server.clock.advanceMs(minute)
+    await server.work()
+    expect(sent()).toEqual([
+      { title: 'First', app: 'Accord CRM' },
+      { title: 'First', app: 'Accord CRM' },
+    ])
+  })
+
+  it('is queued once, whatever is repeated after a crash', async () => {
+    const { id } = await create()
+    await lead()
+    const { services } = server.app
+    await feed(services, subscriptions)
+    // The reader lost its place, and the job its end.
+    await server.store.db
+      .updateTable('event_readers')
+      .set({ last_event_id: 0 })
+      .where('name', '=', 'webhooks')
+      .execute()
+    while (await feed(services, subscriptions));
+    const [job, ...more] = await server.store.db
+      .selectFrom('jobs')
+      .selectAll()
+      .where('kind', '=', deliver.kind)
+      .execute()
+    expect([await deliveries(id), more]).toMatchObject([[{ state: 'pending' }], []])
+    await server.work()
+    await server.store.db
+      .insertInto('jobs')
+      .values({ ...(job as NonNullable<typeof job>), id: 1000 })
+      .execute()
+    await server.work()
+    expect(receiver.received).toHaveLength(1)
+    expect((await deliveries(id))[0].attempts).toHaveLength(1)
+  })
+})
+
+describe('a rotated secret', () => {
+  it('signs with the one before as well, for a day', async () => {
+    const { id, secret: old } = await create()
+    const { secret } = (await server.admin.post(`${path}/${id}/rotate-secret`)).body.data
+    await lead('One')
+    await server.work()
+    server.clock.advanceMs(day)
+    await lead('Two')
+    await server.work()
+    const [first, second] = receiver.received as [Received, Received]
+    for (const each of [old, secret]) expect(verified(each, first)).toMatchObject({ type: 'lead.create.after' })
+    expect(verified(secret, second)).toMatchObject({ type: 'lead.create.after' })
+    expect(() => verified(old, second)).toThrow('No matching signature found')
+    expect(String(second.headers['webhook-signature']).split(' ')).toHaveLength(1)
+  })
+})
+
+describe('a receiver that misbehaves', () => {
+  it.each([
+    ['status', { mode: 'status', status: 500 }, 500, 'The receiver answered 500.'],
+    ['status 404', { mode: 'status', status: 404 }, 404, 'The receiver answered 404.'],
+    ['hang', 'hang', null, /^127\.0\.0\.1 did not answer within \d+ ms\.$/],
+    ['drop', 'drop', null, '127.0.0.1 ended the connection before its answer was complete.'],
+    ['half', 'half', null, '127.0.0.1 ended the connection before its answer was complete.'],
+    ['slowBody', 'slowBody', null, /^127\.0\.0\.1 did not answer within \d+ ms\.$/],
+    ['redirect', { mode: 'redirect', to: '/inner' }, 302, 'The receiver answered 302; redirects are not followed.'],
+  ] as const)('%s: the try is logged, and made again', async (_name, behaviour, status, error) => {
+    receiver.behave(behaviour)
+    const { id } = await create()
+    await lead()
+    await server.work()
+    const [delivery] = await deliveries(id)
+    expect(delivery).toMatchObject({ state: 'pending', finished_at: null, attempts: [{ at: start, status }] })
+    expect(delivery.attempts[0].error).toMatch(error)
+    expect(delivery.next_attempt_at > start).toBe(true)
+    expect(await get(id)).toMatchObject({ last_status: status, failing_since: start, is_active: true })
+    expect(receiver.received.map((each) => each.path)).toEqual(['/hooks'])
+    receiver.behave('ok')
+    server.clock.advanceMs(6000)
+    await server.work()
+    expect((await deliveries(id))[0]).toMatchObject({ state: 'succeeded', attempts: [{ status }, { status: 200 }] })
+    expect(await get(id)).toMatchObject({ last_status: 200, failing_since: null })
+    const [first, second] = receiver.received as [Received, Received]
+    expect(second.body).toBe(first.body)
+    expect(second.headers['webhook-id']).toBe(first.headers['webhook-id'])
+    expect(Number(second.headers['webhook-timestamp'])).toBe(Number(first.headers['webhook-timestamp']) + 6)
+  })
+
+  it('huge: it was taken, and 1 KB of its answer is kept', async () => {
+    receiver.behave('huge')
+    const { id } = await create()
+    await lead()
+    await server.work()
+    const [{ state, attempts }] = await deliveries(id)
+    expect([state, attempts[0].response_excerpt]).toEqual(['succeeded', 'x'.repeat(1024)])
+  })
+
+  it('is tried ten times over three days, a tenth earlier or later, and then no more', async () => {
+    receiver.behave({ mode: 'status', status: 503 })
+    const { id } = await create()
+    await lead()
+    const gaps: number[] = []
+    for (let tries = 1; tries <= 10; tries++) {
+      await server.work()
+      const [{ attempts, next_attempt_at: next, state }] = await deliveries(id)
+      expect(attempts).toHaveLength(tries)
+      expect(state).toBe(tries < 10 ? 'pending' : 'failed')
+      if (next === null) break
+      gaps.push((new Date(next).getTime() - server.clock.now().getTime()) / 1000)
+      server.clock.set(new Date(new Date(next).getTime() - 1).toISOString())
+      await server.work()
+      expect((await deliveries(id))[0].attempts).toHaveLength(tries)
+      server.clock.advanceMs(1)
+    }
+    expect(gaps).toHaveLength(9)
+    for (const [index, gap] of gaps.entries()) {
+      expect(gap).toBeGreaterThanOrEqual((ladder[index] ?? 0) * 0.9 - 0.001)
+      expect(gap).toBeLessThanOrEqual((ladder[index] ?? 0) * 1.1)
+    }
+    server.clock.advanceMs(10 * day)
+    await server.work()
+    expect(receiver.received).toHaveLength(10)
+    expect((await deliveries(id))[0]).toMatchObject({ state: 'failed', finished_at: expect.any(String) })
+  })
+
+  it('gone: 410 switches the webhook off, as a change of its own, and gives up what waits', async () => {
+    receiver.behave({ mode: 'status', status: 500 })
+    const { id } = await create()
+    await lead('One')
+    await server.work()
+    receiver.behave('gone')
+    await lead('Two')
+    server.events()
+    await server.work()
+    expect(server.events()).toEqual(['settings.webhook.update.before', 'settings.webhook.update.after'])
+    expect(await get(id)).toMatchObject({
+      is_active: false,
+      disabled_reason: 'The receiver answered 410: it wants no more.',
+      last_status: 410,
+      version: 2,
+    })
+    expect((await deliveries(id)).map(({ state }: any) => state)).toEqual(['failed', 'failed'])
+    const [change] = (await server.admin.get(`${path}/${id}/history`)).body.data
+    expect(change).toMatchObject({ actor: { type: 'system' } })
+    expect(change.changes.map(({ key }: any) => key)).toEqual(['is_active', 'disabled_reason'])
+    await lead('Three')
+    server.clock.advanceMs(day)
+    await server.work()
+    expect(receiver.received).toHaveLength(2)
+    expect(await server.store.db.selectFrom('jobs').selectAll().where('kind', '=', deliver.kind).execute()).toEqual([])
+  })
+
+  it('fails for five days: the webhook is switched off, unless something got through meanwhile', async () => {
+    receiver.behave({ mode: 'status', status: 500 })
+    const { id } = await create()
+    const days = async (count: number) => {
+      for (let passed = 0; passed < count; passed++) {
+        await lead(`Day ${passed}`)
+        await server.work()
+        server.clock.advanceMs(day)
+      }
+    }
+    await days(4)
+    expect(await get(id)).toMatchObject({ is_active: true, failing_since: start })
+    receiver.behave('ok')
+    await server.work()
+    expect(await get(id)).toMatchObject({ is_active: true, failing_since: null })
+    receiver.behave({ mode: 'status', status: 500 })
+    await days(5)
+    expect((await get(id)).is_active).toBe(true)
+    server.events()
+    await lead('The last')
+    server.events()
+    await server.work()
+    expect(await get(id)).toMatchObject({
+      is_active: false,
+      disabled_reason: 'Nothing could be delivered for 5 days. The last time: The receiver answered 500.',
+    })
+    expect(server.events()).toEqual(['settings.webhook.update.before', 'settings.webhook.update.after'])
+  })
+
+  it('keeps other records moving, and its own in order', async () => {
+    receiver.behave({ mode: 'status', status: 500 }, ({ body }) => body.includes('Broken'))
+    const { id } = await create()
+    const broken = await lead('Broken')
+    const whole = await lead('Whole')
+    await rename(broken.id, 'Mended')
+    await rename(whole.id, 'Better')
+    await server.work()
+    expect(titles().filter((title) => title !== 'Broken')).toEqual(['Whole', 'Better'])
+    expect((await deliveries(id)).map(({ state }: any) => state)).toEqual([
+      'pending',
+      'succeeded',
+      'pending',
+      'succeeded',
+    ])
+  })
+
+  it('whose address is in the own network is not called at all', async () => {
+    const guarded = await startServer({ config: { webhookAllowHttp: true } })
+    const { body } = await guarded.admin.post(path, {
+      name: 'Inside',
+      end_point: `http://localhost:${receiver.port}/hooks?key=abc`,
+      events: ['*'],
+    })
+    await given(guarded.admin).lead()
+    await guarded.work()
+    const { data } = (await guarded.admin.get(`${path}/${body.data.id}/deliveries`)).body
+    expect(data[0].attempts[0]).toMatchObject({
+      status: null,
+      error: 'localhost is at a loopback address, which is not called.',
+      response_excerpt: null,
+    })
+    const test = await guarded.admin.post(`${path}/${body.data.id}/test`)
+    expect([test.status, test.body.data.state, test.body.data.attempt.error]).toEqual([
+      200,
+      'failed',
+      'localhost is at a loopback address, which is not called.',
+    ])
+    expect(receiver.received).toEqual([])
+    await guarded.close()
+  })
+
+  it('does not get to see its secret in the log', async () => {
+    const { id, secret } = await create()
+    await server.store.db
+      .updateTable('webhooks')
+      .set({ end_point: `${receiver.url}/hooks` })
+      .where('id', '=', id)
+      .execute()
+    receiver.behave({ mode: 'status', status: 200 })
+    await lead()
+    await server.work()
+    expect(JSON.stringify(await server.store.db.selectFrom('webhook_deliveries').selectAll().execute())).not.toContain(
+      secret,
+    )
+  })
+})
+
+describe('listWebhookDeliveries', () => {
+  it('is filtered by state, event and time', async () => {
+    const { id } = await create()
+    await lead('One')
+    await server.work()
+    server.clock.advanceMs(hour)
+    receiver.behave('drop')
+    await lead('Two')
+    await server.work()
+    const all = await deliveries(id)
+    const ids = (some: { id: number }[]) => some.map((each) => each.id)
+    expect(all).toHaveLength(2)
+    expect(ids(await deliveries(id, '&state=succeeded'))).toEqual([all[0].id])
+    expect(ids(await deliveries(id, '&state[not]=succeeded'))).toEqual([all[1].id])
+    expect(ids(await deliveries(id, `&event_id=${all[1].event_id}`))).toEqual([all[1].id])
+    expect(ids(await deliveries(id, `&created_at[gt]=${start}`))).toEqual([all[1].id])
+  })
+
+  it('shows what is about records the caller sees, or saw until they were deleted', async () => {
+    const ben = await addUser(server, 'Ben', { view: 'individual' })
+    const cat = await addUser(server, 'Cat', { view: 'individual', permissions: ['settings.automation.webhooks'] })
+    const { id } = await create({ events: ['*'] })
+    const mine = await lead('Mine', { user_id: ben.id })
+    const gone = await lead('Gone', { user_id: ben.id })
+    await lead('Not mine', { user_id: 1 })
+    const other = await lead('Not mine, gone', { user_id: 1 })
+    await server.admin.delete(`/leads/${gone.id}`)
+    await server.admin.delete(`/leads/${other.id}`)
+    const product = await given(server.admin).product()
+    await server.work()
+    const { body } = await ben.get(`${path}/${id}/deliveries?sort=id&per_page=100`)
+    const about = body.data.map((each: any) => [each.entity_type, each.entity_id])
+    const leads = about.filter(([type]: string[]) => type === 'leads').map(([, id]: [string, number]) => id)
+    expect([...new Set(leads)]).toEqual([mine.id, gone.id])
+    expect(about).toContainEqual(['products', product.id])
+    expect(body.meta.total).toBe(about.length)
+    expect((await cat.get(`${path}/${id}/deliveries`)).body.data).not.toContainEqual(
+      expect.objectContaining({ entity_type: 'leads' }),
+    )
+    const unseen = (await deliveries(id)).find(
+      (each: any) => each.entity_id === other.id && each.entity_type === 'leads',
+    )
+    expect((await ben.post(`${path}/${id}/deliveries/${unseen.id}/replay`)).status).toBe(404)
+  })
+
+  it('knows no webhook that is not there', async () => {
+    for (const call of [
+      server.admin.get(`${path}/999/deliveries`),
+      server.admin.post(`${path}/999/test`),
+      server.admin.post(`${path}/999/replay`, { after_event_id: 0 }),
+      server.admin.post(`${path}/999/deliveries/1/replay`),
+    ])
+      expect((await call).status).toBe(404)
+  })
+})
+
+describe('testWebhook', () => {
+  it('sends a signed event that never happened, and leaves no trace', async () => {
+    const { id, name, secret } = await create({ is_active: false })
+    const { status, body } = await server.admin.post(`${path}/${id}/test`)
+    expect([status, body.data]).toEqual([
+      200,
+      {
+        state: 'succeeded',
+        attempt: {
+          at: start,
+          status: 200,
+          duration_ms: expect.any(Number),
+          error: null,
+          response_excerpt: 'thank you',
+        },
+      },
+    ])
+    expect(verified(secret, receiver.received[0] as Received)).toMatchObject({
+      type: 'webhook.test',
+      data: { entity_type: 'webhooks', entity_id: id, entity: { id, name }, changed: [] },
+    })
+    expect([await deliveries(id), server.events()]).toEqual([[], []])
+    expect((await get(id)).last_status).toBeNull()
+  })
+
+  it('answers what went wrong', async () => {
+    const { id } = await create()
+    receiver.behave('drop')
+    const { status, body } = await server.admin.post(`${path}/${id}/test`)
+    expect([status, body.data.state, body.data.attempt]).toMatchObject([
+      200,
+      'failed',
+      { status: null, error: '127.0.0.1 ended the connection before its answer was complete.', response_excerpt: null },
+    ])
+    expect((await get(id)).failing_since).toBeNull()
+  })
+
+  it('sends nothing in a dry run', async () => {
+    const { id } = await create()
+    const { status, body } = await server.admin.post(`${path}/${id}/test`, undefined, {
+      headers: { 'accord-dry-run': 'true' },
+    })
+    expect([status, body.data.state, receiver.received]).toEqual([200, 'failed', []])
+  })
+})
+
+describe('replayWebhookDelivery', () => {
+  it('sends the same message again, also when it was given up', async () => {
+    const { id } = await create()
+    await lead()
+    await server.work()
+    const [delivery] = await deliveries(id)
+    server.events()
+    server.clock.advanceMs(hour)
+    const { status, body } = await server.admin.post(`${path}/${id}/deliveries/${delivery.id}/replay`)
+    expect([status, body.data]).toMatchObject([202, { id: delivery.id, state: 'pending', finished_at: null }])
+    await server.work()
+    const [first, second] = receiver.received as [Received, Received]
+    expect([second.body, second.headers['webhook-id']]).toEqual([first.body, first.headers['webhook-id']])
+    expect((await deliveries(id))[0]).toMatchObject({ state: 'succeeded', attempts: [{ at: start }, {}] })
+    expect(server.events()).toEqual([])
+  })
+
+  it('climbs the whole ladder again', async () => {
+    receiver.behave({ mode: 'status', status: 500 })
+    const { id } = await create()
+    await lead()
+    for (let tries = 0; tries < 10; tries++) {
+      await server.work()
+      server.clock.advanceMs(27 * hour)
+      // Not switched off meanwhile.
+      await server.store.db.updateTable('webhooks').set({ failing_since: null }).execute()
+    }
+    const [delivery] = await deliveries(id)
+    expect([delivery.state, delivery.attempts.length]).toEqual(['failed', 10])
+    await server.admin.post(`${path}/${id}/deliveries/${delivery.id}/replay`)
+    await server.work()
+    const [again] = await deliveries(id)
+    expect([again.state, again.attempts.length]).toEqual(['pending', 11])
+    expect(new Date(again.next_attempt_at).getTime() - server.clock.now().getTime()).toBeLessThan(6000)
+  })
+
+  it('is refused for one that waits, and for a webhook that is switched off', async () => {
+    const { id } = await create()
+    await lead()
+    receiver.behave('drop')
+    await server.work()
+    const [delivery] = await deliveries(id)
+    const replay = () => server.admin.post(`${path}/${id}/deliveries/${delivery.id}/replay`)
+    const waiting = await replay()
+    expect([waiting.status, waiting.body.code]).toEqual([409, 'state_conflict'])
+    await server.admin.put(`${path}/${id}`, { is_active: false })
+    server.clock.advanceMs(minute)
+    await server.work()
+    expect((await deliveries(id))[0]).toMatchObject({
+      state: 'failed',
+      attempts: [{}, { status: null, error: 'The webhook is switched off.' }],
+    })
+    expect((await replay()).status).toBe(409)
+    await server.admin.put(`${path}/${id}`, { is_active: true })
+    receiver.behave('ok')
+    expect((await replay()).status).toBe(202)
+    await server.work()
+    expect((await deliveries(id))[0].state).toBe('succeeded')
+  })
+
+  it('knows no delivery of another webhook', async () => {
+    const { id } = await create()
+    const other = await create({ events: [] })
+    await lead()
+    await server.work()
+    const [delivery] = await deliveries(id)
+    expect((await server.admin.post(`${path}/${other.id}/deliveries/${delivery.id}/replay`)).status).toBe(404)
+  })
+
+  it('brings back one whose job somebody deleted', async () => {
+    const { id } = await create()
+    await lead()
+    receiver.behave('drop')
+    await server.work()
+    await server.store.db.deleteFrom('jobs').where('kind', '=', deliver.kind).execute()
+    const [delivery] = await deliveries(id)
+    expect((await server.admin.post(`${path}/${id}/deliveries/${delivery.id}/replay`)).status).toBe(202)
+  })
+})
+
+describe('replayWebhook', () => {
+  it('tells the past again, also what was told before under the id it had', async () => {
+    await lead('Before')
+    await given(server.admin).person()
+    server.clock.advanceMs(1000)
+    const { id } = await create({ events: ['lead.create.after'] })
+    await lead('After')
+    await server.work()
+    expect(titles()).toEqual(['After'])
+    const [last] = await server.store.db.selectFrom('events').select('id').orderBy('id', 'desc').limit(1).execute()
+    const { status, body } = await server.admin.post(`${path}/${id}/replay`, { after_event_id: 0 })
+    expect([status, body.data]).toEqual([202, { queued: 2, last_event_id: last?.id }])
+    // What waits is not queued twice.
+    expect((await server.admin.post(`${path}/${id}/replay`, { after_event_id: 0 })).body.data.queued).toBe(0)
+    await server.work()
+    expect(titles()).toEqual(['After', 'Before', 'After'])
+    expect(receiver.received[2]?.headers['webhook-id']).toBe(receiver.received[0]?.headers['webhook-id'])
+    const nothing = await server.admin.post(`${path}/${id}/replay`, { after_event_id: last?.id })
+    expect(nothing.body.data).toEqual({ queued: 0, last_event_id: null })
+  })
+
+  it('is refused for a webhook that is switched off', async () => {
+    const { id } = await create({ is_active: false })
+    expect((await server.admin.post(`${path}/${id}/replay`, { after_event_id: 0 })).status).toBe(409)
+  })
+})

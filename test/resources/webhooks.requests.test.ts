@@ -1,0 +1,204 @@
+// What webhooks promise of the request they make of an event: what was configured, the same on every try, and signed.
+import { randomBytes } from 'node:crypto'
+import { Webhook as Verifier } from 'standardwebhooks'
+import { describe, expect, it } from 'vitest'
+import { OutboundError } from '../../src/kernel/outbound.ts'
+import { type Occasion, quoted, type Recipe, requestOf } from '../../src/resources/webhooks/request.ts'
+import { signatureHeaders } from '../../src/resources/webhooks/signature.ts'
+
+const recipe: Recipe = {
+  method: 'post',
+  end_point: 'https://example.com/hooks',
+  query_params: [],
+  headers: [],
+  payload_type: 'default',
+  raw_payload_type: null,
+  payload: null,
+}
+
+const occasion: Occasion = {
+  id: 'msg_7_1',
+  type: 'lead.update.after',
+  timestamp: '2026-03-01T09:30:00.000Z',
+  entityType: 'leads',
+  entityId: 3,
+  entity: { id: 3, title: 'Chairs', version: 4 },
+  entityUrl: 'https://crm.example.com/leads/3',
+  changed: ['title'],
+  actor: { type: 'user', id: 1, name: 'Ada' },
+  facts: new Map([
+    ['leads.title', 'Ben & "Jerry"/ä?'],
+    ['leads.lead_value', '$5,000.00'],
+    ['leads.address', 'Main St. 1\n12345 Town\r\nX-Evil: 1'],
+    ['leads.empty', ''],
+  ]),
+}
+
+const request = (changes: Partial<Recipe> = {}, facts: Partial<Occasion> = {}) =>
+  requestOf({ ...recipe, ...changes }, { ...occasion, ...facts })
+const fault = (work: () => unknown) => {
+  try {
+    work()
+  } catch (error) {
+    return error
+  }
+  throw new Error('This should have failed.')
+}
+
+describe('the request', () => {
+  it('tells the event as JSON when nothing else was configured', () => {
+    const { method, url, headers, body } = request()
+    expect([method, url, headers]).toEqual([
+      'POST',
+      'https://example.com/hooks',
+      { 'content-type': 'application/json' },
+    ])
+    expect(JSON.parse(body)).toEqual({
+      id: 'msg_7_1',
+      type: 'lead.update.after',
+      timestamp: '2026-03-01T09:30:00.000Z',
+      data: {
+        entity_type: 'leads',
+        entity_id: 3,
+        entity: { id: 3, title: 'Chairs', version: 4 },
+        changed: ['title'],
+        actor: { type: 'user', id: 1, name: 'Ada' },
+      },
+    })
+  })
+
+  it('names the address of a record that would make it larger than 20 kB', () => {
+    const entity = (length: number) => ({ id: 3, description: 'ä'.repeat(length) })
+    expect(JSON.parse(request({}, { entity: entity(9000) }).body).data.entity.id).toBe(3)
+    const { body } = request({}, { entity: entity(10_000) })
+    expect(JSON.parse(body).data.entity).toBe('https://crm.example.com/leads/3')
+  })
+
+  it('has no body with get, only what stands in the address', () => {
+    const { body, headers, url } = request({
+      method: 'get',
+      query_params: [{ key: 'title', value: '{%leads.title%}' }],
+    })
+    expect([body, headers]).toEqual(['', {}])
+    expect(new URL(url).searchParams.get('title')).toBe('Ben & "Jerry"/ä?')
+  })
+
+  it('keeps what records say within their place in the address', () => {
+    const end_point = 'https://example.com/leads/{% leads.title %}?mode=a%20b&title={%leads.title%}#part'
+    const query_params = [
+      { key: 'a b', value: '1&2' },
+      { key: 'both', value: 'is {%leads.title%}!' },
+      { key: 'none', value: '{%leads.nothing%}' },
+    ]
+    const { url } = request({ end_point, query_params })
+    const parsed = new URL(url)
+    expect(parsed.host).toBe('example.com')
+    expect(decodeURIComponent(parsed.pathname)).toBe('/leads/Ben & "Jerry"/ä?')
+    expect(parsed.pathname.split('/')).toHaveLength(3)
+    expect([...parsed.searchParams]).toEqual([
+      ['mode', 'a b'],
+      ['title', 'Ben & "Jerry"/ä?'],
+      ['a b', '1&2'],
+      ['both', 'is Ben & "Jerry"/ä?!'],
+      ['none', '{%leads.nothing%}'],
+    ])
+    expect(parsed.hash).toBe('')
+  })
+
+  it('sends form fields', () => {
+    const payload = [
+      { key: 'title', value: '{%leads.title%}' },
+      { key: 'address', value: '{%leads.address%}' },
+      { key: 'plain', value: '100% & more' },
+    ]
+    const { body, headers } = request({ payload_type: 'x-www-form-urlencoded', payload })
+    expect(headers).toEqual({ 'content-type': 'application/x-www-form-urlencoded' })
+    expect([...new URLSearchParams(body)]).toEqual([
+      ['title', 'Ben & "Jerry"/ä?'],
+      ['address', 'Main St. 1\n12345 Town\r\nX-Evil: 1'],
+      ['plain', '100% & more'],
+    ])
+  })
+
+  it('sends JSON of its own, which stays JSON whatever the record says', () => {
+    const payload =
+      '{"title": "It is \\"{%leads.title%}\\"", "value": {%leads.lead_value%}, "none": {%leads.empty%}, "odd": {%leads.nothing%}}'
+    const { body, headers } = request({ payload_type: 'raw', raw_payload_type: 'json', payload })
+    expect(headers).toEqual({ 'content-type': 'application/json' })
+    expect(JSON.parse(body)).toEqual({
+      title: 'It is "Ben & "Jerry"/ä?"',
+      value: '$5,000.00',
+      none: '',
+      odd: '{%leads.nothing%}',
+    })
+    expect(quoted('{"a\\\\": {%b.c%}, "{%d.e%}": "x"}')).toBe('{"a\\\\": "{%b.c%}", "{%d.e%}": "x"}')
+  })
+
+  it('sends a text of its own', () => {
+    const { body, headers } = request({
+      payload_type: 'raw',
+      raw_payload_type: 'text',
+      payload: 'Sold: {%leads.title%}\n{%leads.nothing%}',
+    })
+    expect([body, headers]).toEqual([
+      'Sold: Ben & "Jerry"/ä?\n{%leads.nothing%}',
+      { 'content-type': 'text/plain; charset=utf-8' },
+    ])
+  })
+
+  it('keeps headers in one line, as UTF-8, and lets the media type be said', () => {
+    const { headers } = request({
+      headers: [
+        { key: 'X-Address', value: '{%leads.address%}' },
+        { key: 'X-Title', value: '{%leads.title%}' },
+        { key: 'X-Many', value: '1' },
+        { key: 'x-many', value: '2' },
+        { key: 'Content-Type', value: 'application/vnd.example+json' },
+      ],
+    })
+    expect(headers).toEqual({
+      'x-address': ['Main St. 1, 12345 Town, X-Evil: 1'],
+      'x-title': [Buffer.from('Ben & "Jerry"/ä?').toString('latin1')],
+      'x-many': ['1', '2'],
+      'content-type': ['application/vnd.example+json'],
+    })
+  })
+
+  it('is not made when values make it larger than anybody takes', () => {
+    const facts = new Map([['leads.title', 'x'.repeat(20_000)]])
+    for (const changes of [
+      { end_point: 'https://example.com/{%leads.title%}' },
+      { headers: [{ key: 'X-Title', value: '{%leads.title%}' }] },
+      {
+        payload_type: 'raw' as const,
+        raw_payload_type: 'text' as const,
+        payload: '{%leads.title%}'.repeat(60),
+      },
+    ]) {
+      const error = fault(() => request(changes, { facts }))
+      expect(error).toBeInstanceOf(OutboundError)
+      expect((error as OutboundError).message).toMatch(/ is too long once its placeholders are filled in\.$/)
+    }
+  })
+})
+
+describe('the signature', () => {
+  const secret = (): string => `whsec_${randomBytes(32).toString('base64')}`
+  const body = '{"title":"ä"}'
+
+  it('is what the library of Standard Webhooks verifies', () => {
+    const key = secret()
+    const headers = signatureHeaders({ id: 'msg_7_1', at: new Date(), body, secrets: [key] })
+    expect(new Verifier(key).verify(body, headers)).toEqual({ title: 'ä' })
+    expect(() => new Verifier(secret()).verify(body, headers)).toThrow('No matching signature found')
+    expect(() => new Verifier(key).verify(`${body} `, headers)).toThrow('No matching signature found')
+    expect(() => new Verifier(key).verify(body, { ...headers, 'webhook-id': 'msg_8_1' })).toThrow()
+  })
+
+  it('is verified by the secret before as well while both are in force', () => {
+    const [now, before] = [secret(), secret()]
+    const headers = signatureHeaders({ id: 'msg_7_1', at: new Date(), body, secrets: [now, before] })
+    expect(headers['webhook-signature']).toMatch(/^v1,\S+ v1,\S+$/)
+    for (const key of [now, before]) expect(new Verifier(key).verify(body, headers)).toEqual({ title: 'ä' })
+  })
+})

@@ -1,0 +1,131 @@
+// A real HTTP server on the loopback that takes webhooks and can misbehave in every way a stranger's server does.
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export type Behaviour =
+  | { mode: 'ok' | 'hang' | 'drop' | 'half' | 'gone' | 'slowBody' | 'huge' }
+  | { mode: 'status'; status: number }
+  | { mode: 'redirect'; to: string }
+
+export interface Received {
+  method: string
+  path: string
+  query: Record<string, string>
+  headers: IncomingHttpHeaders
+  body: string
+  /** What the receiver's own clock said. */
+  at: number
+}
+
+export interface Receiver {
+  /** Without a trailing slash. */
+  url: string
+  port: number
+  /** Every request that came in whole, in order. */
+  received: Received[]
+  behave(behaviour: Behaviour | Behaviour['mode'], for_?: (request: Received) => boolean): void
+  /** Nobody listens: connections are refused. */
+  stop(): Promise<void>
+  /** Listens again, at the same address. */
+  start(): Promise<void>
+  close(): Promise<void>
+}
+
+/** Behaves well until it is told otherwise. Close it in `afterAll`. */
+export async function startReceiver(host = '127.0.0.1'): Promise<Receiver> {
+  const received: Received[] = []
+  let behaviour: Behaviour = { mode: 'ok' }
+  let only: (request: Received) => boolean = () => true
+  let server: Server | undefined
+  let port = 0
+
+  async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const url = new URL(request.url ?? '/', 'http://receiver')
+    const taken: Received = {
+      method: request.method ?? '',
+      path: url.pathname,
+      query: Object.fromEntries(url.searchParams),
+      headers: request.headers,
+      body: Buffer.concat(chunks).toString(),
+      at: Date.now(),
+    }
+    received.push(taken)
+    answer(only(taken) ? behaviour : { mode: 'ok' }, request, response)
+  }
+
+  async function listen(): Promise<void> {
+    const next = createServer((request, response) => void take(request, response).catch(() => request.destroy()))
+    await new Promise<void>((done, failed) => next.once('error', failed).listen(port, host, done))
+    port = (next.address() as AddressInfo).port
+    server = next
+  }
+
+  async function stop(): Promise<void> {
+    const was = server
+    server = undefined
+    was?.closeAllConnections()
+    await new Promise<void>((done) => (was ? was.close(() => done()) : done()))
+  }
+
+  await listen()
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    port,
+    received,
+    behave(next, for_ = () => true) {
+      behaviour = typeof next === 'string' ? ({ mode: next } as Behaviour) : next
+      only = for_
+    },
+    stop,
+    start: listen,
+    close: stop,
+  }
+}
+
+function answer(behaviour: Behaviour, { socket }: IncomingMessage, response: ServerResponse): void {
+  switch (behaviour.mode) {
+    case 'hang':
+      return
+    case 'drop':
+      socket.destroy()
+      return
+    case 'half':
+      response.writeHead(200, { 'content-length': '1000' })
+      response.write('half of what was promised', () => socket.destroy())
+      return
+    case 'slowBody':
+      response.writeHead(200, { 'content-length': '1000' })
+      response.write('more is to come')
+      return
+    case 'huge':
+      // Goes on as long as somebody reads.
+      response.writeHead(200, { 'content-type': 'text/plain' })
+      pour(response)
+      return
+    case 'redirect':
+      response.writeHead(302, { location: behaviour.to }).end('elsewhere')
+      return
+    case 'gone':
+      response.writeHead(410).end('gone')
+      return
+    case 'status':
+      response.writeHead(behaviour.status).end(`status ${behaviour.status}`)
+      return
+    default:
+      response.writeHead(200, { 'content-type': 'text/plain' }).end('thank you')
+  }
+}
+
+function pour(response: ServerResponse): void {
+  const chunk = 'x'.repeat(16 * 1024)
+  while (!response.destroyed && response.write(chunk));
+  if (!response.destroyed) response.once('drain', () => pour(response))
+}
