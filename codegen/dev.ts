@@ -1,4 +1,4 @@
-// `npm run dev`: serve a scratch data folder; when openapi.yaml is saved, regenerate and start again.
+// `npm run dev`: serve a scratch data folder, with a folder for a mailbox; when openapi.yaml is saved, regenerate and start again.
 // The folder is watched rather than the file, because editors save by putting a new file in its place.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { watch } from 'node:fs'
@@ -49,7 +49,7 @@ async function restart(): Promise<void> {
   server = spawn(process.execPath, ['--import', 'tsx', 'src/cli.ts', 'start'], {
     cwd: root,
     stdio: 'inherit',
-    env: { ...process.env, ACCORD_DATA_DIR: dataFolder },
+    env: { ACCORD_SMTP_URL: `file:${join(dataFolder, 'mailbox')}`, ...process.env, ACCORD_DATA_DIR: dataFolder },
   })
 }
 

@@ -37,7 +37,7 @@ const table = {
     properties:{schema} patternProperties:{schema} additionalProperties:schema propertyNames:schema required
     maxProperties minProperties dependentRequired! dependentSchemas:{schema} unevaluatedProperties:schema
     unevaluatedItems:schema allOf:[schema] anyOf:[schema] oneOf:[schema] not:schema if:schema then:schema else:schema
-    x-entity`,
+    x-entity x-bytes`,
   discriminator: 'propertyName mapping!',
 } as const
 

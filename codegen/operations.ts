@@ -38,6 +38,10 @@ export interface OperationFact {
   readonly produces: readonly string[]
   readonly consumes: readonly string[]
   readonly bodyRequired: boolean
+  /** Bytes of a form with files, all of it; null when it takes none. */
+  readonly longestForm: number | null
+  /** Whether the texts of a form are bytes, whatever they were written in (x-bytes). */
+  readonly takesBytes: boolean
   readonly public: boolean
   readonly permission: string | null
   readonly ability: string | null
@@ -99,6 +103,8 @@ function factOf(
     produces: [...produced.filter(isJson), ...produced.filter((type) => !isJson(type))],
     consumes: Object.keys(body?.content ?? {}),
     bodyRequired: body?.required === true,
+    longestForm: longestForm(document, body),
+    takesBytes: resolve(document, schemaOf(body))?.['x-bytes'] === true,
     public: isPublic,
     permission: operation['x-permission'] ?? null,
     ability: operation['x-ability'] ?? null,
@@ -118,6 +124,16 @@ function factOf(
         )
       : null,
   }
+}
+
+const MiB = 1024 * 1024
+
+/** As long as its longest file, and a little more for the rest; a list of files shares what one may have. */
+function longestForm(document: Document, body: Body | undefined): number | null {
+  if (body?.content?.['multipart/form-data'] === undefined) return null
+  const files = Object.values(propertiesOf(document, schemaOf(body)) ?? {}).map((each) => resolve(document, each))
+  const lengths = files.filter((each) => each?.format === 'binary').map((each) => Number(each?.maxLength ?? 0))
+  return Math.max(25 * MiB, ...lengths) + MiB
 }
 
 /** Whether a record made at the path can be had at a path of its own; a link cannot. */

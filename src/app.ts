@@ -26,12 +26,13 @@ import { createOutbound, type Outbound } from './kernel/outbound.ts'
 import { createSeal } from './kernel/seal.ts'
 import { registerListeners, releases } from './listeners.ts'
 import { createMailer, type Mailer } from './mail/outbound.ts'
-import { handlers, locators, resources } from './operations.ts'
+import { gates, handlers, locators, resources } from './operations.ts'
 import { createPipeline } from './pipeline.ts'
 import { type Published, servedWith } from './published.ts'
 import { withOwnAttributes } from './resources/attributes/document.ts'
 import { committedSet } from './resources/attributes/set.ts'
 import { loginPage } from './resources/authentication/page.ts'
+import { endStreams } from './resources/events/streams.ts'
 import { sweepFiles } from './resources/files/clean.ts'
 import { moveLeads } from './resources/leads/move.ts'
 
@@ -122,7 +123,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   }
   const backend = await createBackend(
     options.contract,
-    createPipeline(services, handlers, locators, {
+    createPipeline(services, handlers, { locators, gates }, {
       checker: createReplyChecker(options.contract, { closed }),
       share,
       report: (findings, call) => {
@@ -139,6 +140,8 @@ export async function buildApp(options: AppOptions): Promise<App> {
   http.addHook('onRequest', async (request, reply) => {
     reply.headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' })
   })
+  // They would last as long as their readers want.
+  http.addHook('preClose', async () => endStreams(services))
   http.addHook('onResponse', async (request, reply) => {
     request.log.info(
       {

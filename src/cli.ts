@@ -32,7 +32,9 @@ program
 
 program
   .command('worker')
-  .description('do what happens by itself (mail, webhooks, workflows, campaigns, imports) for servers with ACCORD_WORKER=off')
+  .description(
+    'do what happens by itself (mail, webhooks, workflows, campaigns, imports) for servers with ACCORD_WORKER=off',
+  )
   .action(async () => (await import('./commands/worker.ts')).workerCommand(readEnvironment()))
 
 program
@@ -51,11 +53,37 @@ program
   .description('look at everything this installation needs and say what to do about what is missing')
   .action(async () => (await import('./commands/doctor.ts')).doctorCommand(readEnvironment()))
 
+program
+  .command('import <file>')
+  .description('import a CSV or XLSX file: validate it, then create, change or delete a record for each row')
+  .requiredOption('--type <type>', 'persons, organizations, products or leads')
+  .option('--action <action>', 'append (create or change) or delete', 'append')
+  .option('--skip-errors', 'leave out rows that are wrong instead of importing nothing')
+  .option('--allowed-errors <number>', 'how many errors are left out without --skip-errors', '0')
+  .option('--separator <character>', 'between the columns: , ; | or \\t', ',')
+  .option('--as <email>', 'the user who owns the import; ACCORD_ADMIN_EMAIL when left out')
+  .action(async (file, options) =>
+    (await import('./commands/import.ts')).importCommand(readEnvironment(), file, options),
+  )
+
+program
+  .command('campaign:process')
+  .description('queue the mails of the active campaigns of a day; a server or worker sends them, and may be running')
+  .option('--date <day>', 'YYYY-MM-DD; today when left out')
+  .action(async (options) =>
+    (await import('./commands/campaign.ts')).processCampaignsCommand(readEnvironment(), options),
+  )
+
 const search = program.command('search').description('the index behind the search')
 search
   .command('rebuild')
   .description('index every record anew; the server may go on running')
   .action(async () => (await import('./commands/search.ts')).rebuildSearchCommand(readEnvironment()))
+
+program
+  .command('inbound-emails:process')
+  .description('fetch the mails of the mailbox now (MAIL_RECEIVER_DRIVER=webklex-imap)')
+  .action(async () => (await import('./commands/inbound.ts')).processInboundCommand(readEnvironment()))
 
 const jobs = program.command('jobs').description('what is done in the background')
 jobs

@@ -4,7 +4,7 @@ import { type OperationFact, operations } from './contract/operations.gen.ts'
 import type { OperationId } from './contract/types.ts'
 import type { Context } from './kernel/context.ts'
 import type { Resource } from './kernel/definition.ts'
-import type { Handlers } from './kernel/handler.ts'
+import type { Gates, Handlers } from './kernel/handler.ts'
 import { historyOf } from './kernel/history.ts'
 import { restoring } from './kernel/restore.ts'
 import { pending } from './pending.ts'
@@ -22,7 +22,9 @@ import { handlers as templateHandlers } from './resources/email-templates/handle
 import { emailTemplates } from './resources/email-templates/resource.ts'
 import { inheritedEmails } from './resources/emails/changes.ts'
 import { handlers as emailHandlers, subLists as emailsBelow } from './resources/emails/handlers.ts'
+import { handlers as inbound, gates as inboundGates } from './resources/emails/inbound.ts'
 import { emails } from './resources/emails/resource.ts'
+import { handlers as eventHandlers } from './resources/events/handlers.ts'
 import { handlers as fileHandlers, files } from './resources/files/handlers.ts'
 import { handlers as groupHandlers, groups } from './resources/groups/resource.ts'
 import { handlers as leadHandlers, subLists as leadsBelow, locateLine } from './resources/leads/handlers.ts'
@@ -109,6 +111,7 @@ export const handlers: Handlers = {
   ...timelines,
   ...emailHandlers,
   ...emailsBelow,
+  ...inbound,
   ...tagHandlers,
   ...sourceHandlers,
   ...typeHandlers,
@@ -129,6 +132,7 @@ export const handlers: Handlers = {
   ...dataTransfer,
   ...fileHandlers,
   ...searchHandlers(() => ({ leads, persons, organizations, quotes, products, activities, emails })),
+  ...eventHandlers,
   ...reportHandlers,
   ...system,
   ...past,
@@ -177,6 +181,9 @@ export const resources: ReadonlyMap<string, AnyResource> = new Map(
 )
 
 const pathOf = (operation: OperationId): string => (operations[operation] satisfies OperationFact).path
+
+/** What refuses a call of an operation that is open to everybody, before its body is read. */
+export const gates: Gates = { ...inboundGates }
 
 /** Path of a record, or of a link below one, to the function that finds it, or throws 404 or 412. */
 export const locators: Locators = {

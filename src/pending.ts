@@ -7,24 +7,8 @@ const notYet = async (): Promise<never> => {
 }
 
 export const pending = {
-  getEmailRaw: notYet,
-  receiveEmail: notYet,
   getPublicWebForm: notYet,
   submitWebForm: notYet,
   getWebFormPage: notYet,
   getWebFormScript: notYet,
-  listCampaignSends: notYet,
-  previewCampaign: notYet,
-  runCampaign: notYet,
-  listSuppressions: notYet,
-  createSuppression: notYet,
-  deleteSuppression: notYet,
-  getUnsubscribePage: notYet,
-  unsubscribe: notYet,
-  validateImport: notYet,
-  startImport: notYet,
-  cancelImport: notYet,
-  getImportStats: notYet,
-  downloadImportErrorReport: notYet,
-  listEvents: notYet,
 } satisfies Partial<Handlers>

@@ -9,7 +9,7 @@ import type { Context, Services } from './kernel/context.ts'
 import { answerDownload, Download } from './kernel/download.ts'
 import { Problem } from './kernel/errors.ts'
 import { etagOf, isUnchanged } from './kernel/etag.ts'
-import type { Handlers } from './kernel/handler.ts'
+import type { Gates, Handlers } from './kernel/handler.ts'
 import { once } from './kernel/idempotency.ts'
 import { leave, receive } from './kernel/multipart.ts'
 import { pick } from './kernel/references.ts'
@@ -31,7 +31,7 @@ type AnyHandler = (ctx: Context, input: Input) => Promise<unknown>
 export function createPipeline(
   services: Services,
   handlers: Handlers,
-  locators: Locators,
+  { locators, gates }: { locators: Locators; gates: Gates },
   check: ReplyCheck,
 ): Pipeline {
   return {
@@ -43,8 +43,10 @@ export function createPipeline(
       call.context = contextOf(services, call, { user, token })
     },
 
-    welcome(call) {
-      call.context = contextOf(services, call, { user: null, token: null })
+    async welcome(call) {
+      const ctx = contextOf(services, call, { user: null, token: null })
+      call.context = ctx
+      await whenBusy(services, gates[call.operation as OperationId]?.(ctx) ?? Promise.resolve())
     },
 
     authorize(call) {
@@ -60,7 +62,8 @@ export function createPipeline(
 
     async receive(call, stream, schema) {
       const ctx = contextIn(call)
-      const { body, uploads } = await receive(ctx, stream, header(call, 'content-type') ?? '', schema)
+      const form = { type: header(call, 'content-type') ?? '', longest: call.fact.longestForm ?? 0, schema }
+      const { body, uploads } = await receive(ctx, stream, form)
       call.context = { ...ctx, uploads } satisfies Context
       return body
     },

@@ -39,6 +39,11 @@ export async function startServer(config: Config, store: Store = openData(config
     await listen(app, config)
     const url = config.appUrl ?? urlOf(app, config)
     reportContract(app, contract, published()?.document)
+    if (config.mailReceiver === 'sendgrid' && config.inboundSecret === null)
+      log.warn(
+        {},
+        'Anybody can post e-mails to POST /admin/mail/inbound-parse, 60 a minute. To allow it to your mail service only, set ACCORD_INBOUND_SECRET',
+      )
     const warming = warmUpSoon(app)
     if (config.worker) startWork(app)
     return { app, store, url, close: closer(app, store, warming) }

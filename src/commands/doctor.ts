@@ -7,6 +7,7 @@ import { finding as searchFinding } from '../../db/search.ts'
 import type { Config } from '../config.ts'
 import { publishedOf, secretFile } from '../data.ts'
 import { loadExtensions } from '../extensions.ts'
+import { createMailer } from '../mail/outbound.ts'
 import { generatedContract, isGeneratedCurrent } from '../package.ts'
 import { holdersOfEverything } from '../resources/roles/ceiling.ts'
 
@@ -23,6 +24,8 @@ export async function doctorCommand(config: Config): Promise<void> {
     ['Migrations', () => withTables(store, migrations)],
     ['Administrator', () => withTables(store, administrator)],
     ['Search', () => withTables(store, search)],
+    ['Jobs', () => withTables(store, jobs)],
+    ['Outgoing mail', () => mail(config)],
     ['Contract', contract],
     ['Documentation', () => documentation(config)],
     ['Listeners', () => listeners(config)],
@@ -114,6 +117,29 @@ async function administrator(store: Store): Promise<Finding> {
 async function search({ db, dialect }: Store): Promise<Finding> {
   const found = await searchFinding(db, dialect)
   return found === null ? null : `the index is not that of the records: ${found} Run: accord search rebuild`
+}
+
+async function jobs({ db }: Store): Promise<Finding> {
+  const { count } = await db
+    .selectFrom('jobs')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('state', '=', 'buried')
+    .executeTakeFirstOrThrow()
+  return Number(count) === 0
+    ? null
+    : `${count} ${count === 1 ? 'was' : 'were'} given up. Look with: accord jobs list --state buried, and try again with: accord jobs retry`
+}
+
+/** Without a server for it nothing is wrong: mails wait. */
+async function mail({ smtpUrl, mailDomain }: Config): Promise<Finding> {
+  if (smtpUrl === null) return null
+  const mailer = createMailer({ url: smtpUrl, domain: mailDomain })
+  try {
+    const problem = await mailer.check()
+    return problem === null ? null : `${problem} See ACCORD_SMTP_URL.`
+  } finally {
+    mailer.close()
+  }
 }
 
 function contract(): Finding {

@@ -112,7 +112,8 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
       {
         name: 'MAIL_RECEIVER_DRIVER',
         value: 'sendgrid',
-        meaning: 'Where inbound mail comes from: sendgrid (posted to this server) or webklex-imap (a mailbox is polled).',
+        meaning:
+          'Where inbound mail comes from: sendgrid (posted to this server) or webklex-imap (a mailbox is polled).',
       },
       {
         name: 'ACCORD_INBOUND_SECRET',

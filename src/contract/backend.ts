@@ -21,7 +21,7 @@ export interface Call {
   readonly headers: Record<string, string | string[] | undefined>
   readonly query: string
   readonly body: Buffer | undefined
-  /** The body of multipart/form-data, not read yet. */
+  /** The body of a form with files, not read yet. */
   readonly stream: Readable | undefined
   /** The server's own request, for the caller's address. */
   readonly request: { ip: string; id: string; protocol: string; host: string }
@@ -41,11 +41,11 @@ export interface Input {
 export interface Pipeline {
   /** Who is calling. Throws a 401 problem. */
   authenticate(call: Call): Promise<void>
-  /** Prepares a call that needs no token. */
-  welcome(call: Call): void
+  /** Prepares a call that needs no token. Throws for one that is not taken, whatever its body says. */
+  welcome(call: Call): Promise<void>
   /** May they. Throws a 403 problem. */
   authorize(call: Call): void
-  /** Reads a body of multipart/form-data; its files are the pipeline's. */
+  /** Reads a form with files; those are the pipeline's. */
   receive(call: Call, stream: Readable, schema: Shape): Promise<Body>
   /** Throws 404 or 412 for the record in the path: it is looked up before a refused body is reported. */
   locate(call: Call, params: Record<string, unknown>): Promise<void>
@@ -98,7 +98,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
   api.register({
     postSecurityHandler: async (context: BackendContext, call: Call, request: InternalRequest) => {
       if (!call.fact.public && context.security?.authorized !== true) return
-      if (call.fact.public) pipeline.welcome(call)
+      if (call.fact.public) await pipeline.welcome(call)
       pipeline.authorize(call)
       const query: Finding[] = []
       request.query = readQuery(call.query, queries.get(call.operation) ?? {}, reading, query)
@@ -106,6 +106,11 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
       const schema = bodySchema(matched.get(call.operation))
       const body = call.stream ? await pipeline.receive(call, call.stream, schema ?? {}) : readBody(call)
       if (body === undefined) return
+      if (call.fact.takesBytes) {
+        request.body = body.value
+        call.found = { query, body: body.found ?? [] }
+        return
+      }
       request.body = schema ? normaliseBody(body.value, schema, call.fact.ignorable, reading) : body.value
       const files = call.stream ? [] : filesAsText(request.body, schema)
       const found = [...(body.found ?? []), ...files, ...bodyFindings(request.body, body.inexact)]

@@ -20,6 +20,9 @@ export interface Form {
 const branches = (shape: Shape): Shape[] => shape.anyOf ?? shape.oneOf ?? [shape]
 const listOf = (shape: Shape | undefined): Shape | undefined => branches(shape ?? {}).find(({ items }) => items)?.items
 
+/** How many bytes a file of the property may have, when the schema says. */
+export const longestFile = (shape: Shape | undefined): number | undefined => (listOf(shape) ?? shape)?.maxLength
+
 /** Whether a property is a file, or a list of files. */
 export const isFile = (shape: Shape | undefined): boolean =>
   [shape, listOf(shape)].some((each) => each !== undefined && branches(each).some(({ format }) => format === 'file'))
@@ -32,7 +35,8 @@ export function readForm(fields: ReadonlyMap<string, Field>, schema: Shape): For
     const shape = Object.hasOwn(schema.properties ?? {}, name) ? schema.properties?.[name] : undefined
     const items = listOf(shape)
     const values = isFile(shape) ? files : texts
-    if (values.length > 1 && !items) form.found.push([name, 'Must not be sent more than once.'])
+    // Who posts bytes does not read what is wrong with them: the last of a field counts.
+    if (values.length > 1 && !items && !schema['x-bytes']) form.found.push([name, 'Must not be sent more than once.'])
     if (shape !== undefined && files.length > 0 && !isFile(shape)) form.found.push([name, 'Must not be a file.'])
     const [only] = texts
     if (isFile(shape)) entries.push([name, items ? files : files[0]])

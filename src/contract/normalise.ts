@@ -19,6 +19,8 @@ export interface Shape {
   items?: Shape
   anyOf?: Shape[]
   oneOf?: Shape[]
+  /** Its texts are bytes, a character each: neither trimmed nor looked into. */
+  'x-bytes'?: boolean
 }
 
 export interface Reading {

@@ -92,6 +92,7 @@ export interface ProblemMore {
   conflicts?: Conflict[]
   failed?: Failure[]
   required?: string
+  oldest_id?: number
   headers?: Record<string, string>
   cause?: unknown
 }
@@ -130,7 +131,7 @@ const titles: Record<number, string> = {
 
 /** The document as it is sent (DOMAIN 4.1). */
 export function problemDocument(problem: Problem, about: { base: string; path: string; requestId: string }) {
-  const { errors, conflicts, failed, required } = problem.more
+  const { errors, conflicts, failed, required, oldest_id } = problem.more
   const sentences = Object.values(errors ?? {}).flat()
   const [first] = sentences
   const rest = sentences.length - 1
@@ -153,5 +154,6 @@ export function problemDocument(problem: Problem, about: { base: string; path: s
     ...(conflicts && { conflicts }),
     ...(failed && { failed }),
     ...(required && { required }),
+    ...(oldest_id !== undefined && { oldest_id }),
   }
 }

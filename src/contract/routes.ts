@@ -37,7 +37,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): Allowed 
     app.route({
       method: fact.method.toUpperCase(),
       url,
-      config: { takesForm: fact.consumes.includes(form) },
+      config: { forms: fact.longestForm === null ? [] : [form, ...(fact.takesBytes ? [plainForm] : [])] },
       handler: (request, reply) => serve(backend, id, fact, request, reply),
     })
   }
@@ -52,13 +52,12 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): Allowed 
 }
 
 const form = 'multipart/form-data'
-/** What a form may have in all, files and texts. */
-const longestForm = 26 * 1024 * 1024
+const plainForm = 'application/x-www-form-urlencoded'
 
 function isForm({ raw, routeOptions }: FastifyRequest): boolean {
-  const { takesForm } = routeOptions.config as { takesForm?: boolean }
+  const { forms = [] } = routeOptions.config as { forms?: readonly string[] }
   const [type = ''] = (raw.headers['content-type'] ?? '').split(';')
-  return takesForm === true && type.trim().toLowerCase() === form
+  return forms.includes(type.trim().toLowerCase())
 }
 
 /** What these methods miss goes the way of unknown paths, where app.ts asks `Allowed`. */
@@ -99,7 +98,7 @@ async function serve(
     stream: isForm(request) ? request.raw : undefined,
     request,
   }
-  if (call.stream && Number(request.raw.headers['content-length'] ?? 0) > longestForm)
+  if (call.stream && Number(request.raw.headers['content-length'] ?? 0) > (fact.longestForm ?? 0))
     throw new Problem('payload_too_large')
   let answer: Answered | undefined
   try {

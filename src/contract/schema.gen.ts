@@ -3400,7 +3400,7 @@ export interface paths {
         put?: never;
         /**
          * Send a delivery again
-         * @description Queues a delivery that succeeded or failed once more, with the same `webhook-id` and body, so that a receiver that knows it can pass over it. One that still waits answers 409.
+         * @description Queues a delivery that succeeded or failed once more, with the same `webhook-id` and body, so that a receiver that knows it can pass over it. One that still waits, or whose webhook is switched off, answers 409.
          */
         post: operations["replayWebhookDelivery"];
         delete?: never;
@@ -3446,7 +3446,7 @@ export interface paths {
         put?: never;
         /**
          * Send events of the past to a webhook
-         * @description Queues every stored event behind `after_event_id` that the webhook subscribes to, also those it got before, with the `webhook-id` each had. At most 10,000 events are looked at; `last_event_id` of the answer is where to go on.
+         * @description Queues every stored event behind `after_event_id` that the webhook subscribes to, also those it got before, with the `webhook-id` each had. At most 10,000 events are looked at and 1,000 queued; `last_event_id` of the answer is where to go on. A webhook that is switched off answers 409.
          */
         post: operations["replayWebhook"];
         delete?: never;
@@ -4604,7 +4604,7 @@ export interface paths {
         };
         /**
          * Follow what happens
-         * @description Everything that happened behind `after`, oldest first: one entry for each write. `meta.next_after` is where to go on; asking again with it, forever, misses nothing and repeats nothing. With `Accept: text/event-stream` the connection stays open and tells what happens as it happens (server-sent events: `id`, `event` and the entry as `data`), goes on behind `Last-Event-ID` when it is taken up again, and sends a comment every 15 seconds; five at a time for one token. Only events of records whose type the caller may list and that the caller may see. Entries go after `ACCORD_EVENTS_RETENTION_DAYS`; an `after` before the oldest kept one answers 422 with its `oldest_id`.
+         * @description Everything that happened behind `after`, oldest first: one entry for each write. `meta.next_after` is where to go on; asking again with it, forever, misses nothing and repeats nothing. With `Accept: text/event-stream` the connection stays open and tells what happens as it happens (server-sent events: `id`, `event` and the entry as `data`), goes on behind `Last-Event-ID` when it is taken up again, or behind `after`, and begins with what happens from now on without either; a comment every 15 seconds shows that it lives; five at a time for one token; it ends with the token. Only events of records whose type the caller may list and that the caller may see, so a page may hold fewer than there are ids between `after` and `next_after`; `has_more` says whether to go on at once. Snapshots are as the writer saw them: records they refer to are cut down to references. Entries go after `ACCORD_EVENTS_RETENTION_DAYS`; an `after` before the oldest kept one answers 422 with its `oldest_id`.
          */
         get: operations["listEvents"];
         put?: never;
@@ -5415,6 +5415,8 @@ export interface components {
             conflicts?: components["schemas"]["ProblemConflict"][];
             /** @description The permission or ability that is missing (403). */
             required?: string;
+            /** @description The oldest event that is kept, when older ones were asked for. */
+            oldest_id?: number;
             /** @description The records of a mass operation that were refused (422 `mass_failed`). */
             failed?: components["schemas"]["MassFailure"][];
         };
@@ -8860,6 +8862,7 @@ export interface components {
          *         "draft"
          *       ],
          *       "is_read": true,
+         *       "is_automatic": false,
          *       "message_id": "0195c0de@localhost",
          *       "unique_id": "0195c0de@localhost",
          *       "reference_ids": [
@@ -8930,6 +8933,8 @@ export interface components {
             folders: ("inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash")[];
             /** @description Whether it was read. */
             is_read: boolean;
+            /** @description Whether a machine wrote it: an answering machine, a mailing list, a bounce. */
+            is_automatic: boolean;
             /** @description Message-ID without brackets. */
             message_id: string;
             /** @description The same as message_id. */
@@ -10913,6 +10918,7 @@ export interface components {
          * @example {
          *       "name": "Invitation",
          *       "subject": "Meet us, {%persons.name%}",
+         *       "status": true,
          *       "marketing_template_id": 3
          *     }
          */
@@ -12092,7 +12098,7 @@ export interface components {
             };
         };
         /**
-         * @description A message as a mail service posts it. Fields that are not named are passed over.
+         * @description A message as a mail service posts it, in any encoding. Fields that are not named are passed over.
          * @example {
          *       "from": "Ada Lovelace <ada@example.com>",
          *       "to": "sales@example.com",
@@ -13230,8 +13236,12 @@ export interface components {
         CampaignSendOccurrence: string[];
         /** @description The event. Any of the listed ids. */
         FilterEventId: components["schemas"]["Id"][];
+        /** @description The event. None of the listed ids. */
+        FilterEventIdNot: components["schemas"]["Id"][];
         /** @description The record. Any of the listed ids. */
         FilterEntityId: components["schemas"]["Id"][];
+        /** @description The record. None of the listed ids. */
+        FilterEntityIdNot: components["schemas"]["Id"][];
         /** @description Only what happened behind the event with this id; 0 begins with the oldest. */
         After: number;
         /** @description What a reader of server-sent events sends to go on; it wins over `after`. */
@@ -23888,8 +23898,12 @@ export interface operations {
                 "state[not]"?: components["parameters"]["WorkflowRunStateNot"];
                 /** @description The event. Any of the listed ids. */
                 event_id?: components["parameters"]["FilterEventId"];
+                /** @description The event. None of the listed ids. */
+                "event_id[not]"?: components["parameters"]["FilterEventIdNot"];
                 /** @description The record. Any of the listed ids. */
                 entity_id?: components["parameters"]["FilterEntityId"];
+                /** @description The record. None of the listed ids. */
+                "entity_id[not]"?: components["parameters"]["FilterEntityIdNot"];
                 /** @description created_at after this timestamp or date. */
                 "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
                 /** @description created_at at or after this timestamp or date. */
@@ -27667,6 +27681,8 @@ export interface operations {
             header?: {
                 /** @description What a reader of server-sent events sends to go on; it wins over `after`. */
                 "Last-Event-ID"?: components["parameters"]["LastEventId"];
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path?: never;
             cookie?: never;
@@ -27683,6 +27699,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            304: components["responses"]["NotModified"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];

@@ -19,6 +19,8 @@ export interface StoredEvent extends Omit<Row, 'before' | 'after' | 'changed' | 
 export interface EventReader {
   /** How its place is stored; a migration begins it, at the end of the log. */
   name: string
+  /** Whether no event means anything to it now; what it passes over then it never sees. */
+  isIdle(ctx: Context): Promise<boolean>
   /** Events in their order. Writes rows and jobs, and calls nobody: it runs in a transaction. */
   take(ctx: Context, events: readonly StoredEvent[]): Promise<void>
 }
@@ -36,27 +38,74 @@ export function readEvent(row: Row): StoredEvent {
   }
 }
 
-/** Gives a reader what has happened since. True when there was something. */
-export async function feed(services: Services, reader: EventReader): Promise<boolean> {
-  const ctx = systemContext(services, 'api')
-  const place = await placeOf(ctx, reader)
-  const newest = await newestEvent(ctx)
-  if (newest <= place) return false
-  return transaction(ctx, async (ctx) => {
-    const from = await placeOf(ctx, reader)
-    const rows = await ctx.db
-      .selectFrom('events')
-      .selectAll()
-      .where('id', '>', from)
-      .orderBy('id')
-      .limit(atOnce)
-      .execute()
-    const last = rows.at(-1)
-    if (!last) return false
-    await reader.take(ctx, rows.map(readEvent))
-    await ctx.db.updateTable('event_readers').set({ last_event_id: last.id }).where('name', '=', reader.name).execute()
+export interface Feeder {
+  /** Gives all readers what has happened since, in one transaction. True when there was something. */
+  feed(): Promise<boolean>
+}
+
+/** How long readers that want nothing may stay behind, so that a server nobody listens to does not write twice. */
+const idleMs = 5000
+
+export function createFeeder(services: Services, readers: readonly EventReader[]): Feeder {
+  /** The newest event when nobody wanted any, and since when that is not written down. */
+  let passed = { id: 0, since: 0 }
+
+  async function feed(): Promise<boolean> {
+    const ctx = systemContext(services, 'api')
+    const newest = await newestEvent(ctx)
+    const places = await Promise.all(readers.map((reader) => placeOf(ctx, reader)))
+    if (places.every((place) => place >= newest)) return false
+    if (await areIdle(ctx)) {
+      passed = { id: newest, since: passed.since || ctx.time.getTime() }
+      if (ctx.time.getTime() - passed.since < idleMs && newest - Math.min(...places) < mostPassed) return false
+      passed = { id: 0, since: 0 }
+      await transaction(ctx, (ctx) => moveOn(ctx, readers, newest))
+      return false
+    }
+    const { id } = passed
+    passed = { id: 0, since: 0 }
+    return transaction(ctx, async (ctx) => {
+      let found = false
+      await moveOn(ctx, readers, id)
+      for (const reader of readers) found = (await give(ctx, reader)) || found
+      return found
+    })
+  }
+
+  async function areIdle(ctx: Context): Promise<boolean> {
+    for (const reader of readers) if (!(await reader.isIdle(ctx))) return false
     return true
-  })
+  }
+
+  return { feed }
+}
+
+const mostPassed = 1000
+
+async function give(ctx: Context, reader: EventReader): Promise<boolean> {
+  const from = await placeOf(ctx, reader)
+  const rows = await ctx.db
+    .selectFrom('events')
+    .selectAll()
+    .where('id', '>', from)
+    .orderBy('id')
+    .limit(atOnce)
+    .execute()
+  const last = rows.at(-1)
+  if (!last) return false
+  await reader.take(ctx, rows.map(readEvent))
+  await moveOn(ctx, [reader], last.id)
+  return true
+}
+
+async function moveOn({ db }: Context, readers: readonly EventReader[], to: number): Promise<void> {
+  for (const { name } of readers)
+    await db
+      .updateTable('event_readers')
+      .set({ last_event_id: to })
+      .where('name', '=', name)
+      .where('last_event_id', '<', to)
+      .execute()
 }
 
 async function placeOf({ db }: Context, { name }: EventReader): Promise<number> {

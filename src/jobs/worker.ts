@@ -4,7 +4,7 @@ import { type Context, type Services, systemContext } from '../kernel/context.ts
 import { bury, claim, finish, type JobRow, leaseMs, ownName, postpone, release, renew } from './claims.ts'
 import { hold } from './lock.ts'
 import { type AnyJob, Bury } from './queue.ts'
-import { type EventReader, feed } from './readers.ts'
+import { createFeeder, type EventReader } from './readers.ts'
 
 export interface Worker {
   start(): void
@@ -17,12 +17,14 @@ export interface Worker {
 }
 
 const pollMs = 1000
+const wakeMs = 10
 const presenceMs = 20_000
 const mostClaimed = 50
 const longestError = 500
 
 export function createWorker(services: Services, jobs: readonly AnyJob[], readers: readonly EventReader[]): Worker {
   const own = ownName()
+  const feeder = createFeeder(services, readers)
   const kinds = new Map(jobs.map((job) => [job.kind, job]))
   const running = new Map<number, Promise<void>>()
   const counts = new Map<string, number>()
@@ -32,6 +34,7 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
   let isOn = false
   let isBusy = false
   let isWoken = false
+  let isDue = false
 
   const context = (): Context => systemContext(services, 'api')
 
@@ -41,8 +44,7 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
   /** One look at everything. True when something was found. */
   async function round(): Promise<boolean> {
     let found = false
-    for (const reader of readers)
-      found = (await guarded(`reader ${reader.name}`, () => feed(services, reader))) || found
+    if (await guarded('events', feeder.feed)) found = true
     const claimed = await guarded('claim', async () => {
       await release(context())
       return claim(context(), own, free(), mostClaimed)
@@ -143,7 +145,13 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
 
   function wake(): void {
     isWoken = true
-    if (isOn && !isBusy) setImmediate(() => void look())
+    // Not at once: what is written together is looked at together.
+    if (!isOn || isBusy || isDue) return
+    isDue = true
+    setTimeout(() => {
+      isDue = false
+      void look()
+    }, wakeMs)
   }
 
   const present = (): Promise<unknown> =>

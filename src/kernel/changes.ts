@@ -89,7 +89,7 @@ export function valueIn(snapshot: Snapshot | null, key: string): unknown {
 }
 
 /** The writer may have seen more of another record than the reader may: an object with an id is cut down to a reference. */
-function asSeen(value: unknown): unknown {
+export function asSeen(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || !('id' in value)) return value
   return Object.fromEntries(Object.entries(value).filter(([key]) => shownOfRefs.has(key)))
 }

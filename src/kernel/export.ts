@@ -54,7 +54,7 @@ function takePlace(): () => void {
 }
 
 /** Rows that end before anybody began to read them run no code of their own, but their place is free all the same. */
-function placed(rows: AsyncGenerator<string>, release: () => void): AsyncGenerator<string> {
+export function placed(rows: AsyncGenerator<string>, release: () => void): AsyncGenerator<string> {
   for (const way of ['return', 'throw'] as const) {
     const end = rows[way].bind(rows)
     rows[way] = (sent) => {

@@ -2,7 +2,7 @@
 // hashed, and moved under their hash once a row refers to them; what is sent twice is kept once.
 import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -23,8 +23,10 @@ export interface Upload {
 }
 
 export interface FileStore {
-  /** Takes all of a stream. Throws 413 for more than `mostBytes`. What is not kept must be discarded. */
-  receive(stream: Readable, name: string): Promise<Upload>
+  /** Takes all of a stream. Throws 413 for more than `most`, which is `mostBytes`. What is not kept must be discarded. */
+  receive(stream: Readable, name: string, most?: number): Promise<Upload>
+  /** All bytes of what was received and not discarded. */
+  bytesOf(upload: Upload): Promise<Buffer>
   /** Puts the bytes under their hash. Call it in the transaction that writes the row, and for nothing that is rolled back. */
   keep(upload: Upload): Promise<void>
   discard(upload: Upload): Promise<void>
@@ -42,7 +44,7 @@ export function diskFiles(folder: string): FileStore {
   const places = new WeakMap<Upload, string>()
 
   return {
-    async receive(stream, name) {
+    async receive(stream, name, most = mostBytes) {
       await mkdir(waiting, { recursive: true, mode: 0o700 })
       const path = join(waiting, randomUUID())
       const hash = createHash('sha256')
@@ -54,7 +56,7 @@ export function diskFiles(folder: string): FileStore {
           async function* (chunks: AsyncIterable<Buffer>) {
             for await (const chunk of chunks) {
               size += chunk.length
-              if (size > mostBytes) throw tooLarge()
+              if (size > most) throw tooLarge(most)
               hash.update(chunk)
               text.see(chunk)
               yield chunk
@@ -76,6 +78,8 @@ export function diskFiles(folder: string): FileStore {
         throw error
       }
     },
+
+    bytesOf: (upload) => readFile(places.get(upload) ?? pathOf(upload.sha256)),
 
     async keep(upload) {
       const place = places.get(upload)
@@ -118,8 +122,8 @@ export function diskFiles(folder: string): FileStore {
   }
 }
 
-export const tooLarge = (): Problem =>
-  new Problem('payload_too_large', `A file may have at most ${mostBytes / 1024 / 1024} MiB.`)
+export const tooLarge = (most = mostBytes): Problem =>
+  new Problem('payload_too_large', `A file may have at most ${most / 1024 / 1024} MiB.`)
 
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => [])
 

@@ -13,4 +13,7 @@ export type Handler<O extends OperationId> = (ctx: Context, input: HandlerInput<
 /** One handler for every operation of the contract: a forgotten one does not compile. */
 export type Handlers = { [O in OperationId]: Handler<O> }
 
+/** By operation that needs no token, what refuses a call before its body is read. */
+export type Gates = Partial<Record<OperationId, (ctx: Context) => Promise<void>>>
+
 export type HandlersFor<O extends OperationId> = { [Each in O]: Handler<Each> }

@@ -156,3 +156,10 @@ export const withPictures = (cleaned: string, urlOf: (contentId: string) => stri
     const url = urlOf(decoded(contentId))
     return url === undefined ? tag : `<img src="${url.replaceAll('&', '&amp;')}"`
   })
+
+/** A stored body as it is sent: pictures from elsewhere are fetched by whoever opens it; `placeOf` may know a better place. */
+export const withRemotes = (cleaned: string, placeOf: (url: string) => string): string =>
+  cleaned.replaceAll(
+    /<img data-remote="([^">]+)"/g,
+    (_tag, url: string) => `<img src="${placeOf(decoded(url)).replaceAll('&', '&amp;').replaceAll('"', '&quot;')}"`,
+  )

@@ -3,11 +3,12 @@
 import type { Readable } from 'node:stream'
 import { Busboy, type BusboyInstance } from '@fastify/busboy'
 import type { Body } from '../contract/body.ts'
-import { type Field, isFile, readForm } from '../contract/form.ts'
+import { type Field, isFile, longestFile, readForm } from '../contract/form.ts'
 import type { Shape } from '../contract/normalise.ts'
 import type { Context } from './context.ts'
 import { Problem } from './errors.ts'
 import { tooLarge, type Upload } from './files.ts'
+import { fieldsOf, textsOnly } from './plainform.ts'
 
 /** The files of one request. */
 export interface Uploads {
@@ -17,8 +18,6 @@ export interface Uploads {
   readonly kept: Set<string>
 }
 
-/** Of all parts together; what says beforehand that it is more is refused before it is known who asks (routes.ts). */
-const mostOfAll = 26 * 1024 * 1024
 const mostParts = 200
 const mostFiles = 20
 const longestName = 100
@@ -48,12 +47,19 @@ export async function leave(ctx: Context, hasFailed: boolean): Promise<void> {
   if (hasFailed && kept.size > 0) await ctx.services.sweepFiles(ctx, [...kept])
 }
 
+export interface Form {
+  /** The Content-Type, with the boundary. */
+  type: string
+  /** Of all parts together; what says beforehand that it is more is refused before it is known who asks (routes.ts). */
+  longest: number
+  schema: Shape
+}
+
 /** Reads all parts. Throws 400 for what is no form, 413 for too much of anything; then nothing is left behind. */
 export async function receive(
   ctx: Context,
   request: Readable,
-  contentType: string,
-  schema: Shape,
+  { type, longest, schema }: Form,
 ): Promise<{ body: Body; uploads: Uploads }> {
   const fields = new Map<string, Field>()
   const files = new Map<string, Upload>()
@@ -68,6 +74,7 @@ export async function receive(
     return Object.hasOwn(schema.properties ?? {}, name) ? schema.properties?.[name] : undefined
   }
   const wants = (sent: string): boolean => isFile(shapeOf(sent))
+  const isBytes = schema['x-bytes'] === true
   const empty: string[] = []
   // Parts are stored side by side; a list keeps the order in which they were sent.
   const taken: { place: number; name: string; key: string }[] = []
@@ -80,22 +87,34 @@ export async function receive(
       return
     }
     const place = count++
-    const upload = await ctx.services.files.receive(stream, filename === undefined ? name : asNamed(filename))
+    const upload = await ctx.services.files.receive(
+      stream,
+      filename === undefined ? name : asNamed(filename),
+      longestFile(shapeOf(name)),
+    )
     // What a browser sends for a field of a form in which no file was chosen.
     const isChosen = upload.size > 0 || (filename !== undefined && filename !== '')
     const key = `${upload.sha256}/${upload.name}`
     if (!isChosen || files.has(key)) await ctx.services.files.discard(upload)
     if (!isChosen) return
-    if (upload.size === 0) empty.push(name.replace(/\[\]$/, ''))
+    if (upload.size === 0 && !isBytes) empty.push(name.replace(/\[\]$/, ''))
     if (!files.has(key)) files.set(key, upload)
     taken.push({ place, name, key })
   }
 
   try {
-    await eachPart(request, contentType, {
+    if (/^application\/x-www-form-urlencoded\b/i.test(type)) {
+      for (const [name, text] of fieldsOf(await bytesOf(request, longest), mostParts)) field(name).texts.push(text)
+      return { body: readForm(fields, textsOnly(schema)), uploads: { files, kept: new Set() } }
+    }
+    await eachPart(request, type, {
+      most: longest,
+      mostFiles: isBytes ? mostParts : mostFiles,
+      encoding: isBytes ? 'latin1' : 'utf-8',
       isFile: (name, filename) => wants(name) || filename !== undefined,
       // A character has four bytes at most.
-      longest: (name) => Math.min(Math.max(4 * (shapeOf(name)?.maxLength ?? 0), longText), longestText),
+      longest: (name) =>
+        isBytes ? longest : Math.min(Math.max(4 * (shapeOf(name)?.maxLength ?? 0), longText), longestText),
       text: (name, value) => field(name).texts.push(value),
       file: take,
     })
@@ -114,6 +133,10 @@ const asNamed = (filename: string): string =>
   filename.replaceAll(/%(22|0D|0A)/gi, (_all, byte: string) => (byte === '22' ? '"' : ''))
 
 interface Parts {
+  /** Bytes of all parts, and number of files. */
+  most: number
+  mostFiles: number
+  encoding: Encoding
   isFile(name: string, filename: string | undefined): boolean
   /** How many bytes a text can have. */
   longest(name: string): number
@@ -131,8 +154,9 @@ async function eachPart(request: Readable, contentType: string, parts: Parts): P
 
   async function take(name: string | undefined, stream: Readable, filename: string | undefined): Promise<void> {
     if (name === undefined || name.length > longestName) throw malformed('a part has no name, or one that is too long')
-    if (!parts.isFile(name, filename)) return parts.text(name, await textOf(name, stream, parts.longest(name)))
-    if (++fileCount > mostFiles) throw tooMany()
+    if (!parts.isFile(name, filename))
+      return parts.text(name, decoded(await bytesOf(stream, parts.longest(name), name), parts.encoding))
+    if (++fileCount > parts.mostFiles) throw tooMany()
     await parts.file(name, stream, filename)
   }
 
@@ -153,7 +177,7 @@ async function eachPart(request: Readable, contentType: string, parts: Parts): P
   })
   const onData = (chunk: Buffer): void => {
     total += chunk.length
-    if (total > mostOfAll) refuse(tooLarge())
+    if (total > parts.most) refuse(tooLarge(parts.most))
   }
   // A connection also closes behind a request that is complete, while its last bytes are still on their way to the disk.
   const onClose = (): void => {
@@ -187,21 +211,29 @@ function parser(contentType: string): BusboyInstance {
   }
 }
 
-async function textOf(name: string, stream: Readable, longest: number): Promise<string> {
+async function bytesOf(stream: Readable, longest: number, name?: string): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     size += chunk.length
-    if (size > longest) throw new Problem('payload_too_large', `The field ${name} is too long.`)
+    if (size > longest) throw name === undefined ? tooLarge(longest) : tooLong(name)
     chunks.push(chunk)
   }
+  return Buffer.concat(chunks)
+}
+
+type Encoding = 'utf-8' | 'latin1'
+
+function decoded(bytes: Buffer, encoding: Encoding): string {
+  if (encoding === 'latin1') return bytes.toString(encoding)
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
+    return new TextDecoder(encoding, { fatal: true }).decode(bytes)
   } catch (cause) {
     throw malformed('a text is not valid UTF-8', cause)
   }
 }
 
 const tooMany = (): Problem => new Problem('payload_too_large', 'The form has too many parts.')
+const tooLong = (name: string): Problem => new Problem('payload_too_large', `The field ${name} is too long.`)
 const malformed = (why: string, cause?: unknown): Problem =>
   new Problem('malformed_request', `The form could not be read: ${why}.`, { cause })

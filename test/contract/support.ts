@@ -7,6 +7,7 @@ import { type Known, seeded, validBody } from '../support/given.ts'
 import { keptBytes } from '../support/pictures.ts'
 import { bodySchema, creators, entityOf, fact, facts, parametersOf, requiredOf } from '../support/schema.ts'
 import { type Answer, type Request, send } from './send.ts'
+import { stage } from './stages.ts'
 
 export { type Answer, type Request, schemaFindings, send, short } from './send.ts'
 
@@ -24,6 +25,10 @@ export interface World {
   trashed: Record<string, number>
   /** What belongs to a linked record, such as its attachments, by the path it has below it. */
   parts: Record<string, number>
+  /** Texts in paths that are no ids, by parameter. */
+  texts: Record<string, string>
+  /** Records in the state that an operation needs, which only the background gives them (stages.ts). */
+  at: Partial<Record<string, Record<string, number>>>
   /** What could not be made, and the answer that says why. */
   missing: string[]
 }
@@ -31,7 +36,18 @@ export interface World {
 /** A world with one linked and one spare record of every resource, and every link of the contract. */
 export async function startWorld(options: ServerOptions = {}): Promise<World> {
   const server = await startServer(options)
-  const world: World = { server, main: {}, spare: {}, plain: {}, gone: {}, trashed: {}, parts: {}, missing: [] }
+  const world: World = {
+    server,
+    main: {},
+    spare: {},
+    plain: {},
+    gone: {},
+    trashed: {},
+    parts: {},
+    texts: {},
+    at: {},
+    missing: [],
+  }
   let waiting = [...creators]
   // First those whose example has all it names, then those that have all they need, at last whatever is left.
   for (const named of [wants, needs, () => []]) {
@@ -55,6 +71,7 @@ export async function startWorld(options: ServerOptions = {}): Promise<World> {
   for (const [entity, id] of creators)
     if (facts.some(([, { path }]) => isRestoreOf(id, path))) await bury(world, entity, id)
   await findParts(world)
+  await stage(world)
   await server.admin.get('/account')
   server.events()
   server.keep()
@@ -183,13 +200,14 @@ export function urlOf(
     .path.split('/')
     .map((part) => {
       const name = /^\{(\w+)\}$/.exec(part)?.[1]
-      const entity = name === undefined ? undefined : name === 'id' ? before : entityOf(name)
+      const entity = name === undefined ? undefined : name === 'id' ? before : (entityOf(name) ?? before)
       before = part
       place += place === '' && part === '' ? '' : `/${part}`
       if (name === undefined) return part
       const own = ids === world.main ? world.parts[place] : undefined
       const [choice] = parametersOf(id, 'path').flatMap((each) => (each.name === name ? (each.schema.enum ?? []) : []))
-      return replace[name] ?? String(choice ?? own ?? ids[entity ?? ''] ?? seeded(entity ?? '') ?? 999_999)
+      const [text, found] = [replace[name] ?? world.texts[name], world.at[id]?.[entity ?? ''] ?? ids[entity ?? '']]
+      return text ?? String(choice ?? own ?? found ?? seeded(entity ?? '') ?? 999_999)
     })
     .join('/')
 }

@@ -46,7 +46,7 @@ describe('lastDue', () => {
           // Around both changes of the clocks of that year, every ten minutes.
           for (const start of [`${year}-03-07`, `${year}-03-25`, `${year}-10-03`, `${year}-10-24`, `${year}-11-01`]) {
             const from = DateTime.fromISO(start, { zone }).toMillis()
-            for (let ms = from + 86_400_000; ms < from + 9 * 86_400_000; ms += 900_000) {
+            for (let ms = from + 86_400_000; ms < from + 9 * 86_400_000; ms += 1_800_000) {
               const found = lastDue({ at }, new Date(ms), zone)
               expect(found.getTime()).toBeLessThanOrEqual(ms)
               const day = DateTime.fromJSDate(found, { zone }).toISODate() ?? ''
@@ -57,7 +57,7 @@ describe('lastDue', () => {
           expect(seen.size).toBeGreaterThan(38)
         },
       ),
-      { numRuns: 4 },
+      { numRuns: 3 },
     )
   })
 })

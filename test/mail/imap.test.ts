@@ -227,6 +227,17 @@ describe('pollMailbox', () => {
     await allClosed()
   })
 
+  it.each(['ssl', 'tls'] as const)('says nothing in the open when it is to be protected by %s', async (encryption) => {
+    const polled = pollMailbox(
+      { ...settings(), encryption },
+      async () => 0,
+      async () => {},
+      { now, timeoutMs: 2000 },
+    )
+    await expect(polled).rejects.toMatchObject({ name: 'MailboxFailed' })
+    expect(imap.commands.filter((command) => /LOGIN|AUTHENTICATE/.test(command))).toEqual([])
+  })
+
   it('says that nobody listens', async () => {
     await imap.close()
     await expect(poller().poll()).rejects.toMatchObject({ name: 'MailboxFailed' })

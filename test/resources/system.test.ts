@@ -29,7 +29,10 @@ describe('getHealth', () => {
 describe('getReadiness', () => {
   it('is ready while the database answers, and tells of a manual that is missing or old', async () => {
     const { status, body } = await server.anonymous.get('//readyz')
-    expect([status, body]).toEqual([200, { status: 'ready', checks: { database: 'ok', documentation: 'ok' } }])
+    expect([status, body]).toEqual([
+      200,
+      { status: 'ready', checks: { database: 'ok', documentation: 'ok', worker: 'off', mail: 'unconfigured' } },
+    ])
 
     const bare = await startServer({ published: () => null })
     const { status: still, body: told } = await bare.anonymous.get('//readyz')

@@ -2,8 +2,10 @@
 // misbehave. The receiver is a real server.
 import { Webhook as Verifier } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { feed } from '../../src/jobs/readers.ts'
+import { createFeeder } from '../../src/jobs/readers.ts'
+import { systemContext } from '../../src/kernel/context.ts'
 import { createOutbound } from '../../src/kernel/outbound.ts'
+import { triggerWebhook } from '../../src/resources/webhooks/deliveries.ts'
 import { deliver, ladder } from '../../src/resources/webhooks/jobs.ts'
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
 import { start, startServer, type TestServer } from '../support/app.ts'
@@ -103,7 +105,8 @@ describe('an event', () => {
       next_attempt_at: null,
       finished_at: start,
     })
-    expect(await get(id)).toMatchObject({ last_status: 200, failing_since: null, version: 1 })
+    // How it does is part of what is shown, so it is another version.
+    expect(await get(id)).toMatchObject({ last_status: 200, failing_since: null, version: 2 })
     for (const each of [other, none, off]) expect(await deliveries(each.id)).toEqual([])
     expect(await server.store.db.selectFrom('jobs').selectAll().where('kind', '=', deliver.kind).execute()).toEqual([])
   })
@@ -189,14 +192,14 @@ describe('an event', () => {
     const { id } = await create()
     await lead()
     const { services } = server.app
-    await feed(services, subscriptions)
+    await createFeeder(services, [subscriptions]).feed()
     // The reader lost its place, and the job its end.
     await server.store.db
       .updateTable('event_readers')
       .set({ last_event_id: 0 })
       .where('name', '=', 'webhooks')
       .execute()
-    while (await feed(services, subscriptions));
+    while (await createFeeder(services, [subscriptions]).feed());
     const [job, ...more] = await server.store.db
       .selectFrom('jobs')
       .selectAll()
@@ -313,7 +316,6 @@ describe('a receiver that misbehaves', () => {
       is_active: false,
       disabled_reason: 'The receiver answered 410: it wants no more.',
       last_status: 410,
-      version: 2,
     })
     expect((await deliveries(id)).map(({ state }: any) => state)).toEqual(['failed', 'failed'])
     const [change] = (await server.admin.get(`${path}/${id}/history`)).body.data
@@ -372,6 +374,27 @@ describe('a receiver that misbehaves', () => {
     ])
   })
 
+  it('is back: what waits comes at once, but the last two tries keep their time', async () => {
+    receiver.behave('drop')
+    const { id } = await create()
+    await lead('Long')
+    for (let tries = 0; tries < 8; tries++) {
+      await server.work()
+      server.clock.advanceMs(tries === 7 ? 0 : 16 * hour)
+    }
+    await lead('Short')
+    await server.work()
+    expect((await deliveries(id)).map((each: any) => each.attempts.length)).toEqual([8, 1])
+    receiver.behave('ok')
+    receiver.received.length = 0
+    await lead('New')
+    await server.work()
+    expect(titles()).toEqual(['New', 'Short'])
+    server.clock.advanceMs(23 * hour)
+    await server.work()
+    expect(titles()).toEqual(['New', 'Short', 'Long'])
+  })
+
   it('whose address is in the own network is not called at all', async () => {
     const guarded = await startServer({ config: { webhookAllowHttp: true } })
     const { body } = await guarded.admin.post(path, {
@@ -410,6 +433,43 @@ describe('a receiver that misbehaves', () => {
     expect(JSON.stringify(await server.store.db.selectFrom('webhook_deliveries').selectAll().execute())).not.toContain(
       secret,
     )
+  })
+})
+
+describe('a webhook that a workflow triggers', () => {
+  const cause = async (index = 0) => {
+    const { id } = await server.store.db
+      .selectFrom('events')
+      .select('id')
+      .orderBy('id', 'desc')
+      .limit(1)
+      .executeTakeFirstOrThrow()
+    return { eventId: id, runId: 7, index }
+  }
+  const trigger = async (id: number, index = 0) =>
+    triggerWebhook(systemContext(server.app.services, 'workflow'), id, await cause(index))
+
+  it('is told the event of the run, whatever it subscribes to, once for each action', async () => {
+    const { id, secret } = await create({ events: [] })
+    const { id: leadId } = await lead('Won')
+    const first = await trigger(id)
+    expect(await trigger(id)).toBe(first)
+    expect(await trigger(id, 1)).not.toBe(first)
+    await server.work()
+    expect(receiver.received.map((each) => verified(secret, each))).toMatchObject([
+      { type: 'lead.create.after', data: { entity_id: leadId, entity: { title: 'Won' } } },
+      { type: 'lead.create.after', data: { entity_id: leadId } },
+    ])
+    const ids = receiver.received.map(({ headers }) => headers['webhook-id'])
+    expect(new Set(ids).size).toBe(2)
+    expect((await deliveries(id)).map((each: any) => each.webhook_id)).toEqual(ids)
+  })
+
+  it('refuses when it is gone or switched off', async () => {
+    const { id } = await create({ is_active: false })
+    await lead()
+    await expect(trigger(id)).rejects.toThrow(`The webhook ${id} is switched off.`)
+    await expect(trigger(999)).rejects.toThrow('The webhook 999 is gone.')
   })
 })
 

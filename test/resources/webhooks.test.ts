@@ -65,9 +65,16 @@ describe('createWebhook', () => {
         { key: 'a b', value: 'x' },
         { key: 'X-Team', value: 'a\r\nX-Evil: b' },
         { key: 'X-Ok', value: null },
+        { key: 'Transfer-Encoding', value: 'chunked' },
       ],
     })
-    expect(Object.keys(body.errors)).toEqual(['headers.0.key', 'headers.1.key', 'headers.2.key', 'headers.3.value'])
+    expect(Object.keys(body.errors)).toEqual([
+      'headers.0.key',
+      'headers.1.key',
+      'headers.2.key',
+      'headers.3.value',
+      'headers.5.key',
+    ])
   })
 
   it('refuses events that nobody stores, and knows names that changed', async () => {
@@ -76,6 +83,11 @@ describe('createWebhook', () => {
       events: ['lead.*.after', 'lead.create.before', 'lead.made'],
     })
     expect(Object.keys(refused.body.errors)).toEqual(['events.1', 'events.2'])
+    const untold = await server.admin.post(path, {
+      ...hook,
+      events: ['*', 'settings.webhook.*.after', 'user.token.*.after'],
+    })
+    expect(Object.keys(untold.body.errors)).toEqual(['events.1', 'events.2'])
     const events = ['*', 'contact.person.delete.after', '*.tag.create.after']
     expect((await create({ events })).events).toEqual(events)
   })

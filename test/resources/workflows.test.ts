@@ -121,6 +121,25 @@ describe('createWorkflow', () => {
     expect(await fields({ actions: [wrong] })).toEqual([`actions.0.${field}`])
   })
 
+  it('takes values of actions as the API takes them', async () => {
+    const about = { entity_type: 'quotes', event: 'quote.create.after' }
+    const set = (attribute: string, value: unknown) => [{ id: 'update_quote', attribute, value }]
+    expect(await fields({ ...about, actions: set('discount_percent', 12.5) })).toEqual([])
+    expect(await fields({ ...about, name: 'b', actions: set('discount_percent', '7') })).toEqual([])
+    expect(await fields({ ...about, name: 'c', actions: set('discount_percent', 101) })).toEqual(['actions.0.value'])
+    const street = { address: '1 Main St', city: 1, country: 'US', postcode: '1' }
+    const wrong = { ...about, name: 'c', actions: set('billing_address', street) }
+    expect(await fields(wrong)).toEqual(['actions.0.value.city'])
+  })
+
+  it('takes one truth or several', async () => {
+    const attribute = { code: 'vip', name: 'VIP', type: 'boolean', entity_type: 'leads' }
+    await server.admin.post('/settings/attributes', attribute)
+    expect(await fields({ conditions: [condition('vip', '==', [true, false])] })).toEqual([])
+    expect(await fields({ name: 'b', conditions: [condition('vip', '==', [])] })).toEqual(['conditions.0.value'])
+    expect(await fields({ name: 'b', conditions: [condition('vip', '==', ['yes'])] })).toEqual(['conditions.0.value'])
+  })
+
   it('does not let totals of quotes be set', async () => {
     const about = { entity_type: 'quotes', event: 'quote.create.after' }
     const set = (attribute: string) => [{ id: 'update_quote', attribute, value: 1 }]

@@ -33,6 +33,21 @@ export function accord(folder: string, args: string[], environment: Environment 
   return new Promise((resolve) => child.once('close', (code) => resolve({ code, ...said })))
 }
 
+/** Runs a command until it has printed something, and kills it then as a power cut would. */
+export async function accordKilled(
+  folder: string,
+  args: string[],
+  mark: RegExp,
+  environment: Environment = {},
+): Promise<Finished> {
+  const child = spawnAccord(folder, args, environment)
+  const { said, until } = listen(child)
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+  await until(mark)
+  child.kill('SIGKILL')
+  return { code: await ended, ...said }
+}
+
 export interface Serving {
   url: string
   /** What it has printed until now. */

@@ -50,8 +50,9 @@ export function fill(value: unknown, shape: Schema | undefined, known: Known): u
   for (const [name, each] of Object.entries(value)) {
     const property = follow(schema.properties?.[name])
     if (isReference(name, property) || name === 'entity_id') {
-      // Of a record whose kind the body says.
-      const id = known(name === 'entity_id' ? String((value as Json).entity_type) : (entityOf(name) ?? ''))
+      // Of a record whose kind the body says; a workflow of the examples is about leads.
+      const kind = name === 'entity_id' ? String((value as Json).entity_type ?? 'leads') : (entityOf(name) ?? '')
+      const id = known(kind)
       if (id !== undefined) filled[name] = Array.isArray(each) ? [id] : id
     } else filled[name] = typeof each === 'string' ? distinct(name, each, property) : fill(each, property, known)
   }

@@ -10,6 +10,7 @@ import type { AddressInfo } from 'node:net'
 
 export type Behaviour =
   | { mode: 'ok' | 'hang' | 'drop' | 'half' | 'gone' | 'slowBody' | 'huge' }
+  | { mode: 'late'; ms: number }
   | { mode: 'status'; status: number }
   | { mode: 'redirect'; to: string }
 
@@ -115,6 +116,9 @@ function answer(behaviour: Behaviour, { socket }: IncomingMessage, response: Ser
       return
     case 'gone':
       response.writeHead(410).end('gone')
+      return
+    case 'late':
+      setTimeout(() => response.writeHead(200).end('sorry for the delay'), behaviour.ms)
       return
     case 'status':
       response.writeHead(behaviour.status).end(`status ${behaviour.status}`)

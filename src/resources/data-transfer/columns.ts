@@ -134,7 +134,9 @@ export async function readHeader(
   cells: readonly string[],
 ): Promise<{ columns: (Column | null)[]; faults: HeaderFault[] }> {
   const known = await columnsOf(ctx, type)
-  const passed = new Set((await exported[type](ctx)).map(({ name }) => name))
+  // With the column of our own reports, whose rows are mended and sent again.
+  const passed = new Set(['error', ...(await exported[type](ctx)).map(({ name }) => name)])
+  const key = keyColumns[type][action]
   const faults: HeaderFault[] = []
   const seen = new Set<string>()
   const columns = cells.map((cell, index): Column | null => {
@@ -144,9 +146,9 @@ export async function readHeader(
     else if (!known.has(name) && !passed.has(name))
       faults.push({ column: name, message: `Unknown column ${name}.${didYouMean(name, known.keys())}` })
     seen.add(name)
-    return known.get(name) ?? null
+    // Of a record that goes only its key matters.
+    return action === 'delete' && name !== key ? null : (known.get(name) ?? null)
   })
-  const key = keyColumns[type][action]
   if (!seen.has(key)) faults.push({ column: key, message: `The column ${key} is missing.` })
   return { columns, faults: faults.slice(0, mostFaults) }
 }

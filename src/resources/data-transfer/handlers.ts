@@ -5,22 +5,19 @@ import { download } from '../../kernel/download.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
 import { versionTag } from '../../kernel/etag.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { transaction } from '../../kernel/write.ts'
 import { bytesOf } from '../files/handlers.ts'
 import { rowsOf } from '../files/rows.ts'
 import { reportOf } from './errors.ts'
-import { enqueueRun, processImport, runOf, validateImport as validateJob } from './jobs.ts'
-import { process } from './process.ts'
-import { rehearse } from './rehearse.ts'
 import { imports } from './resource.ts'
-import { batchSize, countRows, find, type Run } from './run.ts'
+import { batchSize, countRows, find } from './run.ts'
+import { runHere, runLater, type What } from './runs.ts'
 import { sampleOf } from './samples.ts'
-import { beginProcessing, beginValidation, cancel } from './states.ts'
+import { cancel } from './states.ts'
 import { Unreadable } from './unreadable.ts'
 
 /** Rows that a request may wait for. */
 const mostAtOnce = 1000
-/** By then a run in a request has ended, one way or the other. */
+/** By then a run in a request has come to its end. */
 const safetyMs = 60_000
 
 const downloadImportFile: Handler<'downloadImportFile'> = async (ctx, { params }) => {
@@ -60,24 +57,12 @@ const getImportStats: Handler<'getImportStats'> = async (ctx, { params }) => {
   return { data: { stats: { batches, progress: shown.progress, summary: shown.summary }, import: shown } }
 }
 
-/** A run in the background, or at once where the import says so; then a job sees to it when this process ends before it does. */
-async function started(
-  ctx: Context,
-  id: number,
-  kind: typeof processImport,
-  begin: (ctx: Context, id: number) => Promise<Schema<'Import'>>,
-  work: (run: Run) => Promise<boolean>,
-): Promise<Schema<'Import'>> {
+/** In the background, or at once where the import says so. */
+async function started(ctx: Context, id: number, what: What): Promise<Schema<'Import'>> {
   const { process_in_queue: isQueued } = await imports.get(ctx, id)
-  if (!isQueued) await requireFew(ctx, id)
-  const begun = await transaction(ctx, async (ctx) => {
-    const shown = await begin(ctx, id)
-    await enqueueRun(ctx, kind, id, isQueued ? ctx.time : new Date(ctx.time.getTime() + safetyMs))
-    return shown
-  })
-  if (isQueued || ctx.dryRun) return begun
-  await work(runOf(ctx, id))
-  return imports.get({ ...ctx, db: ctx.services.store.db }, id)
+  if (isQueued) return runLater(ctx, id, what)
+  await requireFew(ctx, id)
+  return runHere(ctx, id, what, { after: new Date(ctx.time.getTime() + safetyMs) })
 }
 
 /** Throws 409 for more rows than a request can wait for. What is wrong with the file is for the validation to tell. */
@@ -96,12 +81,12 @@ async function requireFew(ctx: Context, id: number): Promise<void> {
 }
 
 const validateImport: Handler<'validateImport'> = async (ctx, { params }) => ({
-  data: await started(ctx, params.id, validateJob, beginValidation, rehearse),
+  data: await started(ctx, params.id, 'validate'),
   message: 'Import validating.',
 })
 
 const startImport: Handler<'startImport'> = async (ctx, { params }) => ({
-  data: await started(ctx, params.id, processImport, beginProcessing, process),
+  data: await started(ctx, params.id, 'start'),
   message: 'Import started.',
 })
 

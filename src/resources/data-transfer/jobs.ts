@@ -13,7 +13,7 @@ interface Payload {
 
 /** Seconds behind failed tries: a crash counts as one, and must not end an import. */
 const retryAfter = [5, 5, 15, 15, 60, 60, 300, 300, 900, 900]
-const whileOccupiedMs = 15_000
+const whileOccupiedMs = 5000
 
 async function attempt(
   ctx: Context,

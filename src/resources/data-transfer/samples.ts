@@ -47,7 +47,9 @@ const columns: Record<Type, Readonly<Record<string, string>>> = {
 
 /** The sample of a type as CSV. */
 export async function sampleOf(ctx: Context, type: Type): Promise<string> {
-  const own = (await ownColumns(ctx, type)).map(({ name }) => name).filter((name) => !Object.hasOwn(columns[type], name))
+  const own = (await ownColumns(ctx, type))
+    .map(({ name }) => name)
+    .filter((name) => !Object.hasOwn(columns[type], name))
   const header = [...Object.keys(columns[type]), ...own]
   const example = [...Object.values(columns[type]), ...own.map(() => '')]
   return lines([header, example])

@@ -1,6 +1,7 @@
 // A process of its own that reads the first sheet of an XLSX file from standard input and writes its rows as lines of JSON.
 // What such a file says of its own size is believed by the library, so memory and time are limited from outside (sheet.ts).
 import { once } from 'node:events'
+import { inflateRawSync } from 'node:zlib'
 import { readSheet } from 'read-excel-file/universal'
 
 /** Numbers as a spreadsheet shows them: 15 digits, of what is stored with 17. */
@@ -20,10 +21,31 @@ async function write(value) {
   if (!process.stdout.write(`${JSON.stringify(value)}\n`)) await once(process.stdout, 'drain')
 }
 
+/**
+ * The library fills the rows and columns between cells, wherever a sheet says that these stand. None may stand where only an
+ * attack would put it. What this look misses is ended by the limits of memory and time.
+ */
+function checkPlaces(bytes) {
+  const place = /<(?:[\w.-]+:)?(?:row|c)\s(?:[^<>]*?\s)?r\s*=\s*["']([^"'<>]*)["']/g
+  for (const { from, to, isPacked } of JSON.parse(process.argv[2])) {
+    const part = bytes.subarray(from, to)
+    const xml = (isPacked ? inflateRawSync(part, { maxOutputLength: mostBytes }) : part).toString('latin1')
+    for (const [, at] of xml.matchAll(place)) {
+      const [, column, row] = /^([A-Z]{0,3})(\d{1,7})$/.exec(at) ?? []
+      if (row === undefined || Number(row) > mostRow || (column.length === 3 && column > 'ALL'))
+        throw new Error(`A cell stands at ${at}.`)
+    }
+  }
+}
+/** Sheets end here. */
+const mostRow = 1_048_576
+const mostBytes = 200 * 1024 * 1024
+
 const chunks = []
 for await (const chunk of process.stdin) chunks.push(chunk)
 const bytes = Buffer.concat(chunks)
 try {
+  checkPlaces(bytes)
   const input = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length)
   const rows = await readSheet(input, 1, { parseNumber: numberText })
   for (const row of rows) await write(row.map(cellText))

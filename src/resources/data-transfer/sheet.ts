@@ -5,24 +5,29 @@ import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { Unreadable } from './unreadable.ts'
-import { zipFault } from './zip.ts'
+import { zipEntries } from './zip.ts'
 
 const program = fileURLToPath(new URL('./sheet.mjs', import.meta.url))
-const memoryMiB = 1024
+const memoryMiB = 768
 /** Until the first row; then whoever reads decides how long it takes. */
-const patienceMs = 60_000
+const patienceMs = 30_000
 
 type Reader = ChildProcessByStdio<Writable, Readable, null>
 
 /** Throws `Unreadable` for what is no workbook, or one that takes too much. */
 export async function* sheetRows(bytes: Buffer): AsyncGenerator<string[]> {
-  const fault = zipFault(bytes)
-  if (fault !== undefined) throw new Unreadable(fault)
+  const entries = zipEntries(bytes)
+  if (typeof entries === 'string') throw new Unreadable(entries)
+  const sheets = entries.filter(({ name }) => /^\/?xl\/worksheets\/.*\.xml$/i.test(name))
   // Of the environment it needs nothing, so it gets nothing.
-  const reader: Reader = spawn(process.execPath, [`--max-old-space-size=${memoryMiB}`, program], {
-    env: {},
-    stdio: ['pipe', 'pipe', 'ignore'],
-  })
+  const reader: Reader = spawn(
+    process.execPath,
+    [`--max-old-space-size=${memoryMiB}`, program, JSON.stringify(sheets)],
+    {
+      env: {},
+      stdio: ['pipe', 'pipe', 'ignore'],
+    },
+  )
   const failed = new Promise<never>((_resolve, reject) => reader.once('error', reject))
   failed.catch(() => undefined)
   const patience = setTimeout(() => reader.kill('SIGKILL'), patienceMs)

@@ -69,7 +69,7 @@ export const beginProcessing = (ctx: Context, id: number): Promise<Schema<'Impor
       requireAbility(ctx, row)
       isFirst = row.state === 'validated'
       if (isFirst) await ctx.db.deleteFrom('import_errors').where('import_id', '=', id).execute()
-      return { ...(isFirst && { ...fresh, started_at: now(ctx) }), state: 'processing' }
+      return { ...(isFirst && { ...fresh, rows_count: row.rows_count, started_at: now(ctx) }), state: 'processing' }
     })
     if (isFirst) await announce(ctx, 'data_transfer.imports.started', aboutOf(started))
     return started

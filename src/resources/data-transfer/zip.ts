@@ -9,26 +9,46 @@ const mostEntries = 1000
 const signatures = { end: 0x06054b50, end64: 0x07064b50, entry: 0x02014b50 }
 const endSize = 22
 const entrySize = 46
+const localSize = 30
+const notReadable = 'The file is not a workbook that can be read.'
 
-/** Why a zip file must not be unpacked, if so. */
-export function zipFault(bytes: Buffer): string | undefined {
+/** A part of the file: where its bytes are, and whether they are packed. */
+export interface Entry {
+  name: string
+  from: number
+  to: number
+  isPacked: boolean
+}
+
+/** The parts of a zip file, or why it must not be unpacked. */
+export function zipEntries(bytes: Buffer): Entry[] | string {
   const end = endOf(bytes)
-  if (end === undefined) return 'The file is not a workbook that can be read.'
+  if (end === undefined) return notReadable
   const entries = bytes.readUInt16LE(end + 10)
   if (entries > mostEntries || bytes.readUInt16LE(end + 8) !== entries)
     return `The workbook consists of more than ${mostEntries} parts.`
   let at = bytes.readUInt32LE(end + 16)
   let unpacked = 0
+  const found: Entry[] = []
   for (let entry = 0; entry < entries; entry++) {
-    if (at + entrySize > bytes.length || bytes.readUInt32LE(at) !== signatures.entry)
-      return 'The file is not a workbook that can be read.'
+    if (at + entrySize > bytes.length || bytes.readUInt32LE(at) !== signatures.entry) return notReadable
     if ((bytes.readUInt16LE(at + 8) & 1) === 1) return 'The workbook is protected by a password.'
     unpacked += bytes.readUInt32LE(at + 24)
-    at += entrySize + bytes.readUInt16LE(at + 28) + bytes.readUInt16LE(at + 30) + bytes.readUInt16LE(at + 32)
+    const nameEnd = at + entrySize + bytes.readUInt16LE(at + 28)
+    const local = bytes.readUInt32LE(at + 42)
+    if (local + localSize > bytes.length) return notReadable
+    const from = local + localSize + bytes.readUInt16LE(local + 26) + bytes.readUInt16LE(local + 28)
+    found.push({
+      name: bytes.toString('latin1', at + entrySize, nameEnd),
+      from,
+      to: from + bytes.readUInt32LE(at + 20),
+      isPacked: bytes.readUInt16LE(at + 10) !== 0,
+    })
+    at = nameEnd + bytes.readUInt16LE(at + 30) + bytes.readUInt16LE(at + 32)
   }
   if (unpacked > mostUnpacked || (unpacked > smallUnpacked && unpacked > bytes.length * mostRatio))
     return 'The workbook would become too large when it is unpacked.'
-  return undefined
+  return found
 }
 
 /** Where the end of the directory is; undefined where there is none, or one of the kind for huge files. */

@@ -6,8 +6,8 @@ import { type Context, may } from '../../kernel/context.ts'
 import { currencyText } from '../../kernel/format.ts'
 import type { Resource } from '../../kernel/resource.ts'
 import { activities } from '../activities/resource.ts'
-import { labels } from '../attributes/lookups.ts'
-import { type Attribute, attributeSet, type EntityType } from '../attributes/set.ts'
+import { type LookupType, labels } from '../attributes/lookups.ts'
+import { type Attribute, type AttributeSet, attributeSet, type EntityType } from '../attributes/set.ts'
 import { leads } from '../leads/resource.ts'
 import { organizations } from '../organizations/resource.ts'
 import { persons } from '../persons/resource.ts'
@@ -51,10 +51,56 @@ export async function factsFrom(ctx: Context, subject: Subject, record: Reply): 
     await tell('persons', person)
   }
   await tell(subject, record)
+  return withOthers(ctx, facts, record)
+}
+
+/** The owner of a record, and the program itself. */
+function withOthers(ctx: Context, facts: Map<string, string>, record: Reply): Placeholders {
   const user = record.user as Schema<'UserRef'> | null | undefined
   facts.set('users.name', user?.name ?? '').set('users.email', user?.email ?? '')
   const { config } = ctx.services
   return facts.set('app.name', config.appName).set('app.url', ctx.base)
+}
+
+/** The same for many persons, with as many queries as for one. */
+export async function factsOfPersons(ctx: Context, ids: readonly number[]): Promise<Map<number, Placeholders>> {
+  const people = await persons.many(ctx, ids)
+  const firms = [...people.values()].flatMap((person) => idAt(person, 'organization_id') ?? [])
+  const organizationsOf = may(ctx, organizations.shows)
+    ? await organizations.many(ctx, firms)
+    : new Map<number, Reply>()
+  const set = await attributeSet(ctx)
+  const told: [Told, readonly Reply[]][] = [
+    ['organizations', [...organizationsOf.values()]],
+    ['persons', [...people.values()]],
+  ]
+  const known = { set, names: await namesIn(ctx, set, told) }
+  const facts = new Map<number, Placeholders>()
+  for (const [id, person] of people) {
+    const own = new Map<string, string>()
+    const organization = organizationsOf.get(idAt(person, 'organization_id') ?? 0)
+    for (const [entity, reply] of [
+      ['organizations', organization ?? {}],
+      ['persons', person],
+    ] as const)
+      for (const [code, text] of await textsOf(ctx, entity, reply, known)) own.set(`${entity}.${code}`, text)
+    facts.set(id, withOthers(ctx, own, person))
+  }
+  return facts
+}
+
+/** What all that the records refer to is called, one query for each kind. */
+async function namesIn(ctx: Context, set: AttributeSet, told: [Told, readonly Reply[]][]): Promise<Names> {
+  const ids = new Map<LookupType, number[]>()
+  for (const [entity, replies] of told)
+    for (const { lookup, code, isOwn } of [set.system, set.own].flatMap((of) => of.get(entity as EntityType) ?? []))
+      for (const reply of lookup === null ? [] : replies) {
+        const value = (isOwn ? ((reply.custom_attributes ?? {}) as Reply) : reply)[code] ?? []
+        ids.set(lookup as LookupType, [...(ids.get(lookup as LookupType) ?? []), ...([value].flat() as number[])])
+      }
+  const names = new Map<LookupType, ReadonlyMap<number, string>>()
+  for (const [lookup, all] of ids) names.set(lookup, await labels(ctx, lookup, all))
+  return async (lookup) => names.get(lookup) ?? new Map()
 }
 
 const idAt = (reply: Reply | undefined, key: string): number | null =>
@@ -69,17 +115,24 @@ async function one(
   return (await resource.many(ctx, [id])).get(id) as Reply | undefined
 }
 
+type Names = (lookup: LookupType, ids: readonly number[]) => Promise<ReadonlyMap<number, string>>
+/** What has been read for several records at once. */
+interface Known {
+  set: AttributeSet
+  names: Names
+}
+
 /** What people read of each field, nothing where it has no value: of attributes by their type, of the rest what is plain. */
-async function textsOf(ctx: Context, entity: Told, reply: Reply): Promise<Map<string, string>> {
-  const { system, own } = await attributeSet(ctx)
+async function textsOf(ctx: Context, entity: Told, reply: Reply, known?: Known): Promise<Map<string, string>> {
+  const { system, own } = known?.set ?? (await attributeSet(ctx))
   const custom = (reply.custom_attributes ?? {}) as Reply
   const texts = new Map<string, string>()
   for (const key of plainFields(ctx.services.contract, shown[entity])) texts.set(key, plainText(ctx, key, reply[key]))
   if (entity === 'activities') texts.set('participants', plainText(ctx, 'participants', reply.participants))
   for (const attribute of system.get(entity as EntityType) ?? [])
-    texts.set(attribute.code, await textOf(ctx, attribute, reply[attribute.code]))
+    texts.set(attribute.code, await textOf(ctx, attribute, reply[attribute.code], known?.names))
   for (const attribute of own.get(entity as EntityType) ?? [])
-    texts.set(attribute.code, await textOf(ctx, attribute, custom[attribute.code]))
+    texts.set(attribute.code, await textOf(ctx, attribute, custom[attribute.code], known?.names))
   return texts
 }
 
@@ -98,7 +151,12 @@ function momentText({ services: { config } }: Context, text: string): string {
 }
 
 /** What people read of a value that a record shows. */
-export async function textOf(ctx: Context, attribute: Attribute, value: unknown): Promise<string> {
+export async function textOf(
+  ctx: Context,
+  attribute: Attribute,
+  value: unknown,
+  names: Names = (lookup, ids) => labels(ctx, lookup, ids),
+): Promise<string> {
   if (value === null || value === undefined) return ''
   switch (attribute.type) {
     case 'price':
@@ -111,7 +169,7 @@ export async function textOf(ctx: Context, attribute: Attribute, value: unknown)
     case 'lookup':
     case 'multiselect':
     case 'checkbox':
-      return (await namesOf(ctx, attribute, [value].flat() as number[])).join(', ')
+      return (await namesOf(attribute, [value].flat() as number[], names)).join(', ')
     case 'email':
     case 'phone':
       return (value as Schema<'ContactPoint'>[]).map((point) => point.value).join(', ')
@@ -125,8 +183,8 @@ export async function textOf(ctx: Context, attribute: Attribute, value: unknown)
   }
 }
 
-async function namesOf(ctx: Context, { lookup, options }: Attribute, ids: readonly number[]): Promise<string[]> {
-  const names = lookup === null ? new Map(options.map(({ id, name }) => [id, name])) : await labels(ctx, lookup, ids)
+async function namesOf({ lookup, options }: Attribute, ids: readonly number[], called: Names): Promise<string[]> {
+  const names = lookup === null ? new Map(options.map(({ id, name }) => [id, name])) : await called(lookup, ids)
   return ids.flatMap((id) => names.get(id) ?? [])
 }
 

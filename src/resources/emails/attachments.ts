@@ -5,7 +5,7 @@ import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
-import { mostBytes } from '../../kernel/files.ts'
+import { mostBytes, type Upload } from '../../kernel/files.ts'
 import { type ContentIdOf, withPictures } from '../../kernel/html.ts'
 import { uploaded } from '../../kernel/multipart.ts'
 import type { Writing } from '../../kernel/resource.ts'
@@ -154,11 +154,33 @@ export async function settleAttachments(
     await keepAttachment(ctx, emailId, await addFile(ctx, uploaded(ctx, key), ownerOf(emailId)))
 }
 
-async function keepAttachment(ctx: Context, emailId: number, fileId: number): Promise<void> {
+/** Keeps the files of a mail that was received. */
+export async function keepReceived(
+  ctx: Context,
+  emailId: number,
+  files: readonly { upload: Upload; contentId: string | null }[],
+): Promise<void> {
+  for (const { upload, contentId } of files)
+    await keepAttachment(ctx, emailId, await addFile(ctx, upload, ownerOf(emailId)), contentId)
+}
+
+async function keepAttachment(
+  ctx: Context,
+  emailId: number,
+  fileId: number,
+  contentId: string | null = null,
+): Promise<void> {
   const [file] = await rowsOf(ctx, [fileId])
   const at = now(ctx)
   await ctx.db
     .insertInto('email_attachments')
-    .values({ email_id: emailId, file_id: fileId, name: file?.name ?? '', created_at: at, updated_at: at })
+    .values({
+      email_id: emailId,
+      file_id: fileId,
+      name: file?.name ?? '',
+      content_id: contentId,
+      created_at: at,
+      updated_at: at,
+    })
     .execute()
 }

@@ -5,13 +5,14 @@ import type { Context } from '../../kernel/context.ts'
 import { Findings, Problem } from '../../kernel/errors.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { checkComplete, isEditable } from './content.ts'
-import { filedOf, outgoing, putInto, restored } from './folders.ts'
+import { filedOf, outgoing, putInto, refiled, restored } from './folders.ts'
+import { queueIfDue, queueSending } from './queue.ts'
 import { emails } from './resource.ts'
 
 type Email = Schema<'Email'>
 
 /** One change of one mail the caller sees, unless `check` refuses it. */
-async function change(
+export async function change(
   ctx: Context,
   id: number,
   input: object,
@@ -27,7 +28,9 @@ async function change(
       'email.update',
       { entity: 'emails', input, id, before: { ...mail } },
       async (ctx) => {
+        const before = await filedOf(ctx, id)
         await work(ctx, mail)
+        await queueIfDue(ctx, id, before)
         await emails.touch(ctx, id)
         // It may be in a folder now that the caller cannot open.
         return { id, entity: { ...(await emails.get({ ...ctx, admitted: { table: 'emails', id } }, id)) } }
@@ -54,7 +57,35 @@ export const send = (ctx: Context, id: number): Promise<Email> =>
       .set({ status: 'queued', error: null, attempts: 0 })
       .where('id', '=', id)
       .execute()
+    await queueSending(ctx, id)
   })
+
+/** Shows a thread anew because of an answer: its first mail lies in the inbox again, also out of the trash, and is unread. */
+export async function surface(ctx: Context, threadId: number, answer: number): Promise<void> {
+  // Whatever answers is younger; the first mail of all may be gone.
+  const root = await ctx.db
+    .selectFrom('emails')
+    .select(['id', 'is_read'])
+    .where('thread_id', '=', threadId)
+    .where('id', '<>', answer)
+    .orderBy('id')
+    .executeTakeFirst()
+  if (!root) return
+  const filed = await filedOf(ctx, root.id)
+  if (filed.folders.includes('inbox') && root.is_read === 0) return
+  const folders = [...filed.folders.filter((each) => each !== 'trash'), 'inbox' as const]
+  const input = { folders, is_read: false }
+  await change(
+    ctx,
+    root.id,
+    input,
+    () => undefined,
+    async (ctx) => {
+      await putInto(ctx, root.id, refiled(filed, folders))
+      await ctx.db.updateTable('emails').set({ is_read: 0 }).where('id', '=', root.id).execute()
+    },
+  )
+}
 
 function checkTrashed({ folders }: Email): void {
   if (!folders.includes('trash')) throw new Problem('state_conflict', 'The e-mail is not in the trash.')

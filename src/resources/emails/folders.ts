@@ -40,6 +40,12 @@ export function outgoing(now: Filed): Filed {
   return { folders: inOrder([...before.filter((folder) => !ofServer(folder)), 'outbox']), kept: [] }
 }
 
+/** Sent: in the place of where it waited, also while it is in the trash. */
+export function delivered({ folders, kept }: Filed): Filed {
+  const [now, before] = [folders, kept].map((each) => inOrder(each.map((one) => (one === 'outbox' ? 'sent' : one))))
+  return { folders: now ?? [], kept: before ?? [] }
+}
+
 /** Finds folders that only the server puts a mail into, and that it would be in none. */
 export function checkFolders(found: Findings, now: Filed, wanted: readonly Folder[]): void {
   for (const [index, folder] of wanted.entries()) {

@@ -16,6 +16,7 @@ import { pictureUrl } from '../users/picture.ts'
 import { gatherAttachments, settleAttachments } from './attachments.ts'
 import { type Body, checkComplete, contentColumns, type Stored } from './content.ts'
 import { checkFolders, filedOf, gatherFolders, homeOf, putInto, refiled } from './folders.ts'
+import { queueIfDue, queueSending } from './queue.ts'
 import { inheritance, joinThread, newMessageId, referencesOf } from './threads.ts'
 import { type Folder, opensOneOf, visibleEmail } from './visibility.ts'
 
@@ -162,6 +163,7 @@ export const emails = defineResource({
     sent_at: row.sent_at,
     folders: [],
     is_read: row.is_read === 1,
+    is_automatic: row.is_automatic === 1,
     message_id: row.message_id,
     unique_id: row.message_id,
     reference_ids: [],
@@ -186,8 +188,15 @@ export const emails = defineResource({
   gather: gatherParts,
   settle: async (ctx, id, body: Body) => {
     await joinThread(ctx, id)
+    const before = await filedOf(ctx, id)
     await settleFolders(ctx, id, body.folders)
     await settleAttachments(ctx, id, body)
+    await queueIfDue(ctx, id, before)
+  },
+  // Restored as it was: what waited to be sent waits again.
+  mend: async (ctx, { row }) => {
+    if (row.status === 'queued' || row.status === 'sending') await queueSending(ctx, Number(row.id))
+    return {}
   },
   link: (ctx, id, body) => setTags(ctx, 'emails', id, body.tag_ids),
   opensDeleted: (ctx, last) => opensOneOf(ctx, last.folders as Folder[]),

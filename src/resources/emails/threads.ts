@@ -31,8 +31,8 @@ function replySubject(subject: string | null): string | null {
   return `Re: ${subject}`.slice(0, longestSubject)
 }
 
-/** Puts a new mail into the thread of its parent, or begins one; writes down its references. */
-export async function joinThread(ctx: Context, id: number): Promise<void> {
+/** Puts a new mail into the thread of its parent, or begins one; writes down its references: those it came with, else its parent's. */
+export async function joinThread(ctx: Context, id: number, sent: readonly string[] = []): Promise<void> {
   const { db } = ctx
   const mail = await db
     .selectFrom('emails')
@@ -41,7 +41,7 @@ export async function joinThread(ctx: Context, id: number): Promise<void> {
     .where('emails.id', '=', id)
     .executeTakeFirstOrThrow()
   if (mail.thread_id !== null) return
-  const chain = mail.parent_id === null ? [] : ((await referencesOf(ctx, [mail.parent_id])).get(mail.parent_id) ?? [])
+  const chain = sent.length > 0 ? sent : await chainOf(ctx, mail.parent_id)
   await db
     .insertInto('email_references')
     .values(
@@ -59,9 +59,12 @@ export async function joinThread(ctx: Context, id: number): Promise<void> {
     .execute()
 }
 
+const chainOf = async (ctx: Context, parentId: number | null): Promise<string[]> =>
+  parentId === null ? [] : ((await referencesOf(ctx, [parentId])).get(parentId) ?? [])
+
 /** A chain and the own id behind it. Of one too long the beginning of the thread stays, and what came last. */
 function withOwn(chain: readonly string[], own: string): string[] {
-  const ids = [...chain.filter((each) => each !== own), own]
+  const ids = [...new Set(chain.filter((each) => each !== own)), own]
   return ids.length > mostReferences ? [...ids.slice(0, 1), ...ids.slice(1 - mostReferences)] : ids
 }
 

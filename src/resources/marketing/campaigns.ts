@@ -6,6 +6,8 @@ import { expand, refer } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
 import { marketingEvents } from './events.ts'
+import { sendSoon } from './sending.ts'
+import { gatherStats, hasQueued } from './stats.ts'
 
 export const campaigns = defineResource({
   noun: 'campaign',
@@ -60,6 +62,10 @@ export const campaigns = defineResource({
       marketing_event_id: event,
     }
   },
+  // What it had queued when it was switched off goes out now.
+  settle: async (ctx, id, { status }) => {
+    if (status === true && (await hasQueued(ctx, id))) await sendSoon(ctx)
+  },
   present: (row): Schema<'Campaign'> => ({
     id: row.id,
     name: row.name,
@@ -73,15 +79,18 @@ export const campaigns = defineResource({
       row.marketing_event_id === null
         ? null
         : { id: row.marketing_event_id, name: row.event_name ?? '', date: row.event_date },
+    stats: { queued: 0, sent: 0, failed: 0, suppressed: 0, last_run_at: row.last_run_at },
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,
   }),
-  gather: (ctx, replies, include) =>
-    expand(
+  gather: async (ctx, replies, include) => {
+    await gatherStats(ctx, replies)
+    await expand(
       ctx,
       replies,
       include.map((name) => `marketing_${name}`),
       { marketing_template: () => emailTemplates, marketing_event: () => marketingEvents },
-    ),
+    )
+  },
 })

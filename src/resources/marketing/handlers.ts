@@ -3,6 +3,11 @@ import type { HandlersFor } from '../../kernel/handler.ts'
 import { massDestroy } from '../../kernel/mass.ts'
 import { campaigns } from './campaigns.ts'
 import { marketingEvents } from './events.ts'
+import { previewCampaign } from './preview.ts'
+import { runCampaign } from './run.ts'
+import { listCampaignSends } from './sends.ts'
+import { createSuppression, deleteSuppression, listSuppressions } from './suppressions.ts'
+import { getUnsubscribePage, unsubscribe } from './unsubscribe.ts'
 
 export const handlers: HandlersFor<
   | 'listMarketingEvents'
@@ -17,9 +22,25 @@ export const handlers: HandlersFor<
   | 'updateCampaign'
   | 'deleteCampaign'
   | 'massDestroyCampaigns'
+  | 'listCampaignSends'
+  | 'previewCampaign'
+  | 'runCampaign'
+  | 'listSuppressions'
+  | 'createSuppression'
+  | 'deleteSuppression'
+  | 'getUnsubscribePage'
+  | 'unsubscribe'
 > = {
   ...marketingEvents.handlers,
   massDestroyMarketingEvents: massDestroy(marketingEvents),
   ...campaigns.handlers,
   massDestroyCampaigns: massDestroy(campaigns),
+  listCampaignSends,
+  previewCampaign,
+  runCampaign,
+  listSuppressions,
+  createSuppression,
+  deleteSuppression,
+  getUnsubscribePage,
+  unsubscribe,
 }

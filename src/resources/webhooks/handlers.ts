@@ -41,15 +41,19 @@ async function deliveryOf(ctx: Context, webhookId: number, id: number): Promise<
   return row
 }
 
-const webhookOf = ({ db }: Context, id: number) =>
-  db.selectFrom('webhooks').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+async function webhookOf({ db }: Context, id: number) {
+  const row = await db.selectFrom('webhooks').selectAll().where('id', '=', id).executeTakeFirst()
+  if (!row) throw notFound('webhook', id)
+  return row
+}
 
 function requireActive({ is_active }: { is_active: number }): void {
   if (is_active === 0) throw new Problem('state_conflict', 'The webhook is switched off.')
 }
 
-const listWebhookDeliveries: Handler<'listWebhookDeliveries'> = async (ctx, { params, query }) =>
-  ledgerPage(ctx, await rowsOf(ctx, params.id), query, {
+const listWebhookDeliveries: Handler<'listWebhookDeliveries'> = async (ctx, { params, query }) => {
+  await webhookOf(ctx, params.id)
+  return ledgerPage(ctx, await rowsOf(ctx, params.id), query, {
     fields: {
       state: value('webhook_deliveries.state'),
       event_id: value('webhook_deliveries.event_id'),
@@ -59,11 +63,13 @@ const listWebhookDeliveries: Handler<'listWebhookDeliveries'> = async (ctx, { pa
     id: 'webhook_deliveries.id',
     present: (rows: Delivery[]) => rows.map(present),
   })
+}
 
 const replayWebhookDelivery: Handler<'replayWebhookDelivery'> = (ctx, { params: { id, delivery_id } }) =>
   transaction(ctx, async (ctx) => {
+    const webhook = await webhookOf(ctx, id)
     const delivery = await deliveryOf(ctx, id, delivery_id)
-    requireActive(await webhookOf(ctx, id))
+    requireActive(webhook)
     if (!(await requeue(ctx, delivery))) throw new Problem('state_conflict', 'The delivery still waits to be made.')
     return { data: present(await deliveryOf(ctx, id, delivery_id)), message: 'Delivery queued.' }
   })

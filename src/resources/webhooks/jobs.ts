@@ -105,19 +105,22 @@ function nextTry(at: Date, tries: number): Date | null {
   return seconds === undefined ? null : new Date(at.getTime() + seconds * 1000 * (0.9 + Math.random() * 0.2))
 }
 
-/** What a try says of the webhook: how it does is kept without a new version. Answers why it is to be switched off, or null. */
+/** What a try says of the webhook, which is a new version of it when it differs. Answers why to switch it off, or null. */
 async function judge(ctx: Context, id: number, attempt: Attempt, at: string): Promise<string | null> {
-  const { failing_since: since } = await ctx.db
+  const { failing_since: since, last_status: last } = await ctx.db
     .selectFrom('webhooks')
-    .select('failing_since')
+    .select(['failing_since', 'last_status'])
     .where('id', '=', id)
     .executeTakeFirstOrThrow()
   const failingSince = isTaken(attempt) ? null : (since ?? at)
-  await ctx.db
-    .updateTable('webhooks')
-    .set({ last_status: attempt.status, failing_since: failingSince })
-    .where('id', '=', id)
-    .execute()
+  if (failingSince !== since || attempt.status !== last) {
+    await ctx.db
+      .updateTable('webhooks')
+      .set({ last_status: attempt.status, failing_since: failingSince })
+      .where('id', '=', id)
+      .execute()
+    await webhooks.touch(ctx, id)
+  }
   if (failingSince === null) {
     if (since !== null) await bringForward(ctx, id)
     return null

@@ -16,13 +16,16 @@ export interface Current {
 
 const placeholders = /\{%[^%]*%\}/g
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
-const reserved = /^(host|content-length|webhook-.*)$/i
+const reserved = /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect|webhook-.*)$/i
 
 /** The names that events are stored under: what a subscription can wait for. */
 const stored = [
   ...new Set(Object.values(operations).flatMap(({ events }: OperationFact) => events.map((base) => `${base}.after`))),
   'user.account.update-password',
 ]
+
+/** Never told: what could give away a secret (headers of webhooks among them), and what telling itself changes. */
+export const isUntold = (name: string): boolean => /^(user\.token|settings\.webhook|core\.configuration)\./.test(name)
 
 /** Finds everything that is wrong with the body, merged into what is there. */
 export function checkRules({ ctx, current, found }: Writing<Current>, body: Body): void {
@@ -34,9 +37,14 @@ export function checkRules({ ctx, current, found }: Writing<Current>, body: Body
     else if (reserved.test(key)) found.invalid(`headers.${index}.key`, 'This header is set by the server.')
     if (/[\r\n]/.test(value ?? '')) found.invalid(`headers.${index}.value`, 'Must be one line.')
   }
-  for (const [index, pattern] of events.entries())
-    if (!stored.some(matcher(pattern))) found.invalid(`events.${index}`, 'No event has such a name.')
+  for (const [index, pattern] of events.entries()) checkPattern(`events.${index}`, pattern, found)
   checkPayload({ current, found }, body)
+}
+
+function checkPattern(field: string, pattern: string, found: Writing<Current>['found']): void {
+  const names = stored.filter(matcher(pattern))
+  if (names.length === 0) found.invalid(field, 'No event has such a name.')
+  else if (names.every(isUntold)) found.invalid(field, 'Events of webhooks, tokens and the configuration are not sent.')
 }
 
 /** An absolute https address. Placeholders may follow the host: where it goes is not for a record to say. */

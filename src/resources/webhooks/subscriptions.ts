@@ -5,11 +5,9 @@ import type { Context } from '../../kernel/context.ts'
 import { matcher } from '../../kernel/events.ts'
 import { transaction } from '../../kernel/write.ts'
 import { eventKey, queueDelivery, requeue } from './deliveries.ts'
+import { isUntold } from './rules.ts'
 
 type Listed = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id' | 'changed'>
-
-/** Never told: what could give away a secret (headers of webhooks among them), and what telling itself changes. */
-const untold: ReadonlySet<string> = new Set(['tokens', 'webhooks', 'configuration'])
 
 interface Subscription {
   events: string
@@ -24,7 +22,7 @@ export function subscribed({ events, changed, entity_type }: Subscription): (eve
   const isAsked = (key: string): boolean =>
     keys.includes(key) || (key.startsWith('custom_attributes.') && keys.includes('custom_attributes'))
   return (event) =>
-    !untold.has(event.entity_type) &&
+    !isUntold(event.name) &&
     (entity_type === null || event.entity_type === entity_type) &&
     (keys.length === 0 || event.changed.some(isAsked)) &&
     patterns.some((matches) => matches(event.name))
@@ -32,6 +30,14 @@ export function subscribed({ events, changed, entity_type }: Subscription): (eve
 
 export const subscriptions: EventReader = {
   name: 'webhooks',
+  isIdle: async ({ db }) =>
+    (await db
+      .selectFrom('webhooks')
+      .select('id')
+      .where('is_active', '=', 1)
+      .where('events', '<>', '[]')
+      .limit(1)
+      .executeTakeFirst()) === undefined,
   async take(ctx, events) {
     const webhooks = await ctx.db
       .selectFrom('webhooks')
@@ -42,8 +48,8 @@ export const subscriptions: EventReader = {
       .execute()
     if (webhooks.length === 0) return
     const listening = webhooks.map((webhook) => ({ ...webhook, isTold: subscribed(webhook) }))
+    // What happened before there was a webhook is no business of its.
     for (const event of events)
-      // What happened before there was a webhook is no business of its.
       for (const { id, created_at, isTold } of listening)
         if (event.created_at >= created_at && isTold(event)) await queueDelivery(ctx, id, event)
   },

@@ -18,20 +18,31 @@ interface Participant {
   personId: number | null
 }
 
-/** Everybody who takes part and has an address; persons with all of theirs. */
+/** Everybody who takes part and can be written to: users who have not left, and persons at all of their addresses. */
 export async function mailableParticipants(ctx: Context, { participants }: Snapshot): Promise<Participant[]> {
   const all = (participants ?? []) as Schema<'Participant'>[]
+  const emails = await activeEmails(
+    ctx,
+    all.flatMap(({ user }) => user?.id ?? []),
+  )
   const known = await persons.many(
     ctx,
     all.flatMap(({ person }) => person?.id ?? []),
   )
   return all
     .map(({ user, person }): Participant => {
-      if (user) return { name: user.name, addresses: [user.email], personId: null }
+      if (user) return { name: user.name, addresses: [emails.get(user.id) ?? []].flat(), personId: null }
       const points = known.get(person?.id ?? 0)?.emails ?? []
       return { name: person?.name ?? '', addresses: points.map(({ value }) => value), personId: person?.id ?? null }
     })
     .filter(({ addresses }) => addresses.length > 0)
+}
+
+async function activeEmails({ db }: Context, userIds: readonly number[]): Promise<ReadonlyMap<number, string>> {
+  if (userIds.length === 0) return new Map()
+  const active = db.selectFrom('users').select(['id', 'email']).where('status', '=', 1)
+  const rows = await active.where('id', 'in', userIds).execute()
+  return new Map(rows.map(({ id, email }) => [id, email]))
 }
 
 export async function invitation(ctx: Context, { entity, record, isGone }: Occasion): Promise<Uploads | null> {

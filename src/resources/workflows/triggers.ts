@@ -26,6 +26,9 @@ interface Run {
 
 export const workflowTriggers: EventReader = {
   name: 'workflows',
+  isIdle: async ({ db }) =>
+    (await db.selectFrom('workflows').select('id').where('is_active', '=', 1).limit(1).executeTakeFirst()) ===
+    undefined,
   async take(ctx, events) {
     const triggers = [...new Set(events.map(({ name }) => triggerOf(name)))]
     const workflows = await ctx.db

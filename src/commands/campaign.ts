@@ -1,0 +1,22 @@
+// `accord campaign:process`: what the daily schedule does, for a day of choice. It queues; a server or a worker sends, and may run at
+// the same time.
+import type { Config } from '../config.ts'
+import { canonicalDate } from '../contract/formats.ts'
+import { today } from '../kernel/format.ts'
+import { processNow } from '../resources/marketing/run.ts'
+import { asSystem } from './context.ts'
+import { CommandError } from './fail.ts'
+
+export function processCampaignsCommand(config: Config, { date }: { date?: string }): Promise<void> {
+  if (date !== undefined && canonicalDate(date, 'utc') !== date)
+    throw new CommandError(`--date must be a day as YYYY-MM-DD, not "${date}".`)
+  return asSystem(config, async (ctx) => {
+    const day = date ?? today(ctx.time, config.timezone)
+    const { runs, queued, left } = await processNow(ctx, day)
+    const of = runs === 1 ? '1 campaign' : `${runs} campaigns`
+    const mails = queued === 1 ? '1 mail' : `${queued} mails`
+    console.log(`${day}: ${of}, ${mails} queued, ${left} suppressed.`)
+    if (queued > 0 && !ctx.services.mailer.isConfigured)
+      console.log('No server for outgoing mail is set (ACCORD_SMTP_URL): they wait.')
+  })
+}

@@ -1,0 +1,124 @@
+// `accord import`: reads a file into the running installation or one at rest, as the API does, and shows how far it is. It works by
+// itself; when it is ended half-way the worker of a server goes on.
+import { createReadStream, existsSync, statSync } from 'node:fs'
+import { basename } from 'node:path'
+import { SingleBar } from 'cli-progress'
+import { foldText } from '../../db/fold.ts'
+import type { Config } from '../config.ts'
+import { bodyReader } from '../contract/bodies.ts'
+import type { Body, Schema } from '../contract/types.ts'
+import { signedInAs } from '../kernel/auth.ts'
+import type { Context } from '../kernel/context.ts'
+import { invalid } from '../kernel/errors.ts'
+import { pathOf } from '../resources/data-transfer/paths.ts'
+import { imports } from '../resources/data-transfer/resource.ts'
+import { runHere } from '../resources/data-transfer/runs.ts'
+import { asSystem } from './context.ts'
+import { CommandError } from './fail.ts'
+
+interface Options {
+  type: string
+  action: string
+  skipErrors?: boolean
+  allowedErrors: string
+  separator: string
+  as?: string
+}
+
+type Import = Schema<'Import'>
+
+export async function importCommand(config: Config, path: string, options: Options): Promise<void> {
+  if (!existsSync(path) || !statSync(path).isFile()) throw new CommandError(`There is no file ${path}.`)
+  await asSystem(config, async (system) => {
+    const ctx = { ...system, user: await actor(system, config, options.as) }
+    const created = await create(ctx, path, options)
+    console.log(`Import ${created.id}: ${basename(path)}, ${created.type}`)
+    const validated = await shown('Validating', (tell) =>
+      runHere(ctx, created.id, 'validate', { tell, after: ctx.time }),
+    )
+    if (validated.state !== 'validated') return failed(ctx, validated, 'The file cannot be imported; nothing was.')
+    const done = await shown('Importing', (tell) => runHere(ctx, created.id, 'start', { tell, after: ctx.time }))
+    if (done.state !== 'completed')
+      return failed(ctx, done, `The import ${done.state === 'failed' ? 'failed' : `is ${done.state}`}.`)
+    const { created: made, updated, deleted, skipped } = done.summary
+    console.log(`Created ${made}, updated ${updated}, deleted ${deleted}, left out ${skipped}.`)
+    tellErrors(ctx, done)
+  })
+}
+
+/** Whose permissions count: the user named, else the first administrator of the settings. */
+async function actor(ctx: Context, config: Config, email = config.adminEmail) {
+  const row = await ctx.db
+    .selectFrom('users')
+    .select('id')
+    .where('email_key', '=', foldText(email.trim()))
+    .executeTakeFirst()
+  const user = row ? await signedInAs(ctx.db, row.id) : null
+  if (!user) throw new CommandError(`No active user has the e-mail address ${email}. Name one with --as.`)
+  return user
+}
+
+async function create(ctx: Context, path: string, options: Options): Promise<Import> {
+  const { contract, files, config } = ctx.services
+  const about = {
+    type: options.type,
+    action: options.action,
+    validation_strategy: options.skipErrors ? 'skip-errors' : 'stop-on-errors',
+    allowed_errors: options.allowedErrors,
+    field_separator: options.separator === '\\t' ? '\t' : options.separator,
+  }
+  const sent = {
+    ...about,
+    allowed_errors: /^\d+$/.test(about.allowed_errors) ? Number(about.allowed_errors) : about.allowed_errors,
+  }
+  const { value, errors } = bodyReader(contract, 'createImport')(sent, { zone: config.timezone, strict: true })
+  if (Object.keys(errors).length > 0) throw invalid(errors)
+  const upload = await files.receive(createReadStream(path), basename(path))
+  try {
+    const uploads = { files: new Map([['file', upload]]), kept: new Set<string>() }
+    return await imports.create({ ...ctx, uploads }, { ...(value as Body<'updateImport'>), file: 'file' })
+  } finally {
+    await files.discard(upload)
+  }
+}
+
+/** On a terminal a bar; in a log a line for each tenth. */
+async function shown(
+  what: string,
+  work: (tell: (done: number, total: number) => void) => Promise<Import>,
+): Promise<Import> {
+  if (!process.stdout.isTTY) {
+    let last = -1
+    return work((done, total) => {
+      const tenth = Math.floor((done * 10) / Math.max(total, 1))
+      if (tenth > last) console.log(`${what} ${done}/${total}`)
+      last = Math.max(last, tenth)
+    })
+  }
+  const bar = new SingleBar({ format: `${what.padEnd(10)} {bar} {value}/{total}`, hideCursor: true })
+  let isShown = false
+  try {
+    return await work((done, total) => {
+      if (isShown) bar.update(done)
+      else bar.start(total, done)
+      isShown = true
+    })
+  } finally {
+    bar.stop()
+  }
+}
+
+function failed(ctx: Context, { errors, ...rest }: Import, sentence: string): void {
+  console.error(sentence)
+  tellErrors(ctx, { errors, ...rest })
+  process.exitCode = 1
+}
+
+const mostTold = 10
+
+function tellErrors(ctx: Context, { id, errors, errors_count: count, invalid_rows_count: rows }: Import): void {
+  for (const { row, column, message } of errors.slice(0, mostTold))
+    console.error(`  ${[row > 0 ? `row ${row}` : '', column ?? ''].filter(Boolean).join(', ') || 'file'}: ${message}`)
+  if (count > mostTold) console.error(`  … ${count - mostTold} more`)
+  if (rows > 0) console.error(`The rows with what is wrong: GET ${ctx.base}${pathOf('downloadImportErrorReport', id)}`)
+}

@@ -1,0 +1,51 @@
+// Starting to validate and to import: in the background, or at once by whoever asks. In both cases a job is there from the beginning,
+// so that what ends half-way is gone on with.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { transaction } from '../../kernel/write.ts'
+import { enqueueRun, processImport, runOf, validateImport } from './jobs.ts'
+import { process } from './process.ts'
+import { rehearse } from './rehearse.ts'
+import { imports } from './resource.ts'
+import { Elsewhere, occupy, type Run } from './run.ts'
+import { beginProcessing, beginValidation } from './states.ts'
+
+export type What = 'validate' | 'start'
+
+const runs = {
+  validate: { job: validateImport, begin: beginValidation, work: rehearse },
+  start: { job: processImport, begin: beginProcessing, work: process },
+} as const
+
+export const runLater = (ctx: Context, id: number, what: What): Promise<Schema<'Import'>> =>
+  transaction(ctx, async (ctx) => {
+    const begun = await runs[what].begin(ctx, id)
+    await enqueueRun(ctx, runs[what].job, id)
+    return begun
+  })
+
+/** Answers the import when all is done, or when another process has taken it over. */
+export async function runHere(
+  ctx: Context,
+  id: number,
+  what: What,
+  /** `after`: when a job begins to look whether this run has come to its end without an end. */
+  { tell, after }: { tell?: (done: number, total: number) => void; after: Date },
+): Promise<Schema<'Import'>> {
+  const run: Run = runOf(ctx, id, {
+    tell: ({ processed_rows_count: done, rows_count: total }) => tell?.(done, total ?? 0),
+  })
+  const begun = await transaction(ctx, async (ctx) => {
+    const shown = await runs[what].begin(ctx, id)
+    await occupy(ctx, run)
+    await enqueueRun(ctx, runs[what].job, id, after)
+    return shown
+  })
+  if (ctx.dryRun) return begun
+  try {
+    await runs[what].work(run)
+  } catch (error) {
+    if (!(error instanceof Elsewhere)) throw error
+  }
+  return imports.get(ctx, id)
+}

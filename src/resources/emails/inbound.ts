@@ -1,0 +1,83 @@
+// E-mails that a mail service posts (DOMAIN 14.4), and the bytes of what was received. Who may post is found out before the form
+// is read.
+import { timingSafeEqual } from 'node:crypto'
+import type { Context } from '../../kernel/context.ts'
+import { notFound, Problem } from '../../kernel/errors.ts'
+import type { Gates, Handler, HandlersFor } from '../../kernel/handler.ts'
+import { limited } from '../../kernel/ratelimit.ts'
+import { Unreadable } from '../../mail/parse.ts'
+import { fromSendgrid, type PostedFile } from '../../mail/sendgrid.ts'
+import { bytesOf } from '../files/handlers.ts'
+import { receive } from './receive.ts'
+import { emails } from './resource.ts'
+
+/** Calls a minute from one address, while no secret is set. */
+const mostCalls = 60
+const minuteMs = 60_000
+
+/** Lets in who knows the secret, or nobody too often. Throws 404 where mail is fetched, 401 and 429. */
+async function admit(ctx: Context): Promise<void> {
+  const { mailReceiver, inboundSecret } = ctx.services.config
+  if (mailReceiver !== 'sendgrid') throw new Problem('not_found', 'E-mails are fetched from a mailbox here.')
+  if (inboundSecret === null) return limited(ctx, 'inbound-parse', mostCalls, minuteMs)
+  const { seal } = ctx.services
+  const expected = Buffer.from(seal.fingerprint(inboundSecret))
+  const isRight = sentSecrets(ctx).filter((each) => timingSafeEqual(Buffer.from(seal.fingerprint(each)), expected))
+  // Without WWW-Authenticate: who posts is a program, and is not to be shown a page to sign in.
+  if (isRight.length === 0)
+    throw new Problem('unauthenticated', 'The secret of inbound mail (ACCORD_INBOUND_SECRET) is missing or wrong.')
+}
+
+function sentSecrets({ headers, query }: Context): string[] {
+  const basic = /^basic\s+(\S+)$/i.exec(String(headers.authorization ?? ''))?.[1] ?? ''
+  const [, ...password] = Buffer.from(basic, 'base64').toString().split(':')
+  const named = [new URLSearchParams(query).get('secret'), headers['x-inbound-secret'], password.join(':')]
+  return named.filter((each): each is string => typeof each === 'string' && each !== '')
+}
+
+/** What refuses a call before its body is read. */
+export const gates: Gates = { receiveEmail: admit }
+
+const isFile = (field: string): boolean => field === 'email' || /^attachment\d+$/.test(field)
+
+const receiveEmail: Handler<'receiveEmail'> = async (ctx, { body }) => {
+  const texts: Record<string, Uint8Array> = {}
+  const files: PostedFile[] = []
+  for (const [field, sent] of Object.entries(body)) {
+    if (typeof sent !== 'string') continue
+    const upload = isFile(field) ? ctx.uploads?.files.get(sent) : undefined
+    const bytes = upload ? await ctx.services.files.bytesOf(upload) : Buffer.from(sent, 'latin1')
+    if (isFile(field) && field !== 'email')
+      files.push({ field, name: upload?.name ?? field, contentType: upload?.contentType ?? '', bytes })
+    else texts[field] = bytes
+  }
+  const { mail, raw } = await reading(() => fromSendgrid(texts, files))
+  const { id, duplicate, parent_id, person_id } = await receive(ctx, mail, { raw })
+  return {
+    data: { id, duplicate, parent_id, person_id },
+    message: duplicate ? 'The e-mail was here before.' : 'E-mail received.',
+  }
+}
+
+async function reading<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (cause) {
+    if (cause instanceof Unreadable) throw new Problem('malformed_request', cause.message, { cause })
+    throw cause
+  }
+}
+
+const getEmailRaw: Handler<'getEmailRaw'> = async (ctx, { params: { id } }) => {
+  await emails.locate(ctx, id)
+  const file = await ctx.db
+    .selectFrom('emails')
+    .innerJoin('files', 'files.id', 'emails.raw_file_id')
+    .select(['files.id', 'files.name', 'files.sha256'])
+    .where('emails.id', '=', id)
+    .executeTakeFirst()
+  if (!file) throw notFound('e-mail with its original bytes', id)
+  return bytesOf(ctx, { ...file, content_type: 'message/rfc822' })
+}
+
+export const handlers: HandlersFor<'receiveEmail' | 'getEmailRaw'> = { receiveEmail, getEmailRaw }

@@ -1,0 +1,96 @@
+// What mail does by itself: it is sent, fetched from a mailbox every five minutes, and loses its original bytes after 30 days.
+
+import { sql } from 'kysely'
+import { defineJob } from '../../jobs/queue.ts'
+import type { Schedule } from '../../jobs/schedules.ts'
+import { daysAfter } from '../../kernel/clock.ts'
+import type { Context } from '../../kernel/context.ts'
+import { transaction } from '../../kernel/write.ts'
+import { releaseFiles } from '../files/attach.ts'
+import { poll } from './poll.ts'
+import { queueSending, sendKind } from './queue.ts'
+import { giveUp, sendMail } from './sending.ts'
+
+interface Due {
+  due: string
+}
+
+const rawDays = 30
+const atOnce = 100
+
+/** Tries after 1, 5, 30 and 120 minutes (DOMAIN 14.2). */
+const send = defineJob<{ email_id: number }>({
+  ...sendKind,
+  atOnce: 2,
+  retryAfter: [60, 300, 1800, 7200],
+  isReady: ({ mailer }) => mailer.isConfigured,
+  run: (ctx, { email_id: id }, job) => sendMail(ctx, id, job),
+  buried: (ctx, { email_id: id }, cause) => giveUp(ctx, id, cause),
+})
+
+/** Queued mails without a job: those of a time before there were jobs, and of jobs somebody deleted. */
+const requeue = defineJob<Due>({
+  kind: 'emails.requeue',
+  async run(ctx, _payload, { signal }) {
+    for (const id of await forgotten(ctx)) {
+      if (signal.aborted) return
+      await transaction(ctx, (ctx) => queueSending(ctx, id))
+    }
+  },
+})
+
+async function forgotten({ db }: Context): Promise<number[]> {
+  const job = sql`select 1 from jobs where jobs.sequence = 'emails.send:' || emails.id and jobs.state <> 'buried'`
+  const trash = sql`select 1 from email_folders as place where place.email_id = emails.id and place.folder = 'trash'`
+  const rows = db.selectFrom('emails').select('id').where('status', 'in', ['queued', 'sending'])
+  const lost = rows.where(sql<boolean>`not exists (${job})`).where(sql<boolean>`not exists (${trash})`)
+  return (await lost.orderBy('id').execute()).map(({ id }) => id)
+}
+
+/** What cannot be reached now is asked again in five minutes. */
+const fetchMails = defineJob<Due>({
+  kind: 'emails.poll',
+  retryAfter: [],
+  async run(ctx, _payload, { signal }) {
+    const { failure } = await poll(ctx, signal)
+    if (failure !== null && !signal.aborted) ctx.services.log.error({ reason: failure }, 'The mailbox was not polled.')
+  },
+})
+
+export const pruneRaw = defineJob<Due>({
+  kind: 'emails.prune-raw',
+  async run(ctx, _payload, { signal }) {
+    for (let gone = atOnce; gone === atOnce && !signal.aborted; ) gone = await pruneSome(ctx)
+  },
+})
+
+/** No reply shows them, so the mails have not changed. Their bytes go with the next tidying. */
+const pruneSome = (ctx: Context): Promise<number> =>
+  transaction(ctx, async (ctx) => {
+    const rows = await ctx.db
+      .selectFrom('emails')
+      .innerJoin('files', 'files.id', 'emails.raw_file_id')
+      .select(['emails.id', 'files.id as file'])
+      .where('files.created_at', '<', daysAfter(ctx.time, -rawDays))
+      .orderBy('emails.id')
+      .limit(atOnce)
+      .execute()
+    for (const { id, file } of rows) {
+      await ctx.db.updateTable('emails').set({ raw_file_id: null }).where('id', '=', id).execute()
+      await releaseFiles(ctx, { type: 'emails', id }, [file])
+    }
+    return rows.length
+  })
+
+export const jobs = [send, requeue, fetchMails, pruneRaw]
+
+export const schedules: readonly Schedule[] = [
+  {
+    name: 'emails-poll',
+    at: 5,
+    job: fetchMails,
+    isWanted: ({ config }) => config.mailReceiver === 'webklex-imap',
+  },
+  { name: 'emails-requeue', at: 60, job: requeue },
+  { name: 'emails-prune-raw', at: '03:00', job: pruneRaw },
+]

@@ -1,0 +1,187 @@
+// Receives one e-mail, however it came (DOMAIN 14.4): once, into the thread it answers, about the person who wrote it, with a body
+// that is safe to show. One transaction; what was read of the mail is bounded already (mail/parse.ts).
+import { Readable } from 'node:stream'
+import type { Insertable } from 'kysely'
+import type { DB } from '../../../db/tables.gen.ts'
+import { stamp } from '../../kernel/clock.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
+import type { Upload } from '../../kernel/files.ts'
+import { escapeHtml, fold } from '../../kernel/format.ts'
+import { clean, plainText } from '../../kernel/html.ts'
+import { leave, type Uploads } from '../../kernel/multipart.ts'
+import { transaction, write } from '../../kernel/write.ts'
+import type { ReceivedMail } from '../../mail/parse.ts'
+import { addFile } from '../files/attach.ts'
+import { persons } from '../persons/resource.ts'
+import { keepReceived } from './attachments.ts'
+import { surface } from './changes.ts'
+import { putInto } from './folders.ts'
+import { parentOf } from './parents.ts'
+import { emails } from './resource.ts'
+import { inheritance, joinThread } from './threads.ts'
+import type { Folder } from './visibility.ts'
+
+export interface Received {
+  id: number
+  /** It was here before; then nothing was written. */
+  duplicate: boolean
+  parent_id: number | null
+  person_id: number | null
+}
+
+export interface Receiving {
+  /** The bytes as they came, which are kept for a while. */
+  raw: Buffer | null
+  /** Where it lay in the mailbox it comes from. */
+  folder?: Folder
+}
+
+/** Of one file, and of the bytes of the whole mail. */
+const mostBytes = 31 * 1024 * 1024
+const longestText = 1_000_000
+
+/** Throws what a listener refuses it with. */
+export async function receive(ctx: Context, mail: ReceivedMail, { raw, folder }: Receiving): Promise<Received> {
+  const known = await knownOf(ctx, mail)
+  if (known) return known
+  // A header of the request is about no record here.
+  const own: Context & { uploads: Uploads & { files: Map<string, Upload> } } = {
+    ...ctx,
+    origin: 'inbound_mail',
+    ifMatch: null,
+    uploads: { files: new Map(), kept: new Set() },
+  }
+  let isStored = false
+  try {
+    const take = async (bytes: Buffer, name: string): Promise<Upload> => {
+      const upload = await ctx.services.files.receive(Readable.from([bytes]), name, mostBytes)
+      own.uploads.files.set(String(own.uploads.files.size), upload)
+      return upload
+    }
+    const files: Files = { attachments: [], raw: raw && (await take(raw, 'message.eml')) }
+    for (const { name, contentId, bytes } of mail.attachments)
+      files.attachments.push({ upload: await take(bytes, name), contentId })
+    const stored = await store(own, mail, files, folder ?? 'inbox')
+    isStored = true
+    return stored
+  } catch (error) {
+    // The same mail may have come on another way at the same moment.
+    const other = error instanceof Problem && error.code === 'unique_violation' ? await knownOf(ctx, mail) : null
+    if (!other) throw error
+    return other
+  } finally {
+    await leave(own, !isStored)
+  }
+}
+
+async function knownOf({ db }: Context, { messageId }: ReceivedMail): Promise<Received | null> {
+  const known = await db
+    .selectFrom('emails')
+    .select(['id', 'parent_id', 'person_id'])
+    .where('message_id', '=', messageId)
+    .executeTakeFirst()
+  return known ? { ...known, duplicate: true } : null
+}
+
+interface Files {
+  attachments: { upload: Upload; contentId: string | null }[]
+  raw: Upload | null
+}
+
+const store = (ctx: Context, mail: ReceivedMail, files: Files, folder: Folder): Promise<Received> =>
+  transaction(ctx, async (ctx) => {
+    const isOwn = (await isOurs(ctx, mail)) || folder === 'sent' || folder === 'draft'
+    const place = isOwn && folder === 'inbox' ? 'sent' : folder
+    const parent = await parentOf(ctx, mail)
+    const from = parent === null ? null : await inheritance(ctx, parent)
+    const person = from?.person_id ?? (await personOf(ctx, mail))
+    const row = { ...columnsOf(mail, isOwn), parent_id: parent, person_id: person, lead_id: from?.lead_id ?? null }
+    const { id, entity } = await write(
+      ctx,
+      emails.events.create,
+      { entity: emails.entity, input: inputOf(mail, place) },
+      async (ctx) => {
+        const at = now(ctx)
+        const { id } = await ctx.db
+          .insertInto('emails')
+          .values({ ...row, created_at: at, updated_at: at })
+          .returning('id')
+          .executeTakeFirstOrThrow()
+        await joinThread(ctx, id, [...mail.references, ...mail.inReplyTo])
+        await putInto(ctx, id, { folders: [place], kept: [] })
+        await keepReceived(ctx, id, files.attachments)
+        if (files.raw) await keepRaw(ctx, id, files.raw)
+        return { id, entity: { ...(await emails.get(ctx, id)) } }
+      },
+    )
+    // An answer is seen where the thread is; what we wrote ourselves, and what nobody wants, is no reason to look.
+    if (parent !== null && !isOwn && place !== 'trash' && place !== 'spam')
+      await surface(ctx, Number(entity?.thread_id), id)
+    return { id, duplicate: false, parent_id: parent, person_id: person }
+  })
+
+/** What listeners are asked about. */
+const inputOf = (mail: ReceivedMail, folder: Folder) => ({
+  subject: mail.subject,
+  from: mail.from === null ? [] : [mail.from.address],
+  reply_to: mail.to,
+  cc: mail.cc,
+  text: mail.text,
+  folders: [folder],
+  is_automatic: mail.isAutomatic,
+  message_id: mail.messageId,
+})
+
+function columnsOf(mail: ReceivedMail, isOwn: boolean): Omit<Insertable<DB['emails']>, 'created_at' | 'updated_at'> {
+  const html = mail.html === null ? null : clean(mail.html)
+  // Of what is too much to be shown, the text is left.
+  const reply = html?.trim() || htmlOf(mail.text)
+  const text = mail.text ?? (html === null ? null : plainText(html))
+  return {
+    subject: mail.subject,
+    subject_key: mail.subject === null ? null : fold(mail.subject),
+    reply,
+    text: text?.slice(0, longestText) ?? null,
+    reply_to: JSON.stringify(mail.to),
+    cc: JSON.stringify(mail.cc),
+    bcc: JSON.stringify(mail.bcc),
+    from: JSON.stringify(mail.from === null ? [] : [mail.from.address]),
+    sender: JSON.stringify(mail.sender),
+    name: mail.from?.name || null,
+    source: 'email',
+    user_type: isOwn ? 'admin' : 'person',
+    status: 'received',
+    sent_at: mail.date === null ? null : stamp(mail.date),
+    is_read: Number(isOwn),
+    is_automatic: Number(mail.isAutomatic),
+    message_id: mail.messageId,
+    message_id_key: fold(mail.messageId),
+  }
+}
+
+const htmlOf = (text: string | null): string | null =>
+  (text === null || text.trim() === ''
+    ? null
+    : clean(`<p>${escapeHtml(text.trim()).replaceAll('\n', '<br />')}</p>`)) || null
+
+/** Whether a user wrote it, or this installation. */
+async function isOurs({ db, services }: Context, { from }: ReceivedMail): Promise<boolean> {
+  if (from === null) return false
+  const key = fold(from.address)
+  if (key === fold(services.config.mailFrom)) return true
+  return (await db.selectFrom('users').select('id').where('email_key', '=', key).executeTakeFirst()) !== undefined
+}
+
+/** The person with the sender's address; of several the first there was. */
+async function personOf(ctx: Context, { from }: ReceivedMail): Promise<number | null> {
+  if (from === null) return null
+  const rows = await persons.matching(ctx, { email: [from.address], sort: ['id'] })
+  const person = (await rows.limit(1).executeTakeFirst()) as { id: number } | undefined
+  return person?.id ?? null
+}
+
+async function keepRaw(ctx: Context, id: number, raw: Upload): Promise<void> {
+  const file = await addFile(ctx, raw, { type: 'emails', id })
+  await ctx.db.updateTable('emails').set({ raw_file_id: file }).where('id', '=', id).execute()
+}

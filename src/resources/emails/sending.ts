@@ -1,0 +1,183 @@
+// Sends a mail that is queued (DOMAIN 14.2): queued → sending → sent, or failed; in between queued again until the next try. Each
+// step is an `email.update` in a transaction of its own. A server that took the mail and a crash before that was stored leave it
+// `sending`: it is sent again then, with the same Message-ID, by which the recipient's server knows it. So a mail is accepted at
+// least once, and of each at most one try is in flight.
+import { Readable } from 'node:stream'
+import { operations } from '../../contract/operations.gen.ts'
+import { pathTo } from '../../contract/paths.ts'
+import { Bury, type Running } from '../../jobs/queue.ts'
+import { stamp } from '../../kernel/clock.ts'
+import type { Context } from '../../kernel/context.ts'
+import type { Source } from '../../kernel/download.ts'
+import { withRemotes } from '../../kernel/html.ts'
+import { transaction } from '../../kernel/write.ts'
+import {
+  MailDeferred,
+  MailRefused,
+  type OutboundAttachment,
+  type OutboundMessage,
+  type Sent,
+} from '../../mail/outbound.ts'
+import { attachmentRows } from './attachments.ts'
+import { change } from './changes.ts'
+import { delivered, filedOf, putInto } from './folders.ts'
+import { answerAddress } from './parents.ts'
+import { referencesOf } from './threads.ts'
+
+/** One try. Throws when the mail was not taken; Bury when it never will be. */
+export async function sendMail(ctx: Context, id: number, job: Running): Promise<void> {
+  if (!(await begin(ctx, id, job.attempt))) return
+  let sent: Sent
+  try {
+    sent = await ctx.services.mailer.send(await messageOf(ctx, id), job.signal)
+  } catch (cause) {
+    if (cause instanceof MailRefused) throw new Bury(cause.message, { cause })
+    const error = deferral(cause)
+    // The last words are those of `failed`. Who was told to stop has not failed.
+    if (!job.isLast || job.signal.aborted)
+      await step(ctx, id, ['sending'], { status: 'queued', ...(!job.signal.aborted && { error: error.message }) })
+    throw error
+  }
+  const error =
+    sent.refused.length === 0
+      ? null
+      : `Not accepted for ${sent.refused.map(({ address, reason }) => `${address}: ${reason}`).join('; ')}`
+  const sent_at = stamp(ctx.services.clock.now())
+  await step(ctx, id, ['sending'], { status: 'sent', error, sent_at }, async (ctx) =>
+    putInto(ctx, id, delivered(await filedOf(ctx, id))),
+  )
+}
+
+/** No more tries. In the transaction that says so of the job. */
+export const giveUp = async (ctx: Context, id: number, error: string): Promise<void> =>
+  void (await step(ctx, id, ['queued', 'sending'], { status: 'failed', error }))
+
+/** Whether it is to be sent: it is there, nobody has thrown it away, and it was not sent before. */
+const begin = (ctx: Context, id: number, attempts: number): Promise<boolean> =>
+  transaction(ctx, async (ctx) => {
+    const mail = await ctx.db
+      .selectFrom('emails')
+      .select(['status', 'attempts'])
+      .where('id', '=', id)
+      .executeTakeFirst()
+    if (!mail) return false
+    if ((await filedOf(ctx, id)).folders.includes('trash')) {
+      await step(ctx, id, ['sending'], { status: 'queued' })
+      return false
+    }
+    // Left by a try that never came to its end.
+    if (mail.status === 'sending' && mail.attempts === attempts) return true
+    // A job of a failed mail is one that somebody wants to be tried again.
+    return step(ctx, id, ['queued', 'sending', 'failed'], { status: 'sending', attempts })
+  })
+
+interface Step {
+  status: 'queued' | 'sending' | 'sent' | 'failed'
+  attempts?: number
+  error?: string | null
+  sent_at?: string
+}
+
+/** False when the mail is gone, or in none of these states. */
+const step = (
+  ctx: Context,
+  id: number,
+  from: readonly string[],
+  columns: Step,
+  also: (ctx: Context) => Promise<void> = async () => undefined,
+): Promise<boolean> =>
+  transaction(ctx, async (ctx) => {
+    const mail = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirst()
+    if (!mail || !from.includes(mail.status)) return false
+    await change(
+      ctx,
+      id,
+      columns,
+      () => undefined,
+      async (ctx) => {
+        await ctx.db.updateTable('emails').set(columns).where('id', '=', id).execute()
+        await also(ctx)
+      },
+    )
+    return true
+  })
+
+function deferral(cause: unknown): Error {
+  if (!(cause instanceof MailDeferred)) return cause instanceof Error ? cause : new Error(String(cause))
+  return cause.mayHaveArrived ? new Error(`${cause.message} It may have arrived all the same.`, { cause }) : cause
+}
+
+async function messageOf(ctx: Context, id: number): Promise<OutboundMessage> {
+  const { services } = ctx
+  const mail = await ctx.db.selectFrom('emails').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+  const list = (column: 'from' | 'reply_to' | 'cc' | 'bcc'): string[] => JSON.parse(mail[column]) as string[]
+  const chain = ((await referencesOf(ctx, [id])).get(id) ?? []).filter((each) => each !== mail.message_id)
+  const answered = chain.at(-1)
+  const files = await filesOf(ctx, id)
+  const invitation = files.find(({ name, contentType }) => name === 'invite.ics' && contentType === 'text/calendar')
+  return {
+    messageId: mail.message_id,
+    date: services.clock.now(),
+    from: { address: list('from')[0] ?? services.config.mailFrom, name: mail.name ?? '' },
+    replyTo: answerAddress(services, mail.thread_id ?? id),
+    to: list('reply_to'),
+    cc: list('cc'),
+    bcc: list('bcc'),
+    subject: mail.subject ?? '',
+    html: withRemotes(mail.reply ?? '', (url) => ownPicture(id, files, url) ?? url),
+    text: mail.text ?? '',
+    ...(answered !== undefined && { inReplyTo: answered }),
+    references: chain,
+    // What nobody wrote by hand is not to be answered by a machine.
+    ...(mail.user_id === null && { headers: { 'Auto-Submitted': 'auto-generated' } }),
+    attachments: files.filter((file) => file !== invitation),
+    ...(invitation && { calendar: { method: 'REQUEST', content: await textOf(invitation.content()) } }),
+  }
+}
+
+interface File extends OutboundAttachment {
+  id: number
+  fileId: number
+  contentId: string
+}
+
+async function filesOf(ctx: Context, id: number): Promise<File[]> {
+  const { files, config } = ctx.services
+  return Promise.all(
+    (await attachmentRows(ctx, [id])).map(async (row) => {
+      const source = await files.find(row.sha256)
+      return {
+        id: row.id,
+        fileId: row.file_id,
+        name: row.name,
+        contentType: row.content_type,
+        contentId: row.content_id ?? `${row.file_id}@${config.mailDomain}`,
+        content: () => streamOf(source, row.name),
+      }
+    }),
+  )
+}
+
+function streamOf(source: Source | null, name: string): Readable {
+  if (!source) throw new MailDeferred(`The bytes of the attachment ${name} are gone.`)
+  return source.size === 0 ? Readable.from([]) : source.read(0, source.size - 1)
+}
+
+async function textOf(stream: Readable): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk)
+  return Buffer.concat(chunks).toString()
+}
+
+/** A link of ours to one of the mail's files becomes the file itself: nobody outside could follow it. */
+function ownPicture(id: number, files: readonly File[], url: string): string | undefined {
+  const { pathname } = new URL(url)
+  const file = files.find((each) =>
+    [
+      pathTo(operations.downloadFile, each.fileId),
+      pathTo(operations.downloadSignedFile, each.fileId),
+      pathTo(operations.downloadEmailAttachment, id, each.id),
+    ].includes(pathname),
+  )
+  return file && `cid:${file.contentId}`
+}

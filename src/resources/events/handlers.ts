@@ -1,0 +1,34 @@
+// The change feed (DOMAIN 17.4), as pages with a cursor or as a stream. What is read is in entries.ts, who sees it in sight.ts.
+import { preferred } from '../../kernel/accept.ts'
+import type { Context } from '../../kernel/context.ts'
+import { invalid } from '../../kernel/errors.ts'
+import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { checkPlace, conditionsOf, newestOf, oldestOf, readPart } from './entries.ts'
+import { follow } from './stream.ts'
+
+const stream = 'text/event-stream'
+
+const listEvents: Handler<'listEvents'> = async (ctx, { query }) => {
+  const filters = conditionsOf(ctx, query)
+  const oldest = await oldestOf(ctx)
+  if (preferred(ctx, ['application/json', stream]) === stream) {
+    const last = lastEventId(ctx)
+    const after = last ?? query.after ?? (await newestOf(ctx))
+    checkPlace(last === undefined ? 'query.after' : 'header.Last-Event-ID', after, oldest)
+    return follow(ctx, filters, after)
+  }
+  const after = query.after ?? 0
+  checkPlace('query.after', after, oldest)
+  const { entries, next, hasMore } = await readPart(ctx, filters, after, query.per_page ?? 10)
+  return { data: entries, meta: { next_after: next, has_more: hasMore, oldest_id: oldest } }
+}
+
+/** Where a reader that was cut off has come to. */
+function lastEventId({ headers }: Context): number | undefined {
+  const sent = headers['last-event-id']
+  if (sent === undefined || sent === '') return undefined
+  if (typeof sent === 'string' && /^\d{1,15}$/.test(sent)) return Number(sent)
+  throw invalid({ 'header.Last-Event-ID': ['Must be the id of an event.'] })
+}
+
+export const handlers: HandlersFor<'listEvents'> = { listEvents }

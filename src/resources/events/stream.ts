@@ -1,0 +1,130 @@
+// The feed as server-sent events (DOMAIN 17.4): one log is read behind a place again and again, so a reader that comes back misses
+// nothing, and nothing waits in memory for a slow one. Who follows, and what wakes them, is in streams.ts.
+import type { Expression, SqlBool } from 'kysely'
+import { operations } from '../../contract/operations.gen.ts'
+import type { Schema } from '../../contract/types.ts'
+import { authenticate } from '../../kernel/auth.ts'
+import { type Context, may } from '../../kernel/context.ts'
+import { type Download, download } from '../../kernel/download.ts'
+import { Problem } from '../../kernel/errors.ts'
+import { placed } from '../../kernel/export.ts'
+import { readPart } from './entries.ts'
+import { join } from './streams.ts'
+
+/** Few at a time: the next are read when these are taken. */
+const atOnce = 25
+
+/** How often a reader is told that the stream lives, and how often other processes are thought of. */
+export interface Pace {
+  beatMs: number
+  lookMs: number
+}
+
+const usual: Pace = { beatMs: 15_000, lookMs: 1_000 }
+
+/** What happens behind `after`, as a reply that does not end by itself. Throws 429 beyond the limit of a token. */
+export function follow(
+  ctx: Context,
+  filters: readonly Expression<SqlBool>[],
+  after: number,
+  { beatMs, lookMs }: Pace = usual,
+): Download {
+  const alarm = createAlarm(beatMs)
+  const leave = join(ctx.services, { token: ctx.token?.id ?? 0, wake: alarm.ring, end: alarm.end }, lookMs)
+  const release = (): void => {
+    leave()
+    alarm.end()
+  }
+  return download({
+    mediaType: 'text/event-stream',
+    body: placed(told(ctx, filters, after, alarm, release), release),
+    // The connection goes with the stream, so that a server that closes need not wait for it to be idle.
+    headers: { 'cache-control': 'no-store', 'x-accel-buffering': 'no', connection: 'close' },
+  })
+}
+
+type Alarm = ReturnType<typeof createAlarm>
+
+/** What a stream waits for: something happened, a sign of life is due, or it is over. */
+function createAlarm(beatMs: number) {
+  let hasNews = true
+  let isDue = false
+  let isOver = false
+  let wake: () => void = () => undefined
+  const ring = (): void => {
+    hasNews = true
+    wake()
+  }
+  const beat = setInterval(() => {
+    isDue = true
+    ring()
+  }, beatMs).unref()
+  return {
+    ring,
+    end: (): void => {
+      clearInterval(beat)
+      isOver = true
+      wake()
+    },
+    isOver: () => isOver,
+    /** Whether a sign of life is due; it is given once. */
+    takeBeat: (): boolean => {
+      const wasDue = isDue
+      isDue = false
+      return wasDue
+    },
+    /** Returns once there is something to do, at once when there was since the last time. */
+    rest: async (): Promise<void> => {
+      if (!hasNews && !isOver)
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      hasNews = false
+    },
+  }
+}
+
+async function* told(
+  ctx: Context,
+  filters: readonly Expression<SqlBool>[],
+  after: number,
+  alarm: Alarm,
+  release: () => void,
+): AsyncGenerator<string> {
+  let place = after
+  try {
+    // Where the reader stands, so that it comes back to the right place although nothing has happened yet.
+    yield `retry: 2000\nid: ${place}\n\n`
+    for (await alarm.rest(); !alarm.isOver(); await alarm.rest()) {
+      for (let hasMore = true; hasMore && !alarm.isOver(); ) {
+        const caller = await renewed(ctx)
+        if (!caller) return
+        const part = await readPart(caller, filters, place, atOnce)
+        place = part.next
+        hasMore = part.hasMore
+        if (part.entries.length > 0) yield part.entries.map(block).join('')
+      }
+      // With the place, which moves on while there is nothing the reader may see.
+      if (alarm.takeBeat()) yield `: still here\nid: ${place}\n\n`
+    }
+  } finally {
+    release()
+  }
+}
+
+const block = (entry: Schema<'Event'>): string =>
+  `id: ${entry.id}\nevent: ${entry.name}\ndata: ${JSON.stringify(entry)}\n\n`
+
+/** The caller as it is now; undefined when it may not read the feed any more: the stream ends. */
+async function renewed(ctx: Context): Promise<Context | undefined> {
+  const { authorization } = ctx.headers
+  try {
+    const header = Array.isArray(authorization) ? authorization[0] : authorization
+    const who = await authenticate(ctx.services, header, ctx.ip ?? '')
+    const caller: Context = { ...ctx, ...who, time: ctx.services.clock.now() }
+    return may(caller, operations.listEvents) ? caller : undefined
+  } catch (error) {
+    if (error instanceof Problem && error.status === 401) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,37 @@
+// What a campaign says to one person: its subject and its template filled in (DOMAIN 18.4, 20.2), made harmless like every mail,
+// with a link to unsubscribe at the end unless the template has one.
+import type { Context } from '../../kernel/context.ts'
+import { escapeHtml } from '../../kernel/format.ts'
+import { clean, plainText, tooMuch } from '../../kernel/html.ts'
+import { fillIn, longest, type Placeholders } from '../email-templates/placeholders.ts'
+
+/** A campaign with the content of its template. */
+export interface Draft {
+  subject: string
+  content: string
+}
+
+export interface Filled extends Draft {
+  unknown: string[]
+}
+
+/** The mail, or a sentence that says why there can be none. */
+export function filledIn(ctx: Context, draft: Draft, facts: Placeholders, url: string): Filled | string {
+  const values = new Map([...facts, ['unsubscribe_url', url]])
+  const subject = fillIn(draft.subject, values, 'text', longest.subject)
+  if (!subject) return `Filled in, the subject has more than ${longest.subject} characters.`
+  const content = fillIn(draft.content, values, 'html', longest.content)
+  const cleaned = content && clean(content.filled)
+  if (!content || typeof cleaned !== 'string') return `The content is too long once it is filled in. ${tooMuch}`
+  return {
+    subject: subject.filled,
+    content: cleaned.includes(escapeHtml(url)) ? cleaned : cleaned + footer(ctx, url),
+    unknown: [...new Set([...subject.unknown, ...content.unknown])],
+  }
+}
+
+const footer = ({ services: { config } }: Context, url: string): string =>
+  `<p style="font-size:small">You get this from ${escapeHtml(config.appName)}. <a href="${escapeHtml(url)}" rel="noopener noreferrer" target="_blank">Unsubscribe</a></p>`
+
+/** For mail programs without HTML, where a link says nothing of where it leads. */
+export const textOf = (content: string, url: string): string => `${plainText(content)}\n\nUnsubscribe: ${url}`

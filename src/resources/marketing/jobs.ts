@@ -1,0 +1,21 @@
+// What marketing does by itself: the daily run of the campaigns, and the two jobs that queue and send their mails.
+import { defineJob } from '../../jobs/queue.ts'
+import type { Schedule } from '../../jobs/schedules.ts'
+import { today } from '../../kernel/format.ts'
+import { dailyAt } from './preview.ts'
+import { queueMails } from './queue.ts'
+import { processDay } from './run.ts'
+import { sendMails } from './sending.ts'
+
+/** Always for today: of days that were missed, the campaigns are too late. */
+export const processCampaigns = defineJob<{ due: string }>({
+  kind: 'campaigns.process',
+  async run(job) {
+    const ctx = { ...job, origin: 'campaign' } as const
+    await processDay(ctx, today(ctx.time, ctx.services.config.timezone))
+  },
+})
+
+export const jobs = [processCampaigns, queueMails, sendMails]
+
+export const schedules: readonly Schedule[] = [{ name: 'campaign:process', at: dailyAt, job: processCampaigns }]

@@ -1,0 +1,89 @@
+// A look at a campaign before it goes out (DOMAIN 20.2): filled in for somebody the caller sees, and how many addresses its next run
+// would reach, of all persons, because that is whom it goes to.
+import { DateTime } from 'luxon'
+import type { Schema } from '../../contract/types.ts'
+import { lastDue } from '../../jobs/schedules.ts'
+import type { Context } from '../../kernel/context.ts'
+import { invalid } from '../../kernel/errors.ts'
+import { today } from '../../kernel/format.ts'
+import type { Handler } from '../../kernel/handler.ts'
+import { visible } from '../../kernel/visibility.ts'
+import { factsFrom, factsOf } from '../email-templates/facts.ts'
+import { emailTemplates } from '../email-templates/resource.ts'
+import { persons } from '../persons/resource.ts'
+import { campaigns } from './campaigns.ts'
+import { filledIn } from './content.ts'
+import { addressesIn } from './queue.ts'
+import { occurrenceOf } from './run.ts'
+import { exampleUrl } from './unsubscribe.ts'
+
+/** When the campaigns of a day run. */
+export const dailyAt = '00:05'
+
+export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params, query }) => {
+  const campaign = await campaigns.get(ctx, params.id)
+  const personId = await personOf(ctx, query.person_id)
+  const templateId = campaign.marketing_template_id
+  const template = templateId === null ? null : await emailTemplates.get(ctx, templateId)
+  const facts = personId === null ? await factsFrom(ctx, 'persons', {}) : await factsOf(ctx, 'persons', personId)
+  const draft = { subject: campaign.subject, content: template?.content ?? '' }
+  const filled = filledIn(ctx, draft, facts, exampleUrl(ctx))
+  if (typeof filled === 'string') throw invalid({ 'query.person_id': [filled] })
+  return {
+    data: {
+      subject: filled.subject,
+      content: filled.content,
+      person_id: personId,
+      ...(await reach(ctx, params.id, occurrenceOf(campaign.marketing_event?.date))),
+      next_run: nextRun(ctx, campaign),
+      unknown_placeholders: filled.unknown,
+    },
+  }
+}
+
+/** The one who is named, else the first with an address; null when the caller sees nobody. */
+async function personOf(ctx: Context, id: number | undefined): Promise<number | null> {
+  if (id !== undefined) {
+    if (!(await persons.seen(ctx, [id])).has(id)) throw invalid({ 'query.person_id': [`No person has id ${id}.`] })
+    return id
+  }
+  const first = await ctx.db
+    .selectFrom('persons')
+    .select('id')
+    .where('emails', '<>', '[]')
+    .where(visible(ctx, 'persons.user_id'))
+    .orderBy('id')
+    .limit(1)
+    .executeTakeFirst()
+  return first?.id ?? null
+}
+
+async function reach({ db }: Context, id: number, occurrence: string) {
+  const people = await db.selectFrom('persons').select('emails').execute()
+  const sends = await db
+    .selectFrom('campaign_sends')
+    .select('address')
+    .where('campaign_id', '=', id)
+    .where('occurrence', '=', occurrence)
+    .execute()
+  const suppressions = await db.selectFrom('suppressions').select('address').execute()
+  const [had, none] = [sends, suppressions].map((rows) => new Set(rows.map(({ address }) => address)))
+  const counts = { recipients: 0, suppressed: 0, already_sent: 0 }
+  for (const address of new Set(people.flatMap(({ emails }) => addressesIn(emails)))) {
+    if (had?.has(address)) counts.already_sent++
+    else if (none?.has(address)) counts.suppressed++
+    else counts.recipients++
+  }
+  return counts
+}
+
+/** The next day on which the daily run takes it; null for one that is inactive or whose day has been. */
+function nextRun(ctx: Context, campaign: Schema<'Campaign'>): string | null {
+  if (!campaign.status || campaign.marketing_template_id === null) return null
+  const { timezone } = ctx.services.config
+  const day = today(ctx.time, timezone)
+  const isDone = today(lastDue({ at: dailyAt }, ctx.time, timezone), timezone) === day
+  const next = isDone ? DateTime.fromISO(day).plus({ days: 1 }).toFormat('yyyy-MM-dd') : day
+  const date = campaign.marketing_event?.date ?? null
+  return date === null ? next : date >= next ? date : null
+}

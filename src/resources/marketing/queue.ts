@@ -1,0 +1,186 @@
+// A run of a campaign becomes rows of the ledger (DOMAIN 20.2): one mail for each e-mail address of each person, ready to be sent. The
+// ledger itself says how far that is, so a run that was interrupted goes on where it was, and one that is repeated adds what is new.
+import { v7 } from 'uuid'
+import { defineJob } from '../../jobs/queue.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
+import { fold } from '../../kernel/format.ts'
+import { transaction, write } from '../../kernel/write.ts'
+import { factsOfPersons } from '../email-templates/facts.ts'
+import { type Draft, type Filled, filledIn } from './content.ts'
+import { letKeyGo, sendSoon } from './sending.ts'
+import { presentSend } from './sends.ts'
+import { suppressedOf } from './suppressions.ts'
+import { unsubscribeUrl } from './unsubscribe.ts'
+
+export interface Run {
+  campaign_id: number
+  /** The date of the event, or `once`. */
+  occurrence: string
+}
+
+interface Person {
+  id: number
+  name: string
+  emails: string
+}
+
+interface Recipient {
+  address: string
+  person: Person
+}
+
+/** Persons that are read, and mails that are queued in one transaction. */
+const atOnce = 100
+
+/** The addresses of stored contact points, as they are compared. */
+export const addressesIn = (emails: string): string[] => [
+  ...new Set((JSON.parse(emails) as { value: string }[]).map(({ value }) => fold(value))),
+]
+
+export const queueMails = defineJob<Run>({
+  kind: 'campaigns.queue',
+  retryAfter: [10, 60, 300, 300, 1800, 1800, 7200, 7200],
+  async run(ctx, run, { id, signal }) {
+    await letKeyGo(ctx, id)
+    if (!(await queueAll(ctx, run, signal))) return { again: ctx.services.clock.now() }
+  },
+})
+
+/** False when it was stopped before the end. */
+export async function queueAll(job: Context, run: Run, signal?: AbortSignal): Promise<boolean> {
+  for (let after = 0; ; ) {
+    const ctx: Context = { ...job, origin: 'campaign', time: job.services.clock.now() }
+    const draft = await draftOf(ctx, run.campaign_id)
+    if (!draft) return true
+    const people = await ctx.db
+      .selectFrom('persons')
+      .select(['id', 'name', 'emails'])
+      .where('id', '>', after)
+      .orderBy('id')
+      .limit(atOnce)
+      .execute()
+    const last = people.at(-1)
+    if (!last) return true
+    const recipients = await notYet(ctx, run, recipientsIn(people))
+    for (let from = 0; from < recipients.length; from += atOnce) {
+      if (signal?.aborted) return false
+      await queueSome(ctx, run, draft, recipients.slice(from, from + atOnce))
+    }
+    if (signal?.aborted) return false
+    after = last.id
+  }
+}
+
+/** Null when the campaign is gone, or has lost its template: there is nothing to send any more. */
+async function draftOf({ db }: Context, id: number): Promise<Draft | null> {
+  const row = await db
+    .selectFrom('marketing_campaigns')
+    .innerJoin('email_templates', 'email_templates.id', 'marketing_campaigns.marketing_template_id')
+    .select(['marketing_campaigns.subject', 'email_templates.content'])
+    .where('marketing_campaigns.id', '=', id)
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/** Each address once, for the first person that has it. */
+function recipientsIn(people: readonly Person[]): Recipient[] {
+  const found = new Map<string, Recipient>()
+  for (const person of people)
+    for (const address of addressesIn(person.emails)) if (!found.has(address)) found.set(address, { address, person })
+  return [...found.values()]
+}
+
+/** Those without a row for this occurrence. */
+async function notYet({ db }: Context, run: Run, recipients: readonly Recipient[]): Promise<Recipient[]> {
+  const known = new Set<string>()
+  for (let from = 0; from < recipients.length; from += atOnce) {
+    const rows = await db
+      .selectFrom('campaign_sends')
+      .select('address')
+      .where('campaign_id', '=', run.campaign_id)
+      .where('occurrence', '=', run.occurrence)
+      .where(
+        'address',
+        'in',
+        recipients.slice(from, from + atOnce).map(({ address }) => address),
+      )
+      .execute()
+    for (const { address } of rows) known.add(address)
+  }
+  return recipients.filter(({ address }) => !known.has(address))
+}
+
+/** Filled in before the transaction, which others wait for. */
+async function queueSome(ctx: Context, run: Run, draft: Draft, some: readonly Recipient[]): Promise<void> {
+  const facts = await factsOfPersons(ctx, [...new Set(some.map(({ person }) => person.id))])
+  const mails = some.flatMap(({ address, person }) => {
+    const of = facts.get(person.id)
+    return of ? [{ address, person, filled: filledIn(ctx, draft, of, unsubscribeUrl(ctx, address)) }] : []
+  })
+  await transaction(ctx, async (ctx) => {
+    const { db } = ctx
+    const campaign = db.selectFrom('marketing_campaigns').select('id').where('id', '=', run.campaign_id)
+    if (!(await campaign.executeTakeFirst())) return
+    const wanted = await notYet(ctx, run, mails)
+    const addresses = new Set(wanted.map(({ address }) => address))
+    const suppressed = await suppressedOf(ctx, [...addresses])
+    const there = await peopleThere(ctx, wanted)
+    for (const { address, person, filled } of mails) {
+      if (!addresses.has(address) || !there.has(person.id)) continue
+      if (suppressed.has(address)) await leaveOut(ctx, run, { address, person }, 'suppressed', null)
+      else if (typeof filled === 'string') await leaveOut(ctx, run, { address, person }, 'failed', filled)
+      else await queueOne(ctx, run, { address, person }, filled)
+    }
+    await sendSoon(ctx)
+  })
+}
+
+/** A person may have been deleted since. */
+async function peopleThere({ db }: Context, recipients: readonly Recipient[]): Promise<ReadonlySet<number>> {
+  const ids = [...new Set(recipients.map(({ person }) => person.id))]
+  const rows = ids.length === 0 ? [] : await db.selectFrom('persons').select('id').where('id', 'in', ids).execute()
+  return new Set(rows.map(({ id }) => id))
+}
+
+const rowOf = (ctx: Context, run: Run, { address, person }: Recipient) => ({
+  ...run,
+  address,
+  person_id: person.id,
+  message_id: `${v7({ msecs: ctx.time.getTime() })}@${ctx.services.config.mailDomain}`,
+  created_at: now(ctx),
+  updated_at: now(ctx),
+})
+
+const leaveOut = (
+  ctx: Context,
+  run: Run,
+  to: Recipient,
+  state: 'suppressed' | 'failed',
+  error: string | null,
+): Promise<unknown> =>
+  ctx.db
+    .insertInto('campaign_sends')
+    .values({ ...rowOf(ctx, run, to), state, error })
+    .execute()
+
+/** A listener may refuse one; nothing of it is written then, and the others go on. */
+async function queueOne(ctx: Context, run: Run, to: Recipient, { subject, content }: Filled): Promise<void> {
+  const about = {
+    entity: 'sends',
+    input: { ...run, address: to.address, person_id: to.person.id },
+    related: { type: 'campaigns', id: run.campaign_id },
+  }
+  try {
+    await write(ctx, 'marketing.send.create', about, async (ctx) => {
+      const row = await ctx.db
+        .insertInto('campaign_sends')
+        .values({ ...rowOf(ctx, run, to), subject, content, run_at: now(ctx) })
+        .returningAll()
+        .executeTakeFirstOrThrow()
+      return { id: row.id, entity: presentSend(row, to.person) }
+    })
+  } catch (cause) {
+    if (!(cause instanceof Problem) || cause.code !== 'event_vetoed') throw cause
+  }
+}

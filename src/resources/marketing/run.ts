@@ -1,0 +1,100 @@
+// When campaigns run (DOMAIN 20.2): each day those whose event is on that day or on none, and any of them when somebody says so. A
+// run is announced and enqueued here; queue.ts makes its mails, sending.ts sends them.
+import { enqueue } from '../../jobs/queue.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
+import type { Snapshot } from '../../kernel/events.ts'
+import type { Handler } from '../../kernel/handler.ts'
+import { transaction, write } from '../../kernel/write.ts'
+import { campaigns } from './campaigns.ts'
+import { queueAll, queueMails, type Run } from './queue.ts'
+import { sendSoon } from './sending.ts'
+
+/** The occurrence of a campaign without a date: it goes to each address once. */
+const once = 'once'
+
+export const occurrenceOf = (date: string | null | undefined): string => date ?? once
+
+const keyOf = (run: Run): string => `campaigns.queue:${run.campaign_id}:${run.occurrence}`
+
+/** How long a command that queues by itself has before a worker does it. */
+const headStartMs = 60_000
+
+async function start(ctx: Context, run: Run, runAt = ctx.time): Promise<void> {
+  const id = run.campaign_id
+  const show = async (ctx: Context): Promise<Snapshot> => ({ ...(await campaigns.get(ctx, id)) })
+  const about = { entity: 'campaigns', input: { occurrence: run.occurrence }, id, before: await show(ctx) }
+  await write(ctx, 'marketing.campaign.run', about, async (ctx) => {
+    await ctx.db
+      .updateTable('marketing_campaigns')
+      .set({ last_run_at: now(ctx) })
+      .where('id', '=', id)
+      .execute()
+    await enqueue(ctx, queueMails, run, { key: keyOf(run), sequence: keyOf(run), runAt })
+    return { id, entity: await show(ctx) }
+  })
+}
+
+/**
+ * Runs every active campaign of the day, all of them or none, and answers which. One that a listener refuses is left out. Repeating
+ * it is safe: an address that has had an occurrence does not get it again.
+ */
+export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<Run[]> =>
+  transaction(ctx, async (ctx) => {
+    const rows = await ctx.db
+      .selectFrom('marketing_campaigns')
+      .leftJoin('marketing_events', 'marketing_events.id', 'marketing_campaigns.marketing_event_id')
+      .select(['marketing_campaigns.id', 'marketing_events.date'])
+      .where('marketing_campaigns.status', '=', 1)
+      .where('marketing_campaigns.marketing_template_id', 'is not', null)
+      .where((eb) => eb.or([eb('marketing_events.date', 'is', null), eb('marketing_events.date', '=', date)]))
+      .orderBy('marketing_campaigns.id')
+      .execute()
+    const runs: Run[] = []
+    for (const row of rows) {
+      const run = { campaign_id: row.id, occurrence: occurrenceOf(row.date) }
+      try {
+        await start(ctx, run, runAt)
+        runs.push(run)
+      } catch (cause) {
+        if (!(cause instanceof Problem) || cause.code !== 'event_vetoed') throw cause
+        ctx.services.log.warn({ campaign: row.id, reason: cause.message }, 'A listener refused to let a campaign run.')
+      }
+    }
+    await sendSoon(ctx)
+    return runs
+  })
+
+/** The same, and the mails are queued when it returns: how many are new, and how many of them are suppressed. */
+export async function processNow(ctx: Context, date: string): Promise<{ runs: number; queued: number; left: number }> {
+  const { db } = ctx
+  const { before } = await db
+    .selectFrom('campaign_sends')
+    .select(({ fn }) => fn.max('id').as('before'))
+    .executeTakeFirstOrThrow()
+  const runs = await processDay(ctx, date, new Date(ctx.time.getTime() + headStartMs))
+  const counts = { runs: runs.length, queued: 0, left: 0 }
+  for (const run of runs) {
+    await queueAll(ctx, run)
+    // Whoever has queued them: a worker of a server may have helped.
+    const rows = await db
+      .selectFrom('campaign_sends')
+      .select(({ fn }) => ['state', fn.countAll<number>().as('count')])
+      .where('campaign_id', '=', run.campaign_id)
+      .where('occurrence', '=', run.occurrence)
+      .where('id', '>', Number(before ?? 0))
+      .groupBy('state')
+      .execute()
+    for (const { state, count } of rows) counts[state === 'suppressed' ? 'left' : 'queued'] += Number(count)
+  }
+  return counts
+}
+
+export const runCampaign: Handler<'runCampaign'> = (ctx, { params: { id } }) =>
+  transaction(ctx, async (ctx) => {
+    const campaign = await campaigns.get(ctx, id)
+    if (!campaign.status) throw new Problem('state_conflict', 'The campaign is not active.')
+    if (campaign.marketing_template_id === null) throw new Problem('state_conflict', 'The campaign has no template.')
+    await start(ctx, { campaign_id: id, occurrence: occurrenceOf(campaign.marketing_event?.date) })
+    return { data: await campaigns.get(ctx, id), message: 'Campaign queued.' }
+  })

@@ -1,0 +1,207 @@
+// Sends what the ledger has queued, one mail after the other over all campaigns and workers, at most ACCORD_CAMPAIGN_RATE a minute,
+// counted from the ledger so that a restart does not begin anew. A row says when it is handed over and what became of it: a crash
+// in between is seen, and that one mail goes out again with the same Message-ID.
+import { defineJob, enqueue } from '../../jobs/queue.ts'
+import { stamp } from '../../kernel/clock.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { transaction } from '../../kernel/write.ts'
+import { MailDeferred, MailRefused, type OutboundMessage } from '../../mail/outbound.ts'
+import { textOf } from './content.ts'
+import type { Send } from './sends.ts'
+import { suppressedOf } from './suppressions.ts'
+import { unsubscribeUrl } from './unsubscribe.ts'
+
+const kind = 'campaigns.send'
+/** Seconds behind the first, second … try of a mail that the server did not take now; then it has failed. */
+const ladder = [60, 300, 1800, 7200]
+/** Of one job: a row of jobs that is tried again after each crash would be given up at last. */
+const mostMails = 250
+const minuteMs = 60_000
+
+/**
+ * Something is queued, or will be due `at` a time. There is one job that waits at most, and never two at work: those of one sequence
+ * run one after another. The one at work has let go of the key, so that what comes while it ends is seen by the next.
+ */
+export const sendSoon = (ctx: Context, at: Date = ctx.time): Promise<void> =>
+  transaction(ctx, async (ctx) => {
+    if ((await enqueue(ctx, { kind }, {}, { key: kind, sequence: kind, runAt: at })) !== null) return
+    await ctx.db
+      .updateTable('jobs')
+      .set({ run_at: stamp(at), updated_at: now(ctx) })
+      .where('dedupe_key', '=', kind)
+      .where('state', 'in', ['waiting', 'blocked'])
+      .where('run_at', '>', stamp(at))
+      .execute()
+    ctx.unit.wakes = true
+  })
+
+/** Said by a job that begins: what is enqueued from now on is not for it. */
+export const letKeyGo = async ({ db }: Context, jobId: number): Promise<void> =>
+  void (await db.updateTable('jobs').set({ dedupe_key: null }).where('id', '=', jobId).execute())
+
+export const sendMails = defineJob<Record<string, never>>({
+  kind,
+  retryAfter: [5, 30, 60, 300],
+  isReady: ({ mailer }) => mailer.isConfigured,
+  async run(job, _payload, { id, signal }) {
+    const current = (): Context => ({ ...job, origin: 'campaign', time: job.services.clock.now() })
+    await letKeyGo(job, id)
+    await recover(current())
+    for (let tried = 0; tried < mostMails && !signal.aborted; tried++) {
+      const ctx = current()
+      const free = await freeAt(ctx)
+      if (free > ctx.time) return sendSoon(ctx, free)
+      const mail = await take(ctx)
+      if (mail === null) {
+        const due = await nextDue(ctx)
+        return due === null ? undefined : sendSoon(ctx, due)
+      }
+      if (mail !== 'left out') await hand(current, mail, signal)
+    }
+    await sendSoon(current())
+  },
+  // What is queued is never forgotten: whatever made this one fail, the next begins.
+  buried: (ctx) => sendSoon(ctx),
+})
+
+/** Rows that were being handed over when a worker ended. The server may have taken them. */
+async function recover(ctx: Context): Promise<void> {
+  const inFlight = ctx.db
+    .selectFrom('campaign_sends')
+    .select('id')
+    .where('state', '=', 'queued')
+    .where('run_at', 'is', null)
+  const ids = (await inFlight.execute()).map(({ id }) => id)
+  if (ids.length === 0) return
+  ctx.services.log.warn(
+    { sends: ids, count: ids.length },
+    'Mails of campaigns were being sent when a worker ended: possibly sent twice.',
+  )
+  await ctx.db
+    .updateTable('campaign_sends')
+    .set({ run_at: now(ctx) })
+    .where('id', 'in', ids)
+    .execute()
+}
+
+/** When the next mail may be handed over: as soon as there were fewer than the rate in the minute before. */
+async function freeAt(ctx: Context): Promise<Date> {
+  const row = await ctx.db
+    .selectFrom('campaign_sends')
+    .select('started_at')
+    .where('started_at', '>', stamp(new Date(ctx.time.getTime() - minuteMs)))
+    .orderBy('started_at', 'desc')
+    .offset(ctx.services.config.campaignRate - 1)
+    .limit(1)
+    .executeTakeFirst()
+  return row?.started_at ? new Date(new Date(row.started_at).getTime() + minuteMs) : ctx.time
+}
+
+/** Of campaigns that are active: those of others wait until they are again. */
+const queued = ({ db }: Context) =>
+  db
+    .selectFrom('campaign_sends')
+    .innerJoin('marketing_campaigns', 'marketing_campaigns.id', 'campaign_sends.campaign_id')
+    .where('marketing_campaigns.status', '=', 1)
+    .where('campaign_sends.state', '=', 'queued')
+    .where('campaign_sends.run_at', 'is not', null)
+
+async function nextDue(ctx: Context): Promise<Date | null> {
+  const row = await queued(ctx)
+    .select('campaign_sends.run_at')
+    .orderBy('campaign_sends.run_at')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.run_at ? new Date(row.run_at) : null
+}
+
+/** The next mail that is due, marked as being handed over; null when there is none. */
+const take = (ctx: Context): Promise<Send | 'left out' | null> =>
+  transaction(ctx, async (ctx) => {
+    const row = await queued(ctx)
+      .selectAll('campaign_sends')
+      .where('campaign_sends.run_at', '<=', now(ctx))
+      .orderBy('campaign_sends.run_at')
+      .orderBy('campaign_sends.id')
+      .limit(1)
+      .executeTakeFirst()
+    if (!row) return null
+    if ((await suppressedOf(ctx, [row.address])).size > 0) return leftOut(ctx, row, { state: 'suppressed' })
+    if (row.person_id === null) return leftOut(ctx, row, { state: 'failed', error: 'The person was deleted.' })
+    const started = { started_at: now(ctx), run_at: null, attempts: row.attempts + 1 }
+    await ctx.db.updateTable('campaign_sends').set(started).where('id', '=', row.id).execute()
+    return { ...row, ...started }
+  })
+
+type Change = { state?: Send['state']; error?: string | null; sent_at?: string; run_at?: string; attempts?: number }
+
+/** Once it has ended it is not kept what the mail said. */
+const ended = { subject: null, content: null, run_at: null }
+
+async function leftOut(ctx: Context, { id }: Send, change: Change): Promise<'left out'> {
+  await ctx.db
+    .updateTable('campaign_sends')
+    .set({ ...ended, ...change, updated_at: now(ctx) })
+    .where('id', '=', id)
+    .execute()
+  return 'left out'
+}
+
+async function hand(current: () => Context, mail: Send, signal: AbortSignal): Promise<void> {
+  const ctx = current()
+  const settle = async (change: Change): Promise<void> => {
+    const ctx = current()
+    await ctx.db
+      .updateTable('campaign_sends')
+      .set({ ...(change.state && ended), error: null, ...change, updated_at: now(ctx) })
+      .where('id', '=', mail.id)
+      .where('state', '=', 'queued')
+      .execute()
+  }
+  try {
+    await ctx.services.mailer.send(messageOf(ctx, mail), signal)
+  } catch (cause) {
+    return settle(afterFailure(current(), mail, cause, signal.aborted))
+  }
+  await settle({ state: 'sent', sent_at: now(current()) })
+}
+
+function afterFailure(ctx: Context, { id, attempts }: Send, cause: unknown, isStopped: boolean): Change {
+  const { log } = ctx.services
+  if (cause instanceof MailRefused) return { state: 'failed', error: cause.message }
+  const isKnown = cause instanceof MailDeferred
+  if (!isKnown) log.error({ err: cause, send: id }, 'A mail of a campaign failed unexpectedly.')
+  if (isKnown && cause.mayHaveArrived)
+    log.warn({ sends: [id], count: 1 }, 'A mail of a campaign was handed over and not confirmed: possibly sent twice.')
+  // What was stopped with the worker has not failed.
+  if (isStopped) return { run_at: now(ctx), attempts: attempts - 1 }
+  const error = isKnown ? cause.message : 'It could not be sent.'
+  const delay = ladder[attempts - 1]
+  return delay === undefined
+    ? { state: 'failed', error }
+    : { error, run_at: stamp(new Date(ctx.time.getTime() + delay * 1000)) }
+}
+
+function messageOf(ctx: Context, { address, message_id, subject, content }: Send): OutboundMessage {
+  const { mailFrom, mailFromName } = ctx.services.config
+  const url = unsubscribeUrl(ctx, address)
+  return {
+    messageId: message_id,
+    date: ctx.time,
+    from: { address: mailFrom, name: mailFromName },
+    to: [address],
+    cc: [],
+    bcc: [],
+    subject: subject ?? '',
+    html: content ?? '',
+    text: textOf(content ?? '', url),
+    references: [],
+    headers: {
+      'List-Unsubscribe': `<${url}>`,
+      'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
+      // Keeps replies of people on holiday away.
+      Precedence: 'bulk',
+    },
+    attachments: [],
+  }
+}

@@ -1,0 +1,88 @@
+// Addresses that get no campaigns (DOMAIN 20.2): each once, in the one form in which addresses are compared.
+import type { Selectable } from 'kysely'
+import type { DB } from '../../../db/tables.gen.ts'
+import type { Schema } from '../../contract/types.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { Findings, notFound } from '../../kernel/errors.ts'
+import { text, time, value } from '../../kernel/filter.ts'
+import { fold } from '../../kernel/format.ts'
+import type { Handler } from '../../kernel/handler.ts'
+import { ledgerPage } from '../../kernel/ledger.ts'
+import { transaction, write } from '../../kernel/write.ts'
+
+type Row = Selectable<DB['suppressions']>
+type Wish = Pick<Schema<'Suppression'>, 'address' | 'reason'>
+
+const entity = 'suppressions'
+
+const present = (row: Row): Schema<'Suppression'> => ({
+  id: row.id,
+  address: row.address,
+  reason: row.reason as Schema<'Suppression'>['reason'],
+  created_at: row.created_at,
+})
+
+const withAddress = ({ db }: Context, address: string) =>
+  db.selectFrom('suppressions').selectAll().where('address', '=', address).executeTakeFirst()
+
+/** Which of the addresses get no campaigns. */
+export async function suppressedOf({ db }: Context, addresses: readonly string[]): Promise<ReadonlySet<string>> {
+  if (addresses.length === 0) return new Set()
+  const rows = await db.selectFrom('suppressions').select('address').where('address', 'in', addresses).execute()
+  return new Set(rows.map(({ address }) => address))
+}
+
+/** Null for an address that is suppressed already, whatever for. */
+export const suppress = (ctx: Context, { address: sent, reason }: Wish): Promise<Schema<'Suppression'> | null> =>
+  transaction(ctx, async (ctx) => {
+    const address = fold(sent)
+    if (await withAddress(ctx, address)) return null
+    const { entity: made } = await write(
+      ctx,
+      'marketing.suppression.create',
+      { entity, input: { address, reason } },
+      async (ctx) => {
+        const row = await ctx.db
+          .insertInto('suppressions')
+          .values({ address, reason, created_at: now(ctx), updated_at: now(ctx) })
+          .returningAll()
+          .executeTakeFirstOrThrow()
+        return { id: row.id, entity: present(row) }
+      },
+    )
+    return made as Schema<'Suppression'>
+  })
+
+export const listSuppressions: Handler<'listSuppressions'> = (ctx, { query }) =>
+  ledgerPage(ctx, ctx.db.selectFrom('suppressions').selectAll('suppressions'), query, {
+    fields: {
+      address: text('suppressions.address'),
+      reason: value('suppressions.reason'),
+      created_at: time('suppressions.created_at'),
+    },
+    sort: { id: 'suppressions.id', address: 'suppressions.address', created_at: 'suppressions.created_at' },
+    id: 'suppressions.id',
+    present: (rows: Row[]) => rows.map(present),
+  })
+
+export const createSuppression: Handler<'createSuppression'> = (ctx, { body }) =>
+  transaction(ctx, async (ctx) => {
+    const { address, reason = 'manual' } = body
+    const found = new Findings()
+    const known = await withAddress(ctx, fold(address))
+    if (known) found.taken('address', entity, known.id, 'The address is suppressed already.')
+    found.settle()
+    const made = await suppress(ctx, { address, reason })
+    return { data: made as Schema<'Suppression'>, message: 'Address suppressed.' }
+  })
+
+export const deleteSuppression: Handler<'deleteSuppression'> = (ctx, { params: { id } }) =>
+  transaction(ctx, async (ctx) => {
+    const row = await ctx.db.selectFrom('suppressions').selectAll().where('id', '=', id).executeTakeFirst()
+    if (!row) throw notFound('suppression', id)
+    await write(ctx, 'marketing.suppression.delete', { entity, input: {}, id, before: present(row) }, async (ctx) => {
+      await ctx.db.deleteFrom('suppressions').where('id', '=', id).execute()
+      return { id, entity: null }
+    })
+    return { message: 'Address is no longer suppressed.' }
+  })

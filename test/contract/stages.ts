@@ -1,0 +1,116 @@
+// What the walkers' world cannot make through the API alone: records in a state that only the background, or time, brings about, such
+// as a delivery that failed or an import that runs. Written straight into the tables, each for the operations that need it.
+import type { OperationId } from '../../src/contract/types.ts'
+import { unsubscribeToken } from '../../src/resources/marketing/unsubscribe.ts'
+import { start } from '../support/app.ts'
+import type { World } from './support.ts'
+
+const timestamps = { created_at: start, updated_at: start }
+
+/** Fills `world.main`, `world.spare` and `world.texts`, and `world.at` for operations that need a record of their own. */
+export async function stage(world: World): Promise<void> {
+  await stageJobs(world)
+  await stageDelivery(world)
+  await stageImports(world)
+  await stageMail(world)
+  await stageMarketing(world)
+  const { db } = world.server.store
+  const form = await db
+    .selectFrom('web_forms')
+    .select('form_id')
+    .where('id', '=', world.main['web-forms'] ?? 0)
+    .executeTakeFirst()
+  world.texts.form_id = form?.form_id ?? ''
+}
+
+async function stageJobs({ server: { store }, main, spare }: World): Promise<void> {
+  for (const world of [main, spare]) {
+    const { id } = await store.db
+      .insertInto('jobs')
+      .values({ kind: 'test.note', payload: '{}', state: 'buried', run_at: start, attempts: 5, ...timestamps })
+      .returning('id')
+      .executeTakeFirstOrThrow()
+    world.jobs = id
+  }
+}
+
+async function stageDelivery({ server: { store }, main }: World): Promise<void> {
+  const { id } = await store.db
+    .insertInto('webhook_deliveries')
+    .values({
+      webhook_id: main.webhooks ?? 0,
+      dedupe_key: 'event:1',
+      message_id: 'msg_1_1',
+      event_id: 1,
+      event: 'lead.update.after',
+      entity_type: 'leads',
+      entity_id: main.leads ?? null,
+      state: 'failed',
+      finished_at: start,
+      ...timestamps,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  main.deliveries = id
+}
+
+/** Copies of the import in the states that only the worker gives one. */
+async function stageImports({ server: { store }, main, at }: World): Promise<void> {
+  const { id: _id, ...like } = await store.db
+    .selectFrom('imports')
+    .selectAll()
+    .where('id', '=', main.imports ?? 0)
+    .executeTakeFirstOrThrow()
+  const copy = async (operation: OperationId, changes: Partial<typeof like>): Promise<void> => {
+    const { id } = await store.db
+      .insertInto('imports')
+      .values({ ...like, ...changes })
+      .returning('id')
+      .executeTakeFirstOrThrow()
+    at[operation] = { imports: id }
+  }
+  await copy('startImport', { state: 'validated', rows_count: 1 })
+  await copy('cancelImport', { state: 'processing', rows_count: 1 })
+  await copy('downloadImportErrorReport', { state: 'completed', error_file_id: like.file_id })
+}
+
+async function stageMail({ server: { store }, main }: World): Promise<void> {
+  const { id: _id, ...file } = await store.db.selectFrom('files').selectAll().executeTakeFirstOrThrow()
+  const raw = await store.db
+    .insertInto('files')
+    .values({ ...file, name: 'message.eml', owner_type: 'emails', owner_id: main.emails ?? null })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  await store.db
+    .updateTable('emails')
+    .set({ raw_file_id: raw.id })
+    .where('id', '=', main.emails ?? 0)
+    .execute()
+}
+
+async function stageMarketing({ server, main, spare, at, texts }: World): Promise<void> {
+  const { services } = server.app
+  for (const [world, address] of [
+    [main, 'first@example.com'],
+    [spare, 'second@example.com'],
+  ] as const) {
+    const { id } = await server.store.db
+      .insertInto('suppressions')
+      .values({ address, reason: 'manual', ...timestamps })
+      .returning('id')
+      .executeTakeFirstOrThrow()
+    world.suppressions = id
+  }
+  const { id: _id, ...like } = await server.store.db
+    .selectFrom('marketing_campaigns')
+    .selectAll()
+    .where('id', '=', main.campaigns ?? 0)
+    .executeTakeFirstOrThrow()
+  const { id } = await server.store.db
+    .insertInto('marketing_campaigns')
+    .values({ ...like, status: 1 })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  at.runCampaign = { campaigns: id }
+  texts.token = unsubscribeToken(services, 'third@example.com')
+}

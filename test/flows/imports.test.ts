@@ -1,0 +1,212 @@
+// The sales data set comes in as files, and the server is killed while it imports: as by a power cut, again and again. In the end
+// every row is there once, and was told of once. Without the data set beside the repository, a small one many times over.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openStore } from '../../db/open.ts'
+import { accord, accordKilled, accordServing, type Serving } from '../support/accord.ts'
+import { file, form } from '../support/form.ts'
+import { csvOf, path } from '../support/importing.ts'
+import { besideTheRepository, missingIn, type Opportunity, readSales, type Sales, salesOf, slug } from './sales/data.ts'
+import { smallTexts } from './sales/small.ts'
+
+const kills = 3
+/** Of 8,800: enough for kills in the middle of batches, few enough for every day. */
+const most = 2500
+const environment = {
+  ACCORD_LOG_LEVEL: 'info',
+  ACCORD_ADMIN_PASSWORD: 'correct horse battery',
+  ACCORD_RATE_LIMIT: 'off',
+}
+const hasData = missingIn(besideTheRepository).length === 0
+
+let folder: string
+let serving: Serving | undefined
+let token = ''
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'accord-imports-'))
+  await accord(folder, ['install'], environment)
+})
+afterAll(async () => {
+  await serving?.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const sales: Sales = hasData ? readSales(besideTheRepository) : salesOf(smallTexts())
+const deals: Opportunity[] = hasData
+  ? sales.opportunities.slice(0, most)
+  : Array.from({ length: most }, (_, index) => sales.opportunities[index % sales.opportunities.length] as Opportunity)
+const titleOf = (deal: Opportunity, index: number): string => `${deal.id}-${index}`
+const emailOf = (account: string): string => `buyer@${slug(account)}.example`
+
+function write(name: string, rows: (string | number)[][]): string {
+  writeFileSync(join(folder, name), csvOf(rows))
+  return name
+}
+
+async function api(method: string, at: string, body?: object | Buffer, headers: Record<string, string> = {}) {
+  const sent = body === undefined || Buffer.isBuffer(body) ? body : JSON.stringify(body)
+  const answer = await fetch(`${serving?.url}/api/admin${at}`, {
+    method,
+    headers: {
+      accept: 'application/json',
+      ...(sent !== undefined && { 'content-type': 'application/json' }),
+      ...(token && { authorization: `Bearer ${token}` }),
+      ...headers,
+    },
+    ...(sent !== undefined && { body: sent as BodyInit }),
+  })
+  const reply = (await answer.json()) as { data: any; meta: any }
+  if (!answer.ok) throw new Error(`${at} answered ${answer.status}: ${JSON.stringify(reply)}`)
+  return reply
+}
+
+/** What the database holds when nobody has it open. */
+async function stored<T>(look: (db: ReturnType<typeof openStore>['db']) => Promise<T>): Promise<T> {
+  const store = openStore(`sqlite:${join(folder, 'data/accord.db')}`)
+  try {
+    return await look(store.db)
+  } finally {
+    await store.close()
+  }
+}
+
+describe('accord import', () => {
+  it('imports files into an installation at rest, and says what it did', async () => {
+    const accounts = write('accounts.csv', [
+      ['name', 'address.country'],
+      ...sales.accounts.map(({ name, country }) => [name, country]),
+    ])
+    const done = await accord(folder, ['import', accounts, '--type', 'organizations'], environment)
+    expect(done).toMatchObject({ code: 0, stderr: '' })
+    const { length } = sales.accounts
+    expect(done.stdout).toContain(`Importing ${length}/${length}`)
+    expect(done.stdout).toContain(`Created ${length}, updated 0, deleted 0, left out 0.`)
+  })
+
+  it('imports nothing of a file with errors, tells of them and exits with 1', async () => {
+    const products = write('products.csv', [
+      ['sku', 'name', 'price'],
+      ['fine', 'Fine', 1],
+      ['bad', 'Bad', 'cheap'],
+    ])
+    const done = await accord(folder, ['import', products, '--type', 'products'], environment)
+    expect(done.code).toBe(1)
+    expect(done.stderr).toContain('The file cannot be imported; nothing was.\n  row 3, price: Must be a number.')
+    expect(done.stderr).toMatch(/GET http:\/\/localhost:8000\/api\/admin\S+\/2\/error-report/)
+    expect((await accord(folder, ['import', 'none.csv', '--type', 'products'], environment)).code).toBe(1)
+    const unknown = await accord(folder, ['import', products, '--type', 'quotes'], environment)
+    expect(unknown).toMatchObject({
+      code: 1,
+      stderr: 'type: Must be one of persons, organizations, products, leads.\n',
+    })
+  })
+
+  it('that is killed half-way is gone on with by the next server', async () => {
+    const persons = write('persons.csv', [
+      ['name', 'emails', 'organization_name'],
+      ...sales.accounts.map(({ name }) => [`Buyer at ${name}`, emailOf(name), name]),
+      ...Array.from({ length: 600 }, (_, n) => [`Person ${n}`, `p${n}@example.com`, '']),
+    ])
+    const args = ['import', persons, '--type', 'persons']
+    const { stdout } = await accordKilled(folder, args, /(Importing [1-9]00\/)/, environment)
+    expect(stdout).not.toContain('Created')
+    serving = await accordServing(folder, 'serve', environment)
+    token = (
+      await api('POST', '/login', {
+        email: 'admin@example.com',
+        password: environment.ACCORD_ADMIN_PASSWORD,
+        device_name: 'test',
+      })
+    ).data.token
+    const state = async () => (await api('GET', `${path}?sort=-id&per_page=1`)).data[0].state
+    await expect.poll(state, { timeout: 60_000, interval: 100 }).toBe('completed')
+    expect((await api('GET', '/contacts/persons?per_page=1')).meta.total).toBe(sales.accounts.length + 600)
+  })
+})
+
+describe('an import of leads', () => {
+  it('loses no row and doubles none, however often the server is killed', async () => {
+    const rows = deals.map((deal, index) => [
+      titleOf(deal, index),
+      deal.closeValue ?? deal.product.price,
+      deal.account === null ? '' : emailOf(deal.account),
+      deal.stage === 'won' ? 5 : deal.stage === 'lost' ? 6 : '',
+      (deal.stage === 'won' || deal.stage === 'lost') && deal.closedOn !== null ? deal.closedOn : '',
+      deal.engagedOn === null ? '' : `Engaged on ${deal.engagedOn}`,
+    ])
+    const header = ['title', 'lead_value', 'person_email', 'lead_pipeline_stage_id', 'closed_at', 'description']
+    const sent = await form({ file: file('leads.csv', csvOf([header, ...rows])) })
+    const upload = await api('POST', '/files', sent.body, sent.headers)
+    const about = { type: 'leads', action: 'append', validation_strategy: 'stop-on-errors', file_id: upload.data.id }
+    const { id } = (await api('POST', path, about)).data
+    const shown = async () => (await api('GET', `${path}/${id}`)).data
+    await api('POST', `${path}/${id}/validate`)
+    await expect.poll(async () => (await shown()).state, { timeout: 300_000, interval: 250 }).toBe('validated')
+    await api('POST', `${path}/${id}/start`)
+    const reached: number[] = []
+    for (let kill = 0; kill < kills; kill++) {
+      const before = (await shown()).processed_rows_count
+      await expect
+        .poll(async () => (await shown()).processed_rows_count, { timeout: 60_000, interval: 20 })
+        .toBeGreaterThan(before)
+      // At any moment of the batch that is under way.
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 400))
+      await serving?.stop('SIGKILL')
+      reached.push(
+        await stored(
+          async (db) =>
+            (
+              await db
+                .selectFrom('imports')
+                .select('processed_rows_count')
+                .where('id', '=', id)
+                .executeTakeFirstOrThrow()
+            ).processed_rows_count,
+        ),
+      )
+      serving = await accordServing(folder, 'serve', environment)
+    }
+    await expect.poll(async () => (await shown()).state, { timeout: 300_000, interval: 250 }).toBe('completed')
+    expect(await shown()).toMatchObject({
+      processed_rows_count: deals.length,
+      errors_count: 0,
+      summary: { created: deals.length, updated: 0, deleted: 0, skipped: 0 },
+    })
+    expect(reached.every((count) => count > 0 && count < deals.length && count % 100 === 0)).toBe(true)
+    await serving?.stop()
+    serving = undefined
+    await stored(async (db) => {
+      const leads = await db.selectFrom('leads').select(['id', 'title', 'person_id']).orderBy('id').execute()
+      expect(leads.map(({ title }) => title)).toEqual(deals.map(titleOf))
+      expect(leads.filter((lead) => lead.person_id === null)).toHaveLength(
+        deals.filter(({ account }) => account === null).length,
+      )
+      const events = await db
+        .selectFrom('events')
+        .select(['name', 'entity_id'])
+        .where('origin', '=', 'import')
+        .orderBy('id')
+        .execute()
+      const created = events.filter(({ name }) => name === 'lead.create.after')
+      expect(created.map(({ entity_id }) => entity_id)).toEqual(leads.map((lead) => lead.id))
+      const batches = await db
+        .selectFrom('import_batches')
+        .select('number')
+        .where('import_id', '=', id)
+        .orderBy('number')
+        .execute()
+      expect(batches.map(({ number }) => number)).toEqual(
+        Array.from({ length: Math.ceil(deals.length / 100) }, (_, n) => n + 1),
+      )
+      const ends = await db
+        .selectFrom('events')
+        .select('id')
+        .where('name', '=', 'data_transfer.imports.completed')
+        .where('entity_id', '=', id)
+        .execute()
+      expect(ends).toHaveLength(1)
+    })
+  }, 600_000)
+})

@@ -1,0 +1,72 @@
+// What reading a mail promises when somebody made it to do harm: an end in bounded time, and a refusal of what is no mail.
+import { describe, expect, it } from 'vitest'
+import { parseMail } from '../../src/mail/parse.ts'
+import { lines } from './given.ts'
+
+const from = 'From: Ada <Ada@Example.com>'
+
+describe('what is no mail', () => {
+  it.each<[string, Uint8Array]>([
+    ['nothing', Buffer.alloc(0)],
+    ['a blank', Buffer.from('\r\n\r\n')],
+    ['JSON', Buffer.from('{"from": "ada@example.com"}')],
+    ['a page', Buffer.from('<html><body>Hello</body></html>')],
+    ['bytes', Buffer.from(Array.from({ length: 5000 }, (_, n) => (n * 7919) % 256))],
+    ['more than 30 MiB', Buffer.alloc(30 * 1024 * 1024 + 1, 'a')],
+    [
+      'a thousand levels',
+      lines(
+        from,
+        'Content-Type: multipart/mixed; boundary=b0',
+        '',
+        ...Array.from({ length: 1000 }, (_, n) => `--b${n}\r\nContent-Type: multipart/mixed; boundary=b${n + 1}\r\n`),
+      ),
+    ],
+    ['a header without end', lines(from, `X: ${'a'.repeat(3_000_000)}`, '', 'x')],
+    [
+      'parts against boundaries',
+      lines(
+        from,
+        'Content-Type: multipart/mixed; boundary=b',
+        '',
+        ...Array.from({ length: 20_000 }, (_, n) => `--b\r\nContent-Type: multipart/mixed; bOundary=c${n}\r\n`),
+      ),
+    ],
+  ])('is refused: %s', async (_what, bytes) => {
+    await expect(parseMail(bytes)).rejects.toMatchObject({ name: 'Unreadable' })
+  })
+})
+
+describe('what is made to take long', () => {
+  const part = ['--b', 'A: b', '', 'hi'].join('\r\n')
+  const multipart = `${from}\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n`
+  it.each<[string, string]>([
+    ['ten thousand parts', `${multipart}${`${part}\r\n`.repeat(10_000)}--b--`],
+    ['a million lines', `${from}\r\n\r\n${'a\n'.repeat(1_000_000)}`],
+    [
+      'a million flowing lines',
+      `${from}\r\nContent-Type: text/plain; format=flowed; delsp=yes\r\n\r\n${'a \n'.repeat(1_000_000)}`,
+    ],
+    ['a list of addresses without end', `${from}\r\nTo: ${'a:'.repeat(120_000)}\r\n\r\nx`],
+    ['brackets', `${from}\r\nReferences: ${'<'.repeat(200_000)}\r\nMessage-ID: ${'<'.repeat(50_000)}\r\n\r\nx`],
+    ['encoded words', `From: a@b.c\r\nSubject: ${'=?utf-8?q?a?= '.repeat(16_000)}\r\n\r\nx`],
+    ['tags', `${multipart}--b\r\n\r\nx\r\n--b\r\nContent-Type: text/html\r\n\r\n${'<a '.repeat(1_000_000)}\r\n--b--`],
+  ])(
+    'is read in bounded time all the same: %s',
+    async (_what, text) => {
+      const began = performance.now()
+      const mail = await parseMail(Buffer.from(text))
+      expect(mail.from?.address).toMatch(/@/)
+      expect(mail.subject?.length ?? 0).toBeLessThan(999)
+      expect(performance.now() - began).toBeLessThan(20_000)
+    },
+    40_000,
+  )
+
+  it('of very many files the first hundred are kept, and the others counted', async () => {
+    const file = '--b\r\nContent-Type: application/x-y\r\n\r\nhi\r\n'
+    const mail = await parseMail(Buffer.from(`${multipart}${file.repeat(300)}--b--`))
+    expect(mail.attachments).toHaveLength(100)
+    expect(mail.droppedAttachments).toBe(200)
+  })
+})

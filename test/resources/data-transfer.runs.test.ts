@@ -1,0 +1,461 @@
+// What validating and importing promise: each row is a call of the API on behalf of the import's creator, batches are kept whole or
+// not at all, and what ends half-way goes on without losing or repeating a row.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { ownName } from '../../src/jobs/claims.ts'
+import { type Emitter, Veto } from '../../src/kernel/events.ts'
+import { process } from '../../src/resources/data-transfer/process.ts'
+import { startServer, type TestServer } from '../support/app.ts'
+import { given } from '../support/given.ts'
+import { csvOf, importing, path } from '../support/importing.ts'
+import { someone } from '../support/people.ts'
+
+let server: TestServer
+/** SKUs that a listener has something against. */
+const refused = new Set<unknown>()
+beforeAll(async () => {
+  const refuse = (events: Emitter) =>
+    events.on('product.create.before', ({ input }) => {
+      if (refused.has((input as { sku?: string }).sku)) throw new Veto('Not this one.')
+    })
+  server = await startServer({ extensions: [refuse] })
+  server.keep()
+})
+beforeEach(() => server.rewind())
+afterAll(() => server.close())
+
+const using = () => importing(server.admin)
+const all = async (at: string) => (await server.admin.get(`${at}?per_page=100&sort=id`)).body.data
+const count = async (at: string): Promise<number> => (await server.admin.get(`${at}?per_page=1`)).body.meta.total
+const shown = async (id: number) => (await server.admin.get(`${path}/${id}`)).body.data
+/** Names of the events but those of the import itself. */
+const eventsOfRows = () => server.events().filter((name) => !/^(data_transfer|files)\./.test(name))
+const numbered = (from: number, to: number, row: (n: number) => (string | number)[]) =>
+  Array.from({ length: to - from + 1 }, (_, index) => row(from + index))
+
+describe('importing persons', () => {
+  it('creates, and changes whom any of the addresses belongs to; one pair of events each', async () => {
+    const make = given(server.admin)
+    await make.person({
+      name: 'Ada',
+      emails: [{ value: 'ada@example.com' }, { value: 'Ada@home.example' }],
+      job_title: 'Engineer',
+    })
+    const { id } = await using().record(
+      'persons',
+      csvOf([
+        ['name', 'emails', 'contact_numbers', 'organization_name', 'tags'],
+        ['', 'ADA@HOME.example:home|ada@example.com', '', '', ''],
+        ['Grace', 'grace@example.com', '+1 202 1:desk', 'Navy', 'VIP'],
+      ]),
+    )
+    await using().post(id, 'validate')
+    server.events()
+    const done = await using().post(id, 'start')
+    expect(done).toMatchObject({ state: 'completed', progress: 100, processed_rows_count: 2, errors: [] })
+    expect(done.summary).toEqual({ created: 1, updated: 1, deleted: 0, skipped: 0 })
+    expect(eventsOfRows()).toEqual([
+      'contacts.person.update.before',
+      'settings.tag.create.before',
+      'contacts.organization.create.before',
+      'contacts.person.create.before',
+      'persons.tag.create.before',
+      'contacts.person.update.after',
+      'settings.tag.create.after',
+      'contacts.organization.create.after',
+      'contacts.person.create.after',
+      'persons.tag.create.after',
+    ])
+    const [ada, grace] = await all('/contacts/persons')
+    expect(ada).toMatchObject({
+      name: 'Ada',
+      job_title: 'Engineer',
+      emails: [{ value: 'ADA@HOME.example', label: 'home' }, { value: 'ada@example.com' }],
+    })
+    expect(grace).toMatchObject({
+      organization: { name: 'Navy' },
+      tags: [{ name: 'VIP' }],
+      contact_numbers: [{ value: '+1 202 1', label: 'desk' }],
+    })
+    const { body } = await server.admin.get(`/contacts/persons/${grace.id}/history`)
+    expect(body.data.at(-1)).toMatchObject({ origin: 'import', actor: { id: 1 } })
+  })
+
+  it('refuses addresses of several persons, and those of a person out of sight', async () => {
+    const make = given(server.admin)
+    const seller = await someone(
+      server,
+      [
+        'settings.data_transfer.imports',
+        'settings.data_transfer.imports.create',
+        'settings.data_transfer.imports.import',
+        'contacts.persons.create',
+        'contacts.persons.edit',
+        'contacts.persons.view',
+        'contacts.persons',
+      ],
+      { view_permission: 'individual' },
+    )
+    await make.person({ emails: [{ value: 'a@example.com' }], user_id: seller.id })
+    await make.person({ emails: [{ value: 'b@example.com' }], user_id: seller.id })
+    await make.person({ emails: [{ value: 'hidden@example.com' }] })
+    const { errors, summary } = await importing(seller.caller).run(
+      'persons',
+      csvOf([
+        ['name', 'emails'],
+        ['Both', 'a@example.com|b@example.com'],
+        ['Hidden', 'hidden@example.com'],
+        ['Seen', 'a@example.com'],
+      ]),
+    )
+    expect(errors).toEqual([
+      { row: 2, column: 'emails', code: 'unique_violation', message: 'These addresses belong to several persons.' },
+      { row: 3, column: 'emails', code: 'unique_violation', message: 'Another person has this value.' },
+    ])
+    expect(summary).toEqual({ created: 0, updated: 1, deleted: 0, skipped: 2 })
+  })
+})
+
+describe('importing leads', () => {
+  it('changes those with an id and makes all others, with person, products, tags, and dates of the past', async () => {
+    const make = given(server.admin)
+    const ada = await make.person({ emails: [{ value: 'ada@example.com' }] })
+    const seat = await make.product({ price: 10 })
+    const old = await make.lead({ title: 'Old', lead_value: 5 })
+    const done = await using().run(
+      'leads',
+      csvOf([
+        ['id', 'title', 'lead_value', 'person_email', 'product', 'expected_close_date', 'tags'],
+        [old.id, 'Renamed', '', '', '', '', ''],
+        ['', 'Seats', '20.50', 'ADA@example.com', `id=${seat.id},quantity=2`, '2020-01-01', 'VIP|Key'],
+        ['', 'Nobody', '1', 'none@example.com', '', '', ''],
+        ['99', 'Gone', '1', '', '', '', ''],
+        ['', '', '1', '', `id=${seat.id};2`, '', ''],
+      ]),
+    )
+    expect(done.summary).toEqual({ created: 1, updated: 1, deleted: 0, skipped: 3 })
+    expect(done.errors).toEqual(
+      [
+        { row: 4, column: 'person_email', code: 'validation_failed', message: 'No person has this e-mail address.' },
+        { row: 5, column: 'id', code: 'not_found', message: 'No lead has id 99.' },
+        { row: 6, column: 'product', code: 'validation_failed', message: 'Must match.' },
+      ].map((error) => (error.row === 6 ? { ...error, message: expect.any(String) } : error)),
+    )
+    const [renamed, seats] = (await all('/leads')).slice(-2)
+    expect(renamed).toMatchObject({ title: 'Renamed', lead_value: 5 })
+    expect(seats).toMatchObject({
+      person_id: ada.id,
+      lead_value: 20.5,
+      expected_close_date: '2020-01-01',
+      products_amount: 20,
+    })
+    expect(seats.tags.map(({ name }: any) => name)).toEqual(['Key', 'VIP'])
+  })
+})
+
+describe('importing what is to be deleted', () => {
+  it('finds persons by the first address, organizations by name, products by SKU, leads by id', async () => {
+    const make = given(server.admin)
+    await make.person({ emails: [{ value: 'ada@example.com' }] })
+    await make.organization({ name: 'Acme' })
+    await make.product({ sku: 'p-1' })
+    const lead = await make.lead({})
+    const before = await count('/leads')
+    const run = (type: string, table: string) => using().run(type, table, { action: 'delete' })
+    const none = { created: 0, updated: 0, skipped: 0 }
+    expect((await run('persons', 'emails,name\nADA@example.com|other@example.com,\n')).summary).toEqual({
+      ...none,
+      deleted: 1,
+    })
+    expect((await run('organizations', 'name\nACME\n')).summary).toEqual({ ...none, deleted: 1 })
+    expect((await run('products', 'sku,price\nP-1,nonsense\n')).summary).toEqual({ ...none, deleted: 1 })
+    server.events()
+    expect((await run('leads', `id\n${lead.id}\n${lead.id}\n`)).errors).toEqual([
+      { row: 3, column: 'id', code: 'not_found', message: `No lead has id ${lead.id}.` },
+    ])
+    expect(eventsOfRows()).toEqual(['lead.delete.before', 'lead.delete.after'])
+    expect(await count('/leads')).toBe(before - 1)
+    for (const at of ['/contacts/persons', '/contacts/organizations', '/products']) expect(await count(at)).toBe(0)
+  })
+})
+
+describe('validating', () => {
+  it('tries all and leaves nothing but what was wrong', async () => {
+    const { id } = await using().record(
+      'persons',
+      csvOf([
+        ['name', 'emails', 'organization_name', 'tags'],
+        ['Ada', 'ada@example.com', 'Acme', 'VIP'],
+        ['', 'no address', '', ''],
+      ]),
+      { process_in_queue: true },
+    )
+    server.events()
+    const asked = await using().post(id, 'validate')
+    expect(asked.state).toBe('validating')
+    expect(server.events()).toEqual(['data_transfer.imports.validate.before', 'data_transfer.imports.validate.after'])
+    await server.work()
+    expect(await shown(id)).toMatchObject({
+      state: 'validated',
+      progress: 100,
+      processed_rows_count: 2,
+      invalid_rows_count: 1,
+      errors_count: 1,
+    })
+    expect(eventsOfRows()).toEqual([])
+    for (const at of ['/contacts/persons', '/contacts/organizations', '/tags']) expect(await count(at)).toBe(0)
+    const { body } = await server.admin.get(`${path}/${id}/stats`)
+    expect(body.data.stats).toEqual({
+      batches: { total: 1, completed: 0, remaining: 1 },
+      progress: 100,
+      summary: { created: 0, updated: 0, deleted: 0, skipped: 0 },
+    })
+  })
+
+  it('sees what rows of different batches have in common, as the import itself will', async () => {
+    const rows = numbered(2, 131, (row) => [`Person ${row}`, `p${row}@example.com`, `+1 202 ${1000 + row}`])
+    rows[118] = ['', 'P3@example.com', '']
+    rows[119] = ['Twice', 'twice@example.com', '+1 (202) 1005']
+    const { id, errors } = await using().validate('persons', csvOf([['name', 'emails', 'contact_numbers'], ...rows]))
+    const twice = { row: 121, column: 'contact_numbers', code: 'unique_violation' }
+    expect(errors).toEqual([{ ...twice, message: 'This value is that of row 5 of the file.' }])
+    const done = await using().post(id, 'start')
+    expect(done.summary).toEqual({ created: 128, updated: 1, deleted: 0, skipped: 1 })
+    expect(done.errors).toEqual([{ ...twice, message: 'Another person has this value.' }])
+  })
+
+  it('finds too much wrong when errors stop it, or no row is left', async () => {
+    const table = csvOf([['name'], ['Acme'], ['x'.repeat(101)], ['y'.repeat(101)]])
+    const validate = async (options: object) => (await using().validate('organizations', table, { ...options })).state
+    expect(await validate({ validation_strategy: 'stop-on-errors' })).toBe('invalid')
+    expect(await validate({ validation_strategy: 'stop-on-errors', allowed_errors: 1 })).toBe('invalid')
+    expect(await validate({ validation_strategy: 'stop-on-errors', allowed_errors: 2 })).toBe('validated')
+    expect(await validate({ validation_strategy: 'skip-errors' })).toBe('validated')
+    expect((await using().validate('organizations', csvOf([['name'], ['x'.repeat(101)]]))).state).toBe('invalid')
+  })
+})
+
+describe('a run', () => {
+  const table = csvOf([['sku', 'name', 'price'], ...numbered(1, 1050, (n) => [`p-${n}`, `Product ${n}`, n])])
+  const queued = async (type = 'products', sent = table) => {
+    const { id } = await using().record(type, sent, { process_in_queue: true })
+    await using().post(id, 'validate')
+    await server.work()
+    return id
+  }
+  /** Something goes wrong in the database when a batch is about to be kept. */
+  const trap = (event: string, action: string) =>
+    server.store.db.executeQuery({
+      sql: `create trigger trap ${event} begin ${action}; end`,
+      parameters: [],
+      query: {},
+    } as never)
+  const untrap = () => server.store.db.executeQuery({ sql: 'drop trigger trap', parameters: [], query: {} } as never)
+
+  it('goes on behind the last batch after a crash; no row is lost or doubled', async () => {
+    const id = await queued()
+    await trap('before insert on import_batches when new.number = 4', "select raise(abort, 'crash')")
+    await using().post(id, 'start')
+    server.events()
+    await server.work()
+    expect(await shown(id)).toMatchObject({ state: 'processing', processed_rows_count: 300, progress: 28 })
+    expect(await count('/products')).toBe(300)
+    const { body } = await server.admin.get(`${path}/${id}/stats`)
+    expect(body.data.stats.batches).toEqual({ total: 11, completed: 3, remaining: 8 })
+    await untrap()
+    server.clock.advanceMs(60_000)
+    await server.work()
+    expect(await shown(id)).toMatchObject({
+      state: 'completed',
+      summary: { created: 1050, updated: 0, deleted: 0, skipped: 0 },
+    })
+    expect(await count('/products')).toBe(1050)
+    const names = server.events()
+    expect(names.filter((name) => name === 'product.create.after')).toHaveLength(1050)
+    expect(names.filter((name) => name === 'data_transfer.imports.completed')).toHaveLength(1)
+    const { body: again } = await server.admin.post(`${path}/${id}/start`)
+    expect(again.code).toBe('state_conflict')
+  })
+
+  it('that two processes have taken up imports each row once', async () => {
+    const id = await queued()
+    await using().post(id, 'start')
+    const { services } = server.app
+    const runs = [1, 2].map(() => process({ services, id, own: ownName() }).catch(() => undefined))
+    await Promise.all(runs)
+    server.clock.advanceMs(60_000)
+    await server.work()
+    expect(await shown(id)).toMatchObject({ state: 'completed', summary: { created: 1050, updated: 0, skipped: 0 } })
+  })
+
+  it('can be cancelled between two batches and started again, which passes over what is done', async () => {
+    const id = await queued()
+    await using().post(id, 'start')
+    const cancelled = await using().post(id, 'cancel')
+    expect(cancelled.state).toBe('cancelled')
+    await server.work()
+    expect(await count('/products')).toBe(0)
+    await trap(
+      'after insert on import_batches when new.number = 2',
+      `update imports set state = 'cancelled' where id = ${id}`,
+    )
+    await using().post(id, 'start')
+    await server.work()
+    expect(await shown(id)).toMatchObject({ state: 'cancelled', processed_rows_count: 200 })
+    await untrap()
+    server.events()
+    await using().post(id, 'start')
+    expect(server.events()).toEqual(['data_transfer.imports.update.before', 'data_transfer.imports.update.after'])
+    await server.work()
+    expect(await shown(id)).toMatchObject({ state: 'completed', summary: { created: 1050, updated: 0 } })
+  })
+
+  it('is not for a request when it has more than 1,000 rows', async () => {
+    const { id } = await using().record('products', table)
+    const { status, body } = await server.admin.post(`${path}/${id}/validate`)
+    expect([status, body.code]).toEqual([409, 'state_conflict'])
+    expect((await shown(id)).state).toBe('pending')
+  })
+
+  it('tells that it was started and completed, once each', async () => {
+    const { id } = await using().record('organizations', 'name\nAcme\n')
+    await using().post(id, 'validate')
+    server.events()
+    await using().post(id, 'start')
+    expect(server.events()).toEqual([
+      'data_transfer.imports.update.before',
+      'data_transfer.imports.update.after',
+      'data_transfer.imports.started',
+      'contacts.organization.create.before',
+      'contacts.organization.create.after',
+      'data_transfer.imports.completed',
+    ])
+  })
+
+  it('stops with the batch that has more errors than are allowed, and keeps nothing of that batch', async () => {
+    const rows = numbered(1, 150, (n) => [`p-${n}`, `Product ${n}`, n])
+    const { id } = await using().record('products', csvOf([['sku', 'name', 'price'], ...rows]), {
+      validation_strategy: 'stop-on-errors',
+    })
+    await using().post(id, 'validate')
+    refused.add('p-120')
+    const failed = await using().post(id, 'start')
+    expect(failed).toMatchObject({ state: 'failed', processed_rows_count: 100, invalid_rows_count: 1, errors_count: 1 })
+    expect(await count('/products')).toBe(100)
+    refused.clear()
+    expect(await using().post(id, 'start')).toMatchObject({
+      state: 'completed',
+      errors: [],
+      errors_count: 0,
+      summary: { created: 150 },
+    })
+  })
+})
+
+describe('the creator of an import', () => {
+  const keys = [
+    'settings.data_transfer.imports.create',
+    'settings.data_transfer.imports.import',
+    'contacts.organizations',
+    'contacts.organizations.create',
+    'contacts.organizations.edit',
+  ]
+  const table = csvOf([['name'], ['Acme'], ['Beta']])
+  async function validated(changes = {}) {
+    const user = await someone(server, keys, changes)
+    const { id } = await importing(user.caller).validate('organizations', table)
+    return { user, id }
+  }
+
+  it('must hold what each row needs, when it is imported', async () => {
+    const { user, id } = await validated()
+    await given(server.admin).organization({ name: 'Acme', user_id: user.id })
+    const role = (await server.admin.get(`/settings/roles/${user.roleId}`)).body.data
+    await server.admin.put(`/settings/roles/${user.roleId}`, {
+      permissions: role.permissions.filter((key: string) => key !== 'contacts.organizations.create'),
+    })
+    const { state, errors, summary } = await using().post(id, 'start')
+    expect([state, summary]).toEqual(['completed', { created: 0, updated: 1, deleted: 0, skipped: 1 }])
+    expect(errors).toEqual([
+      {
+        row: 3,
+        column: null,
+        code: 'forbidden',
+        message: 'You need the permission contacts.organizations.create for this.',
+      },
+    ])
+  })
+
+  it('must be there and active, else it fails with a sentence', async () => {
+    const { user, id } = await validated()
+    await server.admin.put(`/settings/users/${user.id}`, { status: false })
+    server.events()
+    const { state, errors } = await using().post(id, 'start')
+    expect([state, errors[0].row]).toEqual(['failed', 0])
+    expect(errors[0].message).toMatch(/gone or no longer active/)
+    expect(eventsOfRows()).toEqual([])
+  })
+
+  it('owns what is created', async () => {
+    const { user, id } = await validated()
+    await using().post(id, 'start')
+    expect((await all('/contacts/organizations')).map((each: any) => each.user_id)).toEqual([user.id, user.id])
+  })
+
+  it('cannot have written by a file what the token may not write', async () => {
+    const { id } = await using().record('organizations', table)
+    const narrow = await server.as(1, ['data-transfer:*'])
+    const { status, body } = await narrow.post(`${path}/${id}/validate`)
+    expect([status, body.required]).toEqual([403, 'organizations:write'])
+  })
+})
+
+describe('states', () => {
+  it('allow each move from where it begins only', async () => {
+    const { id } = await using().record('organizations', 'name\nAcme\n')
+    const refused = async (what: string) => (await server.admin.post(`${path}/${id}/${what}`)).body.code
+    expect([await refused('start'), await refused('cancel')]).toEqual(['state_conflict', 'state_conflict'])
+    await using().post(id, 'validate')
+    expect([await refused('validate'), await refused('cancel')]).toEqual(['state_conflict', 'state_conflict'])
+    await using().post(id, 'start')
+    expect([await refused('validate'), await refused('start'), await refused('cancel')]).toEqual(
+      Array(3).fill('state_conflict'),
+    )
+  })
+
+  it('are not moved by a rehearsal', async () => {
+    const { id } = await using().record('organizations', 'name\nAcme\n')
+    const dry = await server.admin.post(`${path}/${id}/validate`, undefined, { headers: { 'accord-dry-run': 'true' } })
+    expect([dry.status, dry.body.data.state]).toEqual([200, 'validating'])
+    expect((await shown(id)).state).toBe('pending')
+  })
+})
+
+describe('downloadImportErrorReport', () => {
+  it('has the failing rows as they were and why, and can be imported when they are mended', async () => {
+    const table = csvOf([
+      ['name', 'user_id'],
+      ['Acme', ''],
+      ['=Beta', 'me'],
+      ['x'.repeat(101), 'you'],
+    ])
+    const { id } = await using().validate('organizations', table)
+    const { status, text, headers } = await server.admin.get(`${path}/${id}/error-report`)
+    expect(status).toBe(200)
+    expect(headers['content-disposition']).toContain(`import-${id}-errors.csv`)
+    expect(text.split('\r\n')).toEqual([
+      'name,user_id,error',
+      "'=Beta,me,user_id: Must be a whole number or null.",
+      `${'x'.repeat(101)},you,name: Must not be longer than 100 characters. user_id: Must be a whole number or null.`,
+      '',
+    ])
+    expect((await shown(id)).error_file_path).toBe(`/api/admin${path}/${id}/error-report`)
+    const mended = text.replaceAll(',me,', ',1,').replaceAll(',you,', ',1,').replace('x'.repeat(101), 'Gamma')
+    expect((await using().run('organizations', mended)).summary).toMatchObject({ created: 2, skipped: 0 })
+  })
+
+  it('is not there while nothing failed', async () => {
+    const { id, error_file_path } = await using().validate('organizations', 'name\nAcme\n')
+    expect(error_file_path).toBeNull()
+    expect((await server.admin.get(`${path}/${id}/error-report`)).status).toBe(404)
+  })
+})

@@ -1,0 +1,231 @@
+// The change feed as pages: a cursor that misses and repeats nothing, filters, and who may know of what.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
+import { given } from '../support/given.ts'
+import { statementsOf } from '../support/statements.ts'
+import { addUser } from '../support/viewers.ts'
+
+let server: TestServer
+let anna: Caller & { id: number }
+let ben: Caller & { id: number }
+const sales = ['events', 'leads', 'contacts', 'contacts.persons', 'quotes', 'mail', 'mail.inbox']
+
+beforeAll(async () => {
+  server = await startServer()
+  anna = await addUser(server, 'Anna', { view: 'individual', permissions: sales })
+  ben = await addUser(server, 'Ben', { view: 'individual', permissions: sales })
+  server.keep()
+})
+beforeEach(() => server.rewind())
+afterAll(() => server.close())
+
+const page = async (caller: Caller, query = ''): Promise<{ data: any[]; meta: any }> => {
+  const { status, body, text } = await caller.get(`/events${query}`)
+  expect(status === 200 ? '' : text).toBe('')
+  return body
+}
+
+/** Everything from the beginning, page by page. */
+async function all(caller: Caller, query = '', size = 3): Promise<any[]> {
+  const found: any[] = []
+  let after = 0
+  for (let patience = 200; patience > 0; patience--) {
+    const { data, meta } = await page(caller, `?after=${after}&per_page=${size}${query}`)
+    found.push(...data)
+    expect(meta.next_after).toBeGreaterThanOrEqual(after)
+    after = meta.next_after
+    if (!meta.has_more) return found
+  }
+  throw new Error('The feed does not end.')
+}
+
+const names = (entries: readonly any[]): string[] => entries.map(({ name }) => name)
+
+describe('listEvents as pages', () => {
+  it('tells of each write once, oldest first, with what the record was and is', async () => {
+    const lead = await given(server.admin).lead({ title: 'Forty seats' })
+    await server.admin.put(`/leads/${lead.id}`, { title: 'Fifty seats' }, { headers: { 'x-request-id': 'the-change' } })
+    await server.admin.put(`/leads/${lead.id}`, { title: 'Fifty seats' })
+    const { data, meta } = await page(server.admin, '?per_page=100&entity_type=leads')
+    expect(names(data)).toEqual(['lead.create.after', 'lead.update.after'])
+    expect(data[1]).toMatchObject({
+      entity_type: 'leads',
+      entity_id: lead.id,
+      actor: { type: 'user', id: 1, name: 'Example Admin' },
+      request_id: 'the-change',
+      origin: 'api',
+      before: { title: 'Forty seats', version: 1 },
+      after: { title: 'Fifty seats', version: 2 },
+      changed: ['title'],
+      restored: false,
+      created_at: start,
+    })
+    expect(meta).toEqual({ next_after: data[1].id, has_more: false, oldest_id: 1 })
+  })
+
+  it('misses nothing and repeats nothing when it is asked again and again, whatever the size of a page', async () => {
+    const make = given(server.admin)
+    for (let count = 0; count < 7; count++) await make.person()
+    const whole = await all(server.admin, '', 100)
+    for (const size of [1, 2, 3, 7]) expect(await all(server.admin, '', size)).toEqual(whole)
+    const { meta } = await page(server.admin, `?after=${whole.at(-1).id}`)
+    expect(meta.has_more).toBe(false)
+    await make.person()
+    expect(names((await page(server.admin, `?after=${meta.next_after}`)).data)).toEqual([
+      'contacts.person.create.after',
+    ])
+  })
+
+  it('says whether there is more only when there is', async () => {
+    const make = given(server.admin)
+    await make.person()
+    await make.person()
+    expect((await page(server.admin, '?per_page=2&entity_type=persons')).meta.has_more).toBe(false)
+    expect((await page(server.admin, '?per_page=1&entity_type=persons')).meta.has_more).toBe(true)
+  })
+
+  it('finds by name, pattern, alias, record, actor, request and time', async () => {
+    const make = given(server.admin)
+    const tag = await make.tag()
+    const lead = await make.lead()
+    await server.admin.post(`/leads/${lead.id}/tags`, { tag_id: tag.id }, { headers: { 'x-request-id': 'tagging' } })
+    server.clock.advanceMs(60_000)
+    await server.admin.put(`/leads/${lead.id}`, { title: 'Later' })
+    const found = async (query: string): Promise<string[]> =>
+      names((await page(server.admin, `?per_page=100&${query}`)).data)
+    expect(await found('name=lead.update.after')).toEqual(['lead.update.after'])
+    expect(await found('name=lead.*.after')).toEqual(['lead.create.after', 'lead.update.after'])
+    expect(await found('name=*.tag.*.after')).toEqual(['settings.tag.create.after', 'leads.tag.create.after'])
+    expect(await found('name=contact.person.create.after')).toEqual(await found('name=contacts.person.create.after'))
+    expect(await found('name=nothing.like.this,settings.tag.create.after')).toEqual(['settings.tag.create.after'])
+    expect(await found('name=nobody.*')).toEqual([])
+    expect(await found('name=*')).toEqual(await found(''))
+    expect(await found(`entity_type=leads&entity_id=${lead.id}`)).toEqual([
+      'lead.create.after',
+      'leads.tag.create.after',
+      'lead.update.after',
+    ])
+    expect(await found('request_id=tagging')).toEqual(['leads.tag.create.after'])
+    expect(await found('actor_id=999')).toEqual([])
+    expect(await found('created_at[gt]=2026-03-01T09:30:30Z')).toEqual(['lead.update.after'])
+  })
+
+  it('moves on behind what a filter passes over, so that a quiet reader is never too late', async () => {
+    const make = given(server.admin)
+    await make.person()
+    const { meta } = await page(server.admin, '?name=lead.create.after')
+    expect(meta.next_after).toBe((await all(server.admin)).at(-1).id)
+  })
+
+  it('refuses a place before the oldest event that is kept, and says which that is', async () => {
+    const make = given(server.admin)
+    for (let count = 0; count < 4; count++) await make.person()
+    const whole = await all(server.admin)
+    const last = whole.at(-1).id
+    await server.store.db.deleteFrom('events').where('id', '<', last).execute()
+    const refused = await server.admin.get(`/events?after=${last - 2}`)
+    expect([refused.status, refused.body.code, refused.body.oldest_id]).toEqual([422, 'validation_failed', last])
+    expect(refused.body.errors).toEqual({
+      'query.after': [`Events are kept from ${last} on; what came before is gone.`],
+    })
+    for (const after of [0, last - 1]) expect((await page(server.admin, `?after=${after}`)).data).toHaveLength(1)
+  })
+
+  it('is for those who hold `events` and whose token may read it', async () => {
+    const nobody = await addUser(server, 'Nobody', { permissions: ['leads'] })
+    expect((await nobody.get('/events')).body).toMatchObject({ status: 403, required: 'events' })
+    const narrow = await server.as(1, ['leads:read'])
+    expect((await narrow.get('/events')).body).toMatchObject({ status: 403, required: 'events:read' })
+  })
+})
+
+describe('visibility of the feed', () => {
+  it('shows records of others to nobody who does not see them, and still moves on', async () => {
+    const mine = await given(server.admin).lead({ user_id: anna.id, title: 'Of Anna' })
+    await given(server.admin).lead({ user_id: ben.id, title: 'Of Ben' })
+    await given(server.admin).lead({ user_id: null, title: 'Of nobody' })
+    const entries = await all(anna, '&entity_type=leads', 1)
+    expect(entries.map(({ entity_id }) => entity_id)).toEqual([mine.id])
+    expect(await all(server.admin, '&entity_type=leads')).toHaveLength(3)
+  })
+
+  it('follows the owner: what is handed on is seen by the new owner, and by the old one no more', async () => {
+    const lead = await given(server.admin).lead({ user_id: anna.id })
+    await server.admin.put(`/leads/${lead.id}`, { user_id: ben.id })
+    expect(await all(anna, '&entity_type=leads')).toEqual([])
+    expect(names(await all(ben, '&entity_type=leads'))).toEqual(['lead.create.after', 'lead.update.after'])
+  })
+
+  it('tells of deleted records those who could see them when they went', async () => {
+    const lead = await given(server.admin).lead({ user_id: anna.id })
+    await server.admin.put(`/leads/${lead.id}`, { user_id: ben.id })
+    await server.admin.delete(`/leads/${lead.id}`)
+    expect(await all(anna, '&entity_type=leads')).toEqual([])
+    expect(names(await all(ben, '&entity_type=leads'))).toEqual([
+      'lead.create.after',
+      'lead.update.after',
+      'lead.delete.after',
+    ])
+  })
+
+  it('leaves out types whose list the role or the token may not call', async () => {
+    const make = given(server.admin)
+    await make.tag()
+    await make.person({ user_id: anna.id })
+    await make.lead({ user_id: anna.id })
+    const types = async (caller: Caller) =>
+      [...new Set((await all(caller)).map(({ entity_type }) => entity_type))].sort()
+    expect(await types(anna)).toEqual(['leads', 'persons'])
+    expect(await types(await server.as(anna.id, ['events:read', 'leads:read']))).toEqual(['leads'])
+    expect(await types(await server.as(1, ['events:read', 'settings:read']))).not.toContain('leads')
+  })
+
+  it('leaves out a link to a record that is out of sight', async () => {
+    const make = given(server.admin)
+    const lead = await make.lead({ user_id: anna.id })
+    const quote = await make.quote({ user_id: ben.id })
+    await server.admin.post(`/leads/${lead.id}/quotes`, { quote_id: quote.id })
+    expect(names(await all(anna, '&entity_type=leads'))).toEqual(['lead.create.after'])
+    expect(names(await all(server.admin, '&entity_type=leads'))).toContain('leads.quote.create.after')
+  })
+
+  it('cuts other records down to references and leaves out counts the reader could not make', async () => {
+    const organization = await given(server.admin).organization({
+      name: 'Secret address',
+      address: { address: '1 Hidden Road', city: 'Paris', country: 'FR', postcode: '75001', state: null },
+      user_id: ben.id,
+    })
+    await given(server.admin).person({ user_id: anna.id, organization_id: organization.id })
+    const [entry] = await all(anna, '&entity_type=persons')
+    expect(entry.after.organization).toEqual({ id: organization.id, name: 'Secret address' })
+    expect(Object.keys(entry.after).filter((key) => key.endsWith('_count'))).toEqual([])
+    expect(JSON.stringify(await all(anna))).not.toContain('Hidden Road')
+  })
+
+  it('tells of tokens their owners and those who handle tokens, and never a secret', async () => {
+    const handler = await addUser(server, 'Handler', { permissions: ['events', 'settings.user.tokens'] })
+    const made = await anna.post('/tokens', { name: 'Of Anna', abilities: ['leads:read'] })
+    expect(made.status).toBe(201)
+    const ofTokens = async (caller: Caller) => names(await all(caller, '&entity_type=tokens'))
+    expect(await ofTokens(anna)).toEqual(['user.token.create.after'])
+    expect(await ofTokens(ben)).toEqual([])
+    expect(await ofTokens(handler)).toEqual(['user.token.create.after'])
+    const [, secret] = made.body.data.token.split('|')
+    expect(JSON.stringify(await all(server.admin))).not.toContain(secret)
+  })
+
+  it('says nothing of a type that it does not know', async () => {
+    await given(server.admin).tag()
+    await server.store.db.updateTable('events').set({ entity_type: 'novelties' }).execute()
+    expect(await all(server.admin)).toEqual([])
+  })
+
+  it('asks a number of questions that does not grow with the page', async () => {
+    const make = given(server.admin)
+    for (let count = 0; count < 12; count++) await make.lead({ user_id: count % 2 ? anna.id : ben.id })
+    const statements = async (size: number) =>
+      (await statementsOf(() => page(anna, `?per_page=${size}&entity_type=leads`))).length
+    await statements(1)
+    expect(await statements(6)).toBe(await statements(1))
+  })
+})

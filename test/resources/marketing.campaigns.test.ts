@@ -1,0 +1,662 @@
+// What campaigns promise once they run: each address once for each occurrence, at the pace that is set, and nobody who does not want
+// them. Mails go through a real SMTP server.
+import PostalMime from 'postal-mime'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { Veto } from '../../src/kernel/events.ts'
+import { type ServerOptions, start, startServer, type TestServer } from '../support/app.ts'
+import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+import { statementsOf } from '../support/statements.ts'
+import { addUser } from '../support/viewers.ts'
+
+const marketing = '/settings/marketing'
+const campaigns = `${marketing}/campaigns`
+const minute = 60_000
+
+let smtp: SmtpServer
+let server: TestServer
+let refuses: ((event: { name: string; input?: any }) => boolean) | null = null
+
+const startWith = (options: ServerOptions['config'] = {}): Promise<TestServer> =>
+  startServer({
+    config: { smtpUrl: smtp.url, campaignRate: 1000, ...options },
+    extensions: [
+      (events) =>
+        events.on('*', (event) => {
+          if (refuses?.(event)) throw new Veto('Not this one.')
+        }),
+    ],
+  })
+
+beforeAll(async () => {
+  smtp = await startSmtp()
+  server = await startWith()
+  server.keep()
+})
+afterAll(async () => {
+  await server.close()
+  await smtp.close()
+})
+beforeEach(() => {
+  smtp.behave('accept')
+  smtp.received.length = 0
+  refuses = null
+})
+afterEach(() => server.rewind())
+
+const person = async (name: string, ...addresses: string[]): Promise<number> => {
+  const emails = addresses.map((value) => ({ value, label: 'work' }))
+  const { id } = await server.store.db
+    .insertInto('persons')
+    .values({
+      name,
+      name_key: name.toLowerCase(),
+      emails: JSON.stringify(emails),
+      contact_numbers: '[]',
+      created_at: start,
+      updated_at: start,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return id
+}
+const template = async (content = '<p>Dear {%persons.name%}</p>'): Promise<number> =>
+  (await server.admin.post('/settings/email-templates', { name: 'Spring', subject: 'Unused', content })).body.data.id
+const event = async (date: string | null): Promise<number> =>
+  (await server.admin.post(`${marketing}/events`, { name: 'Fair', description: 'Hall 4.', date })).body.data.id
+const campaign = async (changes: object = {}): Promise<number> => {
+  const marketing_template_id = await template()
+  const sent = { name: 'Spring', subject: 'Hello {%persons.name%}', status: true, marketing_template_id, ...changes }
+  const { body } = await server.admin.post(campaigns, sent)
+  server.events()
+  return body.data.id
+}
+const show = async (id: number) => (await server.admin.get(`${campaigns}/${id}`)).body.data
+const stats = async (id: number) => (await show(id)).stats
+const sends = async (id: number, query: Record<string, string> = {}) =>
+  (await server.admin.get(`${campaigns}/${id}/sends`, { query: { per_page: '100', sort: 'id', ...query } })).body.data
+const recipients = () => smtp.received.map(({ to }) => to.join()).sort()
+/** The scheduler and the worker at a moment. */
+const at = async (moment: string) => {
+  server.clock.set(moment)
+  await server.tick()
+  await server.work()
+}
+const run = (id: number) => server.admin.post(`${campaigns}/${id}/run`)
+const linkIn = (raw: string): string => /^List-Unsubscribe: *<([^>]+)>/im.exec(raw.replaceAll(/\r\n\s+/g, ''))?.[1] ?? ''
+
+describe('runCampaign', () => {
+  it('sends one mail to every address of every person, filled in, with a link to unsubscribe', async () => {
+    await person('Ada <3', 'Ada@Example.com', 'ada@home.example')
+    await person('Grace', 'grace@example.com', 'ADA@example.com')
+    const id = await campaign()
+    const answer = await run(id)
+    expect([answer.status, answer.body.message]).toEqual([202, 'Campaign queued.'])
+    expect(answer.body.data.stats).toMatchObject({ queued: 0, last_run_at: start })
+    expect(server.events()).toEqual(['marketing.campaign.run.before', 'marketing.campaign.run.after'])
+    expect(smtp.received).toEqual([])
+    await server.work()
+    expect(recipients()).toEqual(['ada@example.com', 'ada@home.example', 'grace@example.com'])
+    expect(server.events()).toEqual(
+      Array.from({ length: 3 }, () => 'marketing.send.create.before').concat(
+        Array.from({ length: 3 }, () => 'marketing.send.create.after'),
+      ),
+    )
+    expect(await stats(id)).toEqual({ queued: 0, sent: 3, failed: 0, suppressed: 0, last_run_at: start })
+    const [mail] = smtp.received.filter(({ to }) => to.includes('ada@example.com'))
+    const { subject, html, text, headers, messageId } = await PostalMime.parse(mail?.raw ?? '')
+    expect([subject, html?.includes('<p>Dear Ada &lt;3</p>')]).toEqual(['Hello Ada <3', true])
+    expect(text).toContain('Dear Ada <3')
+    const header = (name: string) => headers.find(({ key }) => key === name)?.value
+    expect(header('list-unsubscribe')).toMatch(/^<http:\/\/localhost:8000\/u\/[\w-]{20,512}>$/)
+    expect(header('list-unsubscribe-post')).toBe('List-Unsubscribe=One-Click')
+    expect(header('precedence')).toBe('bulk')
+    expect(messageId).toMatch(/^<[0-9a-f-]{36}@localhost>$/)
+    for (const part of [html, text]) expect(part).toMatch(/http:\/\/localhost:8000\/u\/[\w-]+/)
+    expect(await sends(id, { sort: 'id' })).toMatchObject([
+      { occurrence: 'once', address: 'ada@example.com', state: 'sent', error: null, sent_at: start },
+      { address: 'ada@home.example', person: { name: 'Ada <3' } },
+      { address: 'grace@example.com' },
+    ])
+    const kept = await server.store.db.selectFrom('campaign_sends').select(['subject', 'content']).execute()
+    expect(new Set(kept.flatMap(Object.values))).toEqual(new Set([null]))
+  })
+
+  it('adds no footer where the template has the link', async () => {
+    await person('Ada', 'ada@example.com')
+    const content = '<p><a href="{% unsubscribe_url %}">No more</a></p><script>alert(1)</script>'
+    await run(
+      await campaign({
+        marketing_template_id: await server.admin
+          .post('/settings/email-templates', { name: 'Own', subject: 's', content })
+          .then(({ body }) => body.data.id),
+      }),
+    )
+    await server.work()
+    const { html } = await PostalMime.parse(smtp.received[0]?.raw ?? '')
+    expect(html?.match(/\/u\//g)).toHaveLength(1)
+    expect(html).not.toMatch(/script|You get this/)
+  })
+
+  it('refuses an inactive campaign and one without a template, and queues nothing', async () => {
+    await person('Ada', 'ada@example.com')
+    const id = await campaign({ status: false })
+    const answer = await run(id)
+    expect([answer.status, answer.body.code]).toEqual([409, 'state_conflict'])
+    await server.store.db
+      .updateTable('marketing_campaigns')
+      .set({ status: 1, marketing_template_id: null })
+      .where('id', '=', id)
+      .execute()
+    expect((await run(id)).body.code).toBe('state_conflict')
+    expect((await run(99)).status).toBe(404)
+    await server.work()
+    expect([server.events(), await sends(id)]).toEqual([[], []])
+  })
+
+  it('runs a dry run without a trace', async () => {
+    await person('Ada', 'ada@example.com')
+    const id = await campaign()
+    const answer = await server.admin.post(`${campaigns}/${id}/run`, undefined, {
+      headers: { 'accord-dry-run': 'true' },
+    })
+    expect(answer.status).toBe(200)
+    await server.work()
+    expect([server.events(), await sends(id), (await stats(id)).last_run_at]).toEqual([[], [], null])
+  })
+
+  it('takes the date of the event as the occurrence, whatever day it is', async () => {
+    await person('Ada', 'ada@example.com')
+    const id = await campaign({ marketing_event_id: await event('2026-07-01') })
+    await run(id)
+    await server.work()
+    await run(id)
+    await server.work()
+    expect(await sends(id)).toMatchObject([{ occurrence: '2026-07-01', state: 'sent' }])
+    expect(smtp.received).toHaveLength(1)
+  })
+
+  it('leaves out the one mail a listener refuses, and the run it refuses', async () => {
+    await person('Ada', 'ada@example.com')
+    await person('Grace', 'grace@example.com')
+    const id = await campaign()
+    refuses = ({ name, input }) => name === 'marketing.send.create.before' && input.address === 'ada@example.com'
+    await run(id)
+    await server.work()
+    expect(recipients()).toEqual(['grace@example.com'])
+    refuses = ({ name }) => name === 'marketing.campaign.run.before'
+    expect((await run(id)).body.code).toBe('event_vetoed')
+    await at('2026-03-01T23:00:00.000Z')
+    await at('2026-03-02T00:06:00.000Z')
+    expect(recipients()).toEqual(['grace@example.com'])
+  })
+
+  it('reads a page of persons with as many queries as one person', async () => {
+    const id = await campaign()
+    const owner = { user_id: 1 }
+    const { body } = await server.admin.post('/contacts/organizations', { name: 'Analytical', ...owner })
+    const statements = async (count: number): Promise<number> => {
+      for (let index = 0; index < count; index++) await person(`P${count}.${index}`, `p${count}.${index}@example.com`)
+      await server.store.db
+        .updateTable('persons')
+        .set({ organization_id: body.data.id, ...owner })
+        .execute()
+      await run(id)
+      return (await statementsOf(() => server.work())).filter((sql) => /^select/i.test(sql)).length
+    }
+    const noMail = (rate: number) => Object.assign(server.app.services.config, { campaignRate: rate })
+    await run(id)
+    await server.work()
+    // Full from the first mail on: what is counted is the queueing.
+    noMail(1)
+    const one = await statements(1)
+    const many = await statements(60)
+    noMail(1000)
+    expect(many - one).toBeLessThanOrEqual(3)
+  })
+})
+
+describe('the daily run', () => {
+  it('takes campaigns of today and of no day, once a day, and no address twice', async () => {
+    await person('Ada', 'ada@example.com')
+    const today = await campaign({ marketing_event_id: await event('2026-03-02') })
+    const { body } = await server.admin.post(`${marketing}/events`, {
+      name: 'Later',
+      description: 'x',
+      date: '2026-03-03',
+    })
+    const { body: open } = await server.admin.post(`${marketing}/events`, { name: 'Some day', description: 'x' })
+    const more = async (changes: object) =>
+      (
+        await server.admin.post(campaigns, {
+          name: 'x',
+          subject: 's',
+          status: true,
+          marketing_template_id: 1,
+          ...changes,
+        })
+      ).body.data.id
+    const tomorrow = await more({ marketing_event_id: body.data.id })
+    const dateless = await more({ marketing_event_id: open.data.id })
+    const always = await more({})
+    const inactive = await more({ status: false })
+    await server.tick()
+    const sent = async () =>
+      Promise.all([today, tomorrow, dateless, always, inactive].map(async (id) => (await stats(id)).sent))
+    await at('2026-03-02T00:04:00.000Z')
+    expect(await sent()).toEqual([0, 0, 0, 0, 0])
+    server.events()
+    await at('2026-03-02T00:05:00.000Z')
+    expect(await sent()).toEqual([1, 0, 1, 1, 0])
+    expect(server.events().filter((name) => name === 'marketing.campaign.run.after')).toHaveLength(3)
+    await at('2026-03-02T00:06:00.000Z')
+    await at('2026-03-02T18:00:00.000Z')
+    expect(server.events()).toEqual([])
+    await at('2026-03-03T00:05:00.000Z')
+    expect(await sent()).toEqual([1, 1, 1, 1, 0])
+    await person('Grace', 'grace@example.com')
+    await at('2026-03-04T00:05:00.000Z')
+    expect(await sent()).toEqual([1, 1, 2, 2, 0])
+    expect(smtp.received).toHaveLength(6)
+  })
+
+  it('takes an event that was moved to a new day as a new occurrence', async () => {
+    await person('Ada', 'ada@example.com')
+    const fair = await event('2026-03-02')
+    const id = await campaign({ marketing_event_id: fair })
+    await server.tick()
+    await at('2026-03-02T00:05:00.000Z')
+    await server.admin.put(`${marketing}/events/${fair}`, { date: '2026-03-05' })
+    await at('2026-03-03T00:05:00.000Z')
+    await at('2026-03-05T00:05:00.000Z')
+    expect((await sends(id)).map(({ occurrence }: any) => occurrence)).toEqual(['2026-03-02', '2026-03-05'])
+    expect(smtp.received).toHaveLength(2)
+    expect(await sends(id, { occurrence: '2026-03-05' })).toHaveLength(1)
+  })
+
+  it('catches up a missed day for today only', async () => {
+    await person('Ada', 'ada@example.com')
+    const missed = await campaign({ marketing_event_id: await event('2026-03-03') })
+    const { body } = await server.admin.post(`${marketing}/events`, {
+      name: 'On time',
+      description: 'x',
+      date: '2026-03-04',
+    })
+    const again = { name: 'x', subject: 's', status: true, marketing_template_id: 1, marketing_event_id: body.data.id }
+    const { body: onTime } = await server.admin.post(campaigns, again)
+    await server.tick()
+    await at('2026-03-04T10:30:00.000Z')
+    expect([(await stats(missed)).sent, (await stats(onTime.data.id)).sent]).toEqual([0, 1])
+  })
+
+  it.each([
+    ['the night that has no 02:05 and 23 hours', '2026-03-29', '2026-03-28T22:05:00.000Z', '2026-03-28T23:05:00.000Z'],
+    [
+      'the night that has 02:05 twice and 25 hours',
+      '2026-10-25',
+      '2026-10-24T21:05:00.000Z',
+      '2026-10-24T22:05:00.000Z',
+    ],
+  ])('runs once, at 00:05 of the installation, in %s', async (_night, day, before, due) => {
+    Object.assign(server.app.services.config, { timezone: 'Europe/Berlin' })
+    await person('Ada', 'ada@example.com')
+    const id = await campaign({ marketing_event_id: await event(day) })
+    await server.tick()
+    await at(before)
+    expect((await stats(id)).sent).toBe(0)
+    await at(due)
+    expect(await sends(id)).toMatchObject([{ occurrence: day, state: 'sent' }])
+    server.events()
+    for (let hour = 0; hour < 23; hour++) {
+      server.clock.advanceMs(60 * minute)
+      await server.tick()
+      await server.work()
+    }
+    expect(server.events()).toEqual([])
+    Object.assign(server.app.services.config, { timezone: 'UTC' })
+  })
+})
+
+describe('the pace', () => {
+  it('is that of ACCORD_CAMPAIGN_RATE over all campaigns, from minute to minute', async () => {
+    for (let index = 0; index < 4; index++) await person(`P${index}`, `p${index}@example.com`)
+    Object.assign(server.app.services.config, { campaignRate: 3 })
+    const first = await campaign()
+    const { body } = await server.admin.post(campaigns, {
+      name: 'x',
+      subject: 's',
+      status: true,
+      marketing_template_id: 1,
+    })
+    await run(first)
+    await run(body.data.id)
+    await server.work()
+    expect(smtp.received).toHaveLength(3)
+    await server.work()
+    server.clock.advanceMs(minute - 1)
+    await server.work()
+    expect(smtp.received).toHaveLength(3)
+    server.clock.advanceMs(1)
+    await server.work()
+    expect(smtp.received).toHaveLength(6)
+    server.clock.advanceMs(10 * minute)
+    await server.work()
+    expect(smtp.received).toHaveLength(8)
+    expect(new Set(recipients()).size).toBe(4)
+    Object.assign(server.app.services.config, { campaignRate: 1000 })
+  })
+})
+
+describe('sending', () => {
+  it('tries again what the server did not take now, 1, 5, 30 and 120 minutes later, then gives up', async () => {
+    await person('Ada', 'ada@example.com')
+    const id = await campaign()
+    smtp.behave('greylist')
+    await run(id)
+    await server.work()
+    for (const minutes of [1, 5, 30, 120]) {
+      expect(await sends(id)).toMatchObject([{ state: 'queued', error: expect.stringMatching(/Come back later/) }])
+      server.clock.advanceMs(minutes * minute - 1)
+      await server.work()
+      const { attempts } = await server.store.db
+        .selectFrom('campaign_sends')
+        .select('attempts')
+        .executeTakeFirstOrThrow()
+      expect(attempts).toBe([1, 5, 30, 120].indexOf(minutes) + 1)
+      server.clock.advanceMs(1)
+      await server.work()
+    }
+    expect(await sends(id)).toMatchObject([{ state: 'failed', error: expect.stringMatching(/Come back later/) }])
+    smtp.behave('accept')
+    server.clock.advanceMs(24 * 60 * minute)
+    await run(id)
+    await server.work()
+    expect(smtp.received).toEqual([])
+  })
+
+  it('does not try again what the server refuses, and goes on with the others', async () => {
+    await person('Ada', 'ada@example.com')
+    await person('Grace', 'grace@example.com')
+    const id = await campaign()
+    smtp.behave({ refuseRecipient: 'ada@example.com' })
+    await run(id)
+    await server.work()
+    expect(await sends(id)).toMatchObject([
+      { state: 'failed', error: expect.stringMatching(/unknown here/), sent_at: null },
+      { state: 'sent', error: null },
+    ])
+    expect(await stats(id)).toMatchObject({ queued: 0, sent: 1, failed: 1 })
+  })
+
+  it('outlives an outage: what was taken before is not sent again after', async () => {
+    for (let index = 0; index < 5; index++) await person(`P${index}`, `p${index}@example.com`)
+    Object.assign(server.app.services.config, { campaignRate: 2 })
+    const id = await campaign()
+    await run(id)
+    await server.work()
+    smtp.behave('drop')
+    server.clock.advanceMs(minute)
+    await server.work()
+    expect(await stats(id)).toMatchObject({ queued: 3, sent: 2 })
+    smtp.behave('accept')
+    for (let minutes = 0; minutes < 5; minutes++) {
+      server.clock.advanceMs(minute)
+      await server.work()
+    }
+    expect(await stats(id)).toMatchObject({ queued: 0, sent: 5, failed: 0 })
+    expect(recipients()).toEqual([0, 1, 2, 3, 4].map((index) => `p${index}@example.com`))
+    Object.assign(server.app.services.config, { campaignRate: 1000 })
+  })
+
+  it('sends what was being handed over when a worker ended once more, with the same id, and says so without an address', async () => {
+    await person('Ada', 'ada@example.com')
+    const id = await campaign()
+    const warnings: object[] = []
+    const { log } = server.app.services
+    const { warn } = log
+    log.warn = (about) => void warnings.push(about)
+    smtp.behave('greylist')
+    await run(id)
+    await server.work()
+    const row = await server.store.db.selectFrom('campaign_sends').selectAll().executeTakeFirstOrThrow()
+    // As a kill leaves it between acceptance and the commit.
+    await server.store.db.updateTable('campaign_sends').set({ run_at: null }).execute()
+    smtp.behave('accept')
+    server.clock.advanceMs(5 * minute)
+    await server.work()
+    log.warn = warn
+    expect(smtp.received[0]?.raw).toContain(`Message-ID: <${row.message_id}>`)
+    expect(await stats(id)).toMatchObject({ queued: 0, sent: 1 })
+    expect(warnings).toContainEqual({ sends: [row.id], count: 1 })
+    expect(JSON.stringify(warnings)).not.toContain('example.com')
+  })
+
+  it('waits while the campaign is not active, and goes on when it is again', async () => {
+    await person('Ada', 'ada@example.com')
+    const id = await campaign()
+    await run(id)
+    await server.admin.put(`${campaigns}/${id}`, { status: false })
+    await server.work()
+    server.clock.advanceMs(60 * minute)
+    await server.work()
+    expect([smtp.received, (await stats(id)).queued]).toEqual([[], 1])
+    await server.admin.put(`${campaigns}/${id}`, { status: true })
+    await server.work()
+    expect([smtp.received.length, (await stats(id)).sent]).toEqual([1, 1])
+  })
+
+  it('ends with the campaign', async () => {
+    await person('Ada', 'ada@example.com')
+    const id = await campaign()
+    await run(id)
+    expect((await server.admin.delete(`${campaigns}/${id}`)).status).toBe(200)
+    await server.work()
+    expect(smtp.received).toEqual([])
+    const jobs = await server.store.db.selectFrom('jobs').select('kind').where('kind', 'like', 'campaigns.%').execute()
+    expect(jobs).toEqual([])
+  })
+
+  it('sends nothing to a person that was deleted meanwhile', async () => {
+    const ada = await person('Ada', 'ada@example.com')
+    Object.assign(server.app.services.config, { campaignRate: 1 })
+    await person('Grace', 'grace@example.com')
+    const id = await campaign()
+    await run(id)
+    await server.work()
+    const grace = (await sends(id, { state: 'queued' }))[0]
+    await server.admin.delete(`/contacts/persons/${grace.person_id}`)
+    server.clock.advanceMs(minute)
+    await server.work()
+    expect(smtp.received).toHaveLength(1)
+    expect(await sends(id)).toMatchObject([
+      { person_id: ada },
+      { person: null, state: 'failed', error: 'The person was deleted.' },
+    ])
+    Object.assign(server.app.services.config, { campaignRate: 1000 })
+  })
+
+  it('keeps mails that are too long out of the queue, and says why', async () => {
+    await person('Ada'.repeat(100), 'ada@example.com')
+    const id = await campaign({ subject: '{%persons.name%}'.repeat(10) })
+    await run(id)
+    await server.work()
+    expect(await sends(id)).toMatchObject([
+      { state: 'failed', error: expect.stringMatching(/more than 998 characters/) },
+    ])
+    expect(server.events().filter((name) => name.startsWith('marketing.send'))).toEqual([])
+  })
+})
+
+describe('without a mail server', () => {
+  it('everything stays queued', async () => {
+    const other = await startWith({ smtpUrl: null })
+    const kept = server
+    server = other
+    try {
+      await person('Ada', 'ada@example.com')
+      const id = await campaign()
+      await run(id)
+      await server.work()
+      server.clock.advanceMs(60 * minute)
+      await server.work()
+      expect(await stats(id)).toMatchObject({ queued: 1, sent: 0, failed: 0 })
+    } finally {
+      server = kept
+      await other.close()
+    }
+  })
+})
+
+describe('unsubscribe', () => {
+  const sentLink = async (): Promise<string> => {
+    await person('Ada', 'ada@example.com')
+    await run(await campaign())
+    await server.work()
+    server.events()
+    return linkIn(smtp.received[0]?.raw ?? '').replace('http://localhost:8000', '/')
+  }
+
+  it('shows a page that changes nothing, and unsubscribes by a form, with one click, and without a body', async () => {
+    const link = await sentLink()
+    const page = await server.anonymous.get(link)
+    expect([page.status, page.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8'])
+    expect(page.headers['content-security-policy']).toMatch(/^default-src 'none'/)
+    expect(page.headers['x-robots-tag']).toBe('noindex, nofollow')
+    expect(page.text).toContain('<strong>ada@example.com</strong>')
+    expect([server.events(), (await server.admin.get(`${marketing}/suppressions`)).body.data]).toEqual([[], []])
+    const type = 'application/x-www-form-urlencoded'
+    const done = await server.anonymous.post(link, 'List-Unsubscribe=One-Click', { headers: { 'content-type': type } })
+    expect([done.status, done.text.includes('You are unsubscribed')]).toEqual([200, true])
+    expect(server.events()).toEqual(['marketing.suppression.create.before', 'marketing.suppression.create.after'])
+    expect((await server.admin.get(`${marketing}/suppressions`)).body.data).toMatchObject([
+      { address: 'ada@example.com', reason: 'unsubscribed' },
+    ])
+    const body = '--x\r\nContent-Disposition: form-data; name="List-Unsubscribe"\r\n\r\nOne-Click\r\n--x--\r\n'
+    const form = await server.anonymous.post(link, body, {
+      headers: { 'content-type': 'multipart/form-data; boundary=x' },
+    })
+    const bare = await server.anonymous.post(link)
+    expect([form.status, bare.status, server.events()]).toEqual([200, 200, []])
+  })
+
+  it('works when the campaign and the person are gone, and years later', async () => {
+    const link = await sentLink()
+    for (const { id } of (await server.admin.get(campaigns)).body.data) await server.admin.delete(`${campaigns}/${id}`)
+    for (const { id } of (await server.admin.get('/contacts/persons')).body.data)
+      await server.admin.delete(`/contacts/persons/${id}`)
+    server.clock.set('2031-01-01T00:00:00.000Z')
+    expect((await server.anonymous.post(link)).status).toBe(200)
+  })
+
+  it('is 404 for every other text: changed, cut, longer, sealed for something else', async () => {
+    const link = await sentLink()
+    const { seal } = server.app.services
+    const other = Buffer.from(seal.close('ada@example.com'), 'base64').toString('base64url')
+    const flipped = link.slice(0, -3) + (link.at(-3) === 'A' ? 'B' : 'A') + link.slice(-2)
+    for (const wrong of ['//u/x', '//u/example', flipped, link.slice(0, -1), `${link}A`, `${link}=`, `//u/${other}`]) {
+      expect([wrong, (await server.anonymous.get(wrong)).status]).toEqual([wrong, 404])
+      expect((await server.anonymous.post(wrong)).status).toBe(404)
+    }
+    expect(server.events()).toEqual([])
+  })
+
+  it('escapes what stands in an address', async () => {
+    const { unsubscribeToken } = await import('../../src/resources/marketing/unsubscribe.ts')
+    const token = unsubscribeToken(server.app.services, '<b>"x"@example.com')
+    expect((await server.anonymous.get(`//u/${token}`)).text).toContain('&lt;b&gt;&quot;x&quot;@example.com')
+  })
+})
+
+describe('suppressions', () => {
+  const suppressions = `${marketing}/suppressions`
+
+  it('are addresses in lower case, each once, and can be taken back', async () => {
+    const made = await server.admin.post(suppressions, { address: 'Ada@Example.com' })
+    expect([made.status, made.body.data]).toMatchObject([201, { address: 'ada@example.com', reason: 'manual' }])
+    expect(server.events()).toEqual(['marketing.suppression.create.before', 'marketing.suppression.create.after'])
+    const twice = await server.admin.post(suppressions, { address: 'ADA@example.com', reason: 'bounced' })
+    expect([twice.status, twice.body.code]).toEqual([409, 'unique_violation'])
+    expect(twice.body.conflicts).toEqual([{ entity_type: 'suppressions', id: made.body.data.id, field: 'address' }])
+    await server.admin.post(suppressions, { address: 'grace@example.com', reason: 'bounced' })
+    const addresses = async (query: Record<string, string>) =>
+      (await server.admin.get(suppressions, { query })).body.data.map(({ address }: any) => address)
+    expect(await addresses({ address: 'ADA@EXAMPLE.com' })).toEqual(['ada@example.com'])
+    expect(await addresses({ reason: 'bounced' })).toEqual(['grace@example.com'])
+    expect(await addresses({ sort: 'address' })).toEqual(['ada@example.com', 'grace@example.com'])
+    server.events()
+    expect((await server.admin.delete(`${suppressions}/${made.body.data.id}`)).status).toBe(200)
+    expect(server.events()).toEqual(['marketing.suppression.delete.before', 'marketing.suppression.delete.after'])
+    expect((await server.admin.delete(`${suppressions}/${made.body.data.id}`)).status).toBe(404)
+  })
+
+  it('keep addresses out of the queue, out of what is queued, and what was missed is not sent later', async () => {
+    await person('Ada', 'ADA@example.com')
+    await person('Grace', 'grace@example.com')
+    const { body } = await server.admin.post(suppressions, { address: 'ada@example.com' })
+    const id = await campaign()
+    await run(id)
+    Object.assign(server.app.services.config, { smtpUrl: smtp.url, campaignRate: 1 })
+    await person('Alan', 'alan@example.com')
+    await server.work()
+    expect(await sends(id)).toMatchObject([{ state: 'suppressed' }, { state: 'sent' }, { state: 'queued' }])
+    await server.admin.post(suppressions, { address: 'alan@example.com' })
+    server.clock.advanceMs(minute)
+    await server.work()
+    expect(await stats(id)).toMatchObject({ queued: 0, sent: 1, suppressed: 2 })
+    await server.admin.delete(`${suppressions}/${body.data.id}`)
+    await run(id)
+    server.clock.advanceMs(minute)
+    await server.work()
+    expect(recipients()).toEqual(['grace@example.com'])
+    Object.assign(server.app.services.config, { campaignRate: 1000 })
+  })
+})
+
+describe('previewCampaign', () => {
+  it('fills in for somebody, counts addresses, names the next day, and changes nothing', async () => {
+    const ada = await person('Ada', 'ada@example.com', 'ada@home.example')
+    const grace = await person('Grace', 'grace@example.com', 'ada@example.com')
+    await server.admin.post(`${marketing}/suppressions`, { address: 'grace@example.com' })
+    const id = await campaign({ subject: 'Hello {%persons.name%} {%persons.nothing%}' })
+    const preview = async (query = '') => (await server.admin.get(`${campaigns}/${id}/preview${query}`)).body.data
+    expect(await preview()).toEqual({
+      subject: 'Hello Ada {%persons.nothing%}',
+      content: expect.stringMatching(/^<p>Dear Ada<\/p>.*http:\/\/localhost:80\/u\/example/),
+      person_id: ada,
+      recipients: 2,
+      suppressed: 1,
+      already_sent: 0,
+      next_run: '2026-03-02',
+      unknown_placeholders: ['persons.nothing'],
+    })
+    expect((await preview(`?person_id=${grace}`)).subject).toBe('Hello Grace {%persons.nothing%}')
+    expect((await server.admin.get(`${campaigns}/${id}/preview?person_id=99`)).status).toBe(422)
+    await run(id)
+    await server.work()
+    expect(await preview()).toMatchObject({ recipients: 0, suppressed: 0, already_sent: 3 })
+    await server.admin.put(`${campaigns}/${id}`, { status: false })
+    expect((await preview()).next_run).toBeNull()
+  })
+
+  it('knows the day of an event, before and after it', async () => {
+    const id = await campaign({ marketing_event_id: await event('2026-03-05') })
+    const next = async () => (await server.admin.get(`${campaigns}/${id}/preview`)).body.data.next_run
+    expect(await next()).toBe('2026-03-05')
+    server.clock.set('2026-03-05T00:04:59.000Z')
+    expect(await next()).toBe('2026-03-05')
+    server.clock.set('2026-03-05T00:05:00.000Z')
+    expect(await next()).toBeNull()
+  })
+
+  it('shows nobody whom the caller may not see, and the ledger neither', async () => {
+    await person('Ada', 'ada@example.com')
+    const id = await campaign()
+    await run(id)
+    await server.work()
+    const viewer = await addUser(server, 'Eve', { view: 'individual' })
+    const { body } = await viewer.get(`${campaigns}/${id}/preview`)
+    expect(body.data).toMatchObject({ person_id: null, subject: 'Hello ' })
+    expect((await viewer.get(`${campaigns}/${id}/preview?person_id=1`)).status).toBe(422)
+    const ledger = await viewer.get(`${campaigns}/${id}/sends`)
+    expect([ledger.body.data, ledger.body.meta.total]).toEqual([[], 0])
+  })
+})

@@ -1,0 +1,504 @@
+// What runs of workflows promise: what each action does, what the log says and to whom, and what a try would do.
+import { sql } from 'kysely'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Emitter } from '../../src/kernel/events.ts'
+import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { given, unique } from '../support/given.ts'
+import { addUser } from '../support/viewers.ts'
+import { alone, note, path, set, workflowsOn } from '../support/workflows.ts'
+
+let veto: ((name: string) => void) | null = null
+
+const listening = (events: Emitter): void => {
+  events.on('*.tag.create.before', (event) => {
+    if (veto) veto(event.name)
+  })
+}
+
+let server: TestServer
+let { workflow, runs, states, tagsOf } = {} as ReturnType<typeof workflowsOn>
+let make: ReturnType<typeof given>
+beforeAll(async () => {
+  server = await startServer({
+    extensions: [listening],
+    config: { timezone: 'Europe/Berlin', mailDomain: 'crm.example.com' },
+  })
+  make = given(server.admin)
+  await alone(server)
+  ;({ workflow, runs, states, tagsOf } = workflowsOn(server))
+  server.keep()
+})
+beforeEach(async () => {
+  veto = null
+  await server.rewind()
+})
+afterAll(() => server.close())
+
+/** Without those that only say that a workflow does not follow from itself. */
+const ownRuns = async (id: number, caller?: Caller) =>
+  (await runs(id, caller)).filter(({ reason }: { reason: string | null }) => !reason?.includes('circle'))
+
+/** Defines a workflow, makes its event happen, and answers its only run. */
+async function runOf(changes: Record<string, unknown>, event: () => Promise<unknown>) {
+  const id = await workflow(changes)
+  await event()
+  await server.work()
+  const all = await ownRuns(id)
+  expect(all).toHaveLength(1)
+  return all[0]
+}
+
+async function template(subject: string, content = '<p>x</p>'): Promise<number> {
+  const { body } = await server.admin.post('/settings/email-templates', { name: `T${unique()}`, subject, content })
+  return body.data.id
+}
+const mails = async () => (await server.admin.get('/emails?sort=id')).body.data
+
+describe('updates', () => {
+  it('set attributes of a lead, built-in ones and own ones, sent as the API takes them', async () => {
+    await server.admin.post('/settings/attributes', {
+      code: 'seats',
+      name: 'Seats',
+      type: 'price',
+      entity_type: 'leads',
+    })
+    const lead = await make.lead({ title: 'x' })
+    const run = await runOf(
+      {
+        actions: [
+          set('lead_value', '12.50'),
+          set('expected_close_date', '2026-05-01 10:00'),
+          set('seats', '7'),
+          set('description', null),
+          set('lead_pipeline_stage_id', 3),
+        ],
+      },
+      () => server.admin.put(`/leads/${lead.id}`, { title: 'y' }),
+    )
+    expect(run).toMatchObject({ state: 'succeeded', actions: Array(5).fill({ result: { lead_id: lead.id } }) })
+    expect((await server.admin.get(`/leads/${lead.id}`)).body.data).toMatchObject({
+      lead_value: 12.5,
+      expected_close_date: '2026-05-01',
+      description: null,
+      lead_pipeline_stage_id: 3,
+      custom_attributes: { seats: 7 },
+    })
+  })
+
+  it('reach the person of a lead, and say so where there is none', async () => {
+    const person = await make.person({ name: 'Ada' })
+    const lead = await make.lead({ person_id: person.id })
+    const actions = [set('job_title', 'Customer', 'update_person')]
+    const run = await runOf({ actions }, () => server.admin.put(`/leads/${lead.id}`, { title: 'y' }))
+    expect(run).toMatchObject({ state: 'succeeded', actions: [{ result: { person_id: person.id } }] })
+    expect((await server.admin.get(`/contacts/persons/${person.id}`)).body.data.job_title).toBe('Customer')
+    const alone = await make.lead({ person_id: null })
+    const failed = await runOf({ actions }, () => server.admin.put(`/leads/${alone.id}`, { title: 'y' }))
+    expect(failed).toMatchObject({ state: 'failed', actions: [{ error: 'The lead has no person.' }] })
+  })
+
+  it('reach every lead of a person, of an activity and of a quote, and no other', async () => {
+    const person = await make.person()
+    const [a, b, other] = [
+      await make.lead({ person_id: person.id }),
+      await make.lead({ person_id: person.id }),
+      await make.lead(),
+    ]
+    const quote = await make.quote({ person_id: person.id, lead_id: b.id })
+    const titles = async () =>
+      (await server.admin.get('/leads?sort=id&fields=title')).body.data.map(({ title }: { title: string }) => title)
+    const to = (title: string) => [set('title', title, 'update_related_leads')]
+
+    const ofPerson = await runOf(
+      { entity_type: 'persons', event: 'contacts.person.update.after', actions: to('person') },
+      () => server.admin.put(`/contacts/persons/${person.id}`, { name: 'B' }),
+    )
+    expect(ofPerson.actions[0].result).toEqual({ lead_ids: [a.id, b.id] })
+    expect(await titles()).toEqual(['person', 'person', other.title])
+
+    await runOf({ entity_type: 'activities', event: 'activity.create.after', actions: to('activity') }, () =>
+      make.activity({ type: 'note', comment: 'x', lead_ids: [a.id, other.id] }),
+    )
+    expect(await titles()).toEqual(['activity', 'person', 'activity'])
+
+    const ofQuote = await runOf(
+      {
+        entity_type: 'quotes',
+        event: 'quote.update.after',
+        actions: [...to('quote'), set('description', 'Q', 'update_quote')],
+      },
+      () => server.admin.put(`/quotes/${quote.id}`, { subject: 'S' }),
+    )
+    expect(ofQuote.actions.map(({ result }: { result: object }) => result)).toEqual([
+      { lead_ids: [b.id] },
+      { quote_id: quote.id },
+    ])
+    expect(await titles()).toEqual(['activity', 'quote', 'activity'])
+  })
+
+  it('that the record cannot take fail with what is wrong, and change nothing', async () => {
+    const source = await make.source()
+    const id = await workflow({ actions: [set('title', 'gone'), set('lead_source_id', source.id)] })
+    const lead = await make.lead({ title: 'x' })
+    await server.admin.put(`/leads/${lead.id}`, { lead_value: 1 })
+    await server.admin.delete(`/sources/${source.id}`)
+    await server.work()
+    expect((await runs(id))[0]).toMatchObject({
+      state: 'failed',
+      actions: [
+        { state: 'succeeded' },
+        { state: 'failed', error: `lead_source_id: No source has id ${source.id}.`, result: null },
+      ],
+    })
+    expect((await server.admin.get(`/leads/${lead.id}`)).body.data.lead_source_id).not.toBe(source.id)
+  })
+})
+
+describe('tags and notes', () => {
+  it('are added to persons and quotes as well; a tag that is there is not made twice', async () => {
+    const tag = await make.tag({ name: 'VIP' })
+    const person = await make.person({ name: 'Ada' })
+    const quote = await make.quote({ person_id: person.id, subject: 'Offer' })
+    const actions = (value: string) => [
+      { id: 'add_tag', value: ' vip ' },
+      { id: 'add_note_as_activity', value },
+    ]
+    const ofPerson = await runOf(
+      { entity_type: 'persons', event: 'contacts.person.update.after', actions: actions('Met {%persons.name%}') },
+      () => server.admin.put(`/contacts/persons/${person.id}`, { job_title: 'x' }),
+    )
+    const ofQuote = await runOf(
+      { entity_type: 'quotes', event: 'quote.update.after', actions: actions('Sent {%quotes.subject%}') },
+      () => server.admin.put(`/quotes/${quote.id}`, { description: 'x' }),
+    )
+    for (const run of [ofPerson, ofQuote])
+      expect(run).toMatchObject({ state: 'succeeded', actions: [{ result: { tag_id: tag.id } }, {}] })
+    expect((await server.admin.get('/tags')).body.data).toHaveLength(1)
+    const notes = (await server.admin.get('/activities?sort=id')).body.data
+    expect(notes).toMatchObject([
+      { comment: 'Met Ada', person_ids: [person.id], user_id: 1, is_done: true },
+      { comment: 'Sent Offer', quote_ids: [quote.id] },
+    ])
+  })
+
+  it('have no owner when that of the record has left', async () => {
+    const owner = await make.user({ status: true })
+    const lead = await make.lead({ user_id: owner.id })
+    await server.admin.put(`/settings/users/${owner.id}`, { status: false })
+    const run = await runOf({ actions: [note] }, () => server.admin.put(`/leads/${lead.id}`, { title: 'y' }))
+    expect(run.state).toBe('succeeded')
+    expect((await server.admin.get('/activities')).body.data).toMatchObject([{ user_id: null }])
+  })
+})
+
+describe('mails', () => {
+  it('to a person go to all its addresses, about the lead and the person, cleaned as every mail', async () => {
+    const emails = [{ value: 'ada@example.com' }, { value: 'ada@home.example' }]
+    const person = await make.person({ name: 'A<b>', emails })
+    const lead = await make.lead({ title: 'Two\nlines', person_id: person.id })
+    const value = await template('Re {%leads.title%}', '<p onclick="x()">Dear {%persons.name%}<script>1</script></p>')
+    const run = await runOf({ actions: [{ id: 'send_email_to_person', value }] }, () =>
+      server.admin.put(`/leads/${lead.id}`, { lead_value: 3 }),
+    )
+    const [mail, ...more] = await mails()
+    expect(more).toEqual([])
+    expect(run).toMatchObject({ state: 'succeeded', actions: [{ result: { email_ids: [mail.id] } }] })
+    expect(mail).toMatchObject({
+      reply: '<p>Dear A&lt;b&gt;</p>',
+      reply_to: ['ada@example.com', 'ada@home.example'],
+      person_id: person.id,
+      lead_id: lead.id,
+      attachments: [],
+    })
+  })
+
+  it('about an activity go to each participant with an invitation', async () => {
+    const person = await make.person({ name: 'Ada', emails: [{ value: 'ada@example.com' }] })
+    const lead = await make.lead()
+    const value = await template('{%activities.title%} at {%activities.schedule_from%}')
+    const actions = [
+      { id: 'send_email_to_participants', value },
+      { id: 'send_email_to_sales_owner', value },
+    ]
+    const run = await runOf({ entity_type: 'activities', event: 'activity.create.after', actions }, () =>
+      make.activity({
+        type: 'meeting',
+        title: 'Kick-off',
+        schedule_from: '2026-07-01T09:00:00Z',
+        schedule_to: '2026-07-01T10:00:00Z',
+        participants: { users: [1], persons: [person.id] },
+        lead_ids: [lead.id],
+      }),
+    )
+    expect(run).toMatchObject({ state: 'succeeded' })
+    const sent = await mails()
+    expect(sent.map(({ reply_to }: { reply_to: string[] }) => reply_to)).toEqual([
+      ['admin@example.com'],
+      ['ada@example.com'],
+      ['admin@example.com'],
+    ])
+    expect(sent[1]).toMatchObject({ subject: 'Kick-off at 2026-07-01 11:00', person_id: person.id, lead_id: lead.id })
+    for (const { id, attachments } of sent) {
+      expect(attachments).toMatchObject([{ name: 'invite.ics', content_type: 'text/calendar' }])
+      const { text } = await server.admin.get(`/emails/${id}/attachments/${attachments[0].id}/download`)
+      const lines = text.replaceAll('\r\n ', '').split('\r\n')
+      expect(lines).toContain(`UID:activity-${run.entity_id}@crm.example.com`)
+      expect(lines).toContain('SEQUENCE:1')
+      expect(lines).toContain('DTSTART:20260701T090000Z')
+      expect(lines.filter((line) => line.startsWith('ATTENDEE'))).toHaveLength(2)
+      expect(lines.filter((line) => line === 'BEGIN:VEVENT')).toHaveLength(1)
+    }
+  })
+
+  it.each([
+    ['a person without one', 'send_email_to_person', { person_id: null }, 'The lead has no person.'],
+    ['nobody', 'send_email_to_sales_owner', { user_id: null }, 'The lead has no owner.'],
+  ])('to %s are not sent, and the log says why', async (_whom, id, about, error) => {
+    const lead = await make.lead(about)
+    const run = await runOf({ actions: [{ id, value: 1 }] }, () =>
+      server.admin.put(`/leads/${lead.id}`, { title: 'y' }),
+    )
+    expect(run).toMatchObject({ state: 'failed', actions: [{ state: 'failed', error }] })
+    expect(await mails()).toEqual([])
+  })
+
+  it('to no participant, or to an owner who has left, are not sent', async () => {
+    const owner = await make.user({ status: true })
+    const lead = await make.lead({ user_id: owner.id })
+    await server.admin.put(`/settings/users/${owner.id}`, { status: false })
+    const left = await runOf({ actions: [{ id: 'send_email_to_sales_owner', value: 1 }] }, () =>
+      server.admin.put(`/leads/${lead.id}`, { title: 'y' }),
+    )
+    expect(left.actions[0].error).toBe('The owner of the lead is not active.')
+    const actions = [{ id: 'send_email_to_participants', value: 1 }]
+    const alone = await runOf({ entity_type: 'activities', event: 'activity.create.after', actions }, () =>
+      make.activity({ type: 'note', comment: 'x' }),
+    )
+    expect(alone.actions[0].error).toBe('The activity has no participant with an e-mail address.')
+    expect(await mails()).toEqual([])
+  })
+})
+
+describe('a run', () => {
+  it('that fails again and again for a reason of the server is given up, and says so', async () => {
+    const id = await workflow({ actions: [{ id: 'add_tag', value: 'Never' }, note] })
+    const lead = await given(server.admin).lead()
+    await server.admin.put(`/leads/${lead.id}`, { lead_value: 1 })
+    await sql`create trigger cut before insert on lead_tags begin select raise(abort, 'the disk is on fire'); end`.execute(
+      server.store.db,
+    )
+    for (let attempt = 0; attempt < 6; attempt++) {
+      await server.work()
+      server.clock.advanceMs(2 * 3_600_000)
+    }
+    const [run] = await runs(id)
+    expect(run).toMatchObject({ state: 'failed', actions: [{ state: 'failed' }, { state: 'not_run' }] })
+    expect(JSON.stringify(run)).not.toContain('fire')
+  })
+
+  it('that a listener refuses fails with the reason, leaves the rest undone and others alone', async () => {
+    veto = () => {
+      throw new Error('no tags today')
+    }
+    const id = await workflow({ actions: [note, { id: 'add_tag', value: 'Tagged' }, set('title', 'never')] })
+    const next = await workflow({ actions: [set('title', 'after all')] })
+    const lead = await given(server.admin).lead({ title: 'here' })
+    await server.admin.put(`/leads/${lead.id}`, { lead_value: 1 })
+    await server.work()
+    const error = 'A listener failed while it was asked about this change.'
+    expect((await runs(id))[0]).toMatchObject({
+      state: 'failed',
+      reason: `Action 2 failed: ${error}`,
+      actions: [
+        { state: 'succeeded' },
+        { state: 'failed', error, result: null },
+        { state: 'not_run', error: null, result: null },
+      ],
+    })
+    expect((await runs(next))[0]).toMatchObject({ state: 'succeeded' })
+    expect((await server.admin.get(`/leads/${lead.id}`)).body.data.title).toBe('after all')
+  })
+
+  it('fails when a condition is about an attribute that has been deleted since', async () => {
+    const attribute = await server.admin.post('/settings/attributes', {
+      code: 'colour',
+      name: 'Colour',
+      type: 'text',
+      entity_type: 'leads',
+    })
+    const id = await workflow({ conditions: [{ attribute: 'colour', operator: '==', value: 'red' }] })
+    const lead = await given(server.admin).lead({ custom_attributes: { colour: 'red' } })
+    await server.admin.put(`/leads/${lead.id}`, { lead_value: 1 })
+    await server.admin.delete(`/settings/attributes/${attribute.body.data.id}`)
+    await server.work()
+    expect((await runs(id))[0]).toMatchObject({
+      state: 'failed',
+      reason: 'The attribute colour of a condition is gone.',
+      actions: [],
+    })
+    expect(await tagsOf(lead.id)).toEqual([])
+  })
+
+  it('sees the record as the event left it, and the day on which it happened', async () => {
+    const id = await workflow({
+      event: 'lead.create.after',
+      conditions: [
+        { attribute: 'title', operator: '==', value: 'early' },
+        { attribute: 'expected_close_date', operator: '==', value: '{{today+1}}' },
+      ],
+    })
+    const lead = await given(server.admin).lead({ title: 'early', expected_close_date: '2026-03-02' })
+    await server.admin.put(`/leads/${lead.id}`, { title: 'late' })
+    server.clock.advanceMs(3 * 86_400_000)
+    await server.work()
+    expect((await runs(id))[0]).toMatchObject({ state: 'succeeded' })
+    expect(await tagsOf(lead.id)).toEqual(['Seen'])
+  })
+
+  it('is not made for a workflow that is switched off, or that was defined later', async () => {
+    const off = await workflow({ is_active: false })
+    const lead = await given(server.admin).lead()
+    await server.admin.put(`/leads/${lead.id}`, { lead_value: 1 })
+    server.clock.advanceMs(1000)
+    const later = await workflow({})
+    const pending = await workflow({ event: 'lead.create.after' })
+    await given(server.admin).lead()
+    await server.work()
+    expect([await runs(off), await runs(later)]).toEqual([[], []])
+    expect(await runs(pending)).toHaveLength(1)
+  })
+
+  it('runs in the order of the workflows', async () => {
+    const last = await workflow({ actions: [{ ...note, value: 'last' }], sort_order: 20 })
+    const first = await workflow({ actions: [{ ...note, value: 'first' }], sort_order: 10 })
+    const lead = await given(server.admin).lead()
+    await server.admin.put(`/leads/${lead.id}`, { lead_value: 1 })
+    await server.work()
+    const notes = (await server.admin.get(`/activities?lead_id=${lead.id}&sort=id`)).body.data
+    expect(notes.map(({ comment }: { comment: string }) => comment)).toEqual(['first', 'last'])
+    expect((await runs(first))[0].id).toBeLessThan((await runs(last))[0].id)
+  })
+})
+
+describe('conditions on tags', () => {
+  it('see those that were linked in the same request', async () => {
+    const tag = await make.tag()
+    const conditions = [{ attribute: 'tag_ids', operator: '{}', value: [tag.id] }]
+    const id = await workflow({ event: 'lead.create.after', conditions, actions: [note] })
+    const other = await workflow({ conditions: [{ ...conditions[0], operator: '!{}' }], actions: [note] })
+    const lead = await make.lead({ tag_ids: [tag.id] })
+    await make.lead()
+    await server.admin.put(`/leads/${lead.id}`, { title: 'y', tag_ids: [] })
+    await server.work()
+    expect(await states(id)).toEqual(['succeeded', 'skipped'])
+    expect(await states(other)).toEqual(['succeeded'])
+  })
+})
+
+describe('listWorkflowRuns', () => {
+  it('shows runs on records the caller sees, or could see when they were deleted', async () => {
+    const ina = await addUser(server, 'Ina', { view: 'individual' })
+    const id = await workflow({ actions: [note] })
+    const [hers, deleted, others, gone] = [
+      await make.lead({ user_id: ina.id }),
+      await make.lead({ user_id: ina.id }),
+      await make.lead({ user_id: 1 }),
+      await make.lead({ user_id: 1 }),
+    ]
+    for (const lead of [hers, deleted, others, gone]) await server.admin.put(`/leads/${lead.id}`, { title: 'y' })
+    await server.work()
+    for (const lead of [deleted, gone]) await server.admin.delete(`/leads/${lead.id}`)
+    const { body } = await ina.get(`${path}/${id}/runs?sort=id`)
+    expect(body.data.map(({ entity_id }: { entity_id: number }) => entity_id)).toEqual([hers.id, deleted.id])
+    expect(body.meta.total).toBe(2)
+    expect(await runs(id)).toHaveLength(4)
+  })
+
+  it('shows none to who may not view such records, and is not there for who may not see workflows', async () => {
+    const id = await workflow({ actions: [note] })
+    const lead = await make.lead()
+    await server.admin.put(`/leads/${lead.id}`, { title: 'y' })
+    await server.work()
+    const settler = await addUser(server, 'Settler', {
+      permissions: ['settings', 'settings.automation', 'settings.automation.workflows'],
+    })
+    expect((await settler.get(`${path}/${id}/runs`)).body).toMatchObject({ data: [], meta: { total: 0 } })
+    const seller = await addUser(server, 'Seller', { permissions: ['leads'] })
+    expect((await seller.get(`${path}/${id}/runs`)).status).toBe(403)
+    expect((await server.admin.get(`${path}/99/runs`)).status).toBe(404)
+  })
+
+  it('go with their workflow', async () => {
+    const id = await workflow({ actions: [note] })
+    const lead = await make.lead()
+    await server.admin.put(`/leads/${lead.id}`, { title: 'y' })
+    await server.admin.delete(`${path}/${id}`)
+    await server.work()
+    expect((await server.admin.get(`${path}/${id}/runs`)).status).toBe(404)
+    expect((await server.admin.get('/activities')).body.data).toEqual([])
+  })
+})
+
+describe('testWorkflow', () => {
+  it('says which conditions hold now and what the actions would do, and does nothing', async () => {
+    const conditions = [
+      { attribute: 'lead_value', operator: '>', value: 5 },
+      { attribute: 'title', operator: '{}', value: 'none' },
+    ]
+    const person = await make.person({ name: 'Ada' })
+    const value = await template('Hello')
+    const { name } = (await server.admin.get(`/settings/email-templates/${value}`)).body.data
+    const id = await workflow({
+      condition_type: 'or',
+      conditions,
+      actions: [
+        set('lead_source_id', 2),
+        set('description', null),
+        { id: 'send_email_to_person', value },
+        { id: 'add_tag', value: 'Big win' },
+        note,
+        set('job_title', 'x', 'update_person'),
+      ],
+    })
+    const [lead, alone] = [
+      await make.lead({ title: 'Seats', lead_value: 6, person_id: person.id }),
+      await make.lead({ lead_value: 1, person_id: null }),
+    ]
+    const source = (await server.admin.get('/sources/2')).body.data.name
+    await server.work()
+    server.events()
+    const { status, body } = await server.admin.post(`${path}/${id}/test`, { entity_id: lead.id })
+    expect([status, body.data]).toEqual([
+      200,
+      {
+        matches: true,
+        reason: null,
+        matched_conditions: conditions.slice(0, 1),
+        failed_conditions: conditions.slice(1),
+        actions: [
+          { id: 'update_lead', would: `Set Source of the lead to ${source}.` },
+          { id: 'update_lead', would: 'Clear Description of the lead.' },
+          { id: 'send_email_to_person', would: `Queue an e-mail from the template ${name} to Ada.` },
+          { id: 'add_tag', would: 'Attach the tag Big win.' },
+          { id: 'add_note_as_activity', would: 'Add the note: Looked at Seats.' },
+          { id: 'update_person', would: 'Set Job Title of the person to x.' },
+        ],
+      },
+    ])
+    const other = (await server.admin.post(`${path}/${id}/test`, { entity_id: alone.id })).body.data
+    expect(other).toMatchObject({ matches: false, reason: 'The record does not meet the conditions.' })
+    expect(other.actions[2].would).toBe('Fail: The lead has no person.')
+    await server.work()
+    expect([server.events(), await runs(id), await mails(), await tagsOf(lead.id)]).toEqual([[], [], [], []])
+  })
+
+  it('knows no record that the caller does not see, or that is not there', async () => {
+    const ina = await addUser(server, 'Ina', { view: 'individual' })
+    const id = await workflow({})
+    const lead = await make.lead({ user_id: 1 })
+    for (const entity_id of [lead.id, 99]) {
+      const { status, body } = await ina.post(`${path}/${id}/test`, { entity_id })
+      expect([status, body.errors]).toEqual([422, { entity_id: [`No lead has id ${entity_id}.`] }])
+    }
+  })
+})

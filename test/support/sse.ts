@@ -1,0 +1,98 @@
+// A reader of server-sent events over a real connection, as a program would write one: it knows where it has come to, can be cut
+// off, and keeps what it was told.
+import { type ClientRequest, request } from 'node:http'
+
+export interface Told {
+  id: string
+  event: string
+  data: any
+}
+
+export interface Reader {
+  status: number
+  headers: Record<string, string | string[] | undefined>
+  /** What it was told, in order. */
+  told: Told[]
+  /** The id of the last thing said, with or without an event. */
+  place(): string
+  comments: string[]
+  /** The body of a refusal. */
+  text(): string
+  /** Resolves when there are as many events, or says what came instead. */
+  until(count: number, withinMs?: number): Promise<Told[]>
+  /** Resolves when the server ends the stream. */
+  ended: Promise<void>
+  /** No more is taken until it goes on. */
+  pause(): void
+  resume(): void
+  /** Cuts the connection. */
+  cut(): void
+}
+
+export function readStream(url: string, token: string, headers: Record<string, string> = {}): Promise<Reader> {
+  return new Promise((resolve, reject) => {
+    const asked: ClientRequest = request(url, {
+      headers: { accept: 'text/event-stream', authorization: `Bearer ${token}`, ...headers },
+      agent: false,
+    })
+    asked.on('error', reject)
+    asked.on('response', (reply) => {
+      const told: Told[] = []
+      const comments: string[] = []
+      let all = ''
+      let rest = ''
+      let place = ''
+      let look: () => void = () => undefined
+      reply.setEncoding('utf8')
+      reply.on('data', (text: string) => {
+        all += text
+        rest += text
+        const blocks = rest.split('\n\n')
+        rest = blocks.pop() ?? ''
+        for (const block of blocks) {
+          const fields = block
+            .split('\n')
+            .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)])
+          const of = (name: string) => fields.find(([key]) => key === name)?.[1]
+          place = of('id') ?? place
+          const comment = of('')
+          if (comment !== undefined) comments.push(comment)
+          const data = of('data')
+          if (data !== undefined) told.push({ id: of('id') ?? '', event: of('event') ?? '', data: JSON.parse(data) })
+        }
+        look()
+      })
+      reply.on('error', () => undefined)
+      const ended = new Promise<void>((over) => reply.on('close', over))
+      resolve({
+        status: reply.statusCode ?? 0,
+        headers: reply.headers,
+        told,
+        comments,
+        place: () => place,
+        text: () => all,
+        ended,
+        until: (count, withinMs = 5_000) =>
+          new Promise((done, fail) => {
+            const late = setTimeout(
+              () =>
+                fail(
+                  new Error(`Told of ${told.length} instead of ${count}, the last ${told.at(-1)?.event}.`),
+                ),
+              withinMs,
+            )
+            look = () => {
+              if (told.length < count) return
+              clearTimeout(late)
+              done(told)
+            }
+            look()
+          }),
+        pause: () => void reply.pause(),
+        resume: () => void reply.resume(),
+        cut: () => void reply.destroy(),
+      })
+    })
+    asked.end()
+  })
+}
