@@ -7,7 +7,6 @@ import type { Resource } from './kernel/definition.ts'
 import type { Gates, Handlers } from './kernel/handler.ts'
 import { historyOf } from './kernel/history.ts'
 import { restoring } from './kernel/restore.ts'
-import { pending } from './pending.ts'
 import type { Locators } from './pipeline.ts'
 import { handlers as account } from './resources/account/handlers.ts'
 import { handlers as activityHandlers } from './resources/activities/handlers.ts'
@@ -53,7 +52,8 @@ import { handlers as typeHandlers, types } from './resources/types/resource.ts'
 import { userHandlers, users } from './resources/users/resource.ts'
 import { handlers as warehouseHandlers } from './resources/warehouses/handlers.ts'
 import { warehouses } from './resources/warehouses/resource.ts'
-import { handlers as webFormHandlers, webForms } from './resources/web-forms/resource.ts'
+import { gates as webFormGates, handlers as webFormHandlers } from './resources/web-forms/handlers.ts'
+import { webForms } from './resources/web-forms/resource.ts'
 import { handlers as deliveryHandlers } from './resources/webhooks/handlers.ts'
 import { handlers as webhookHandlers, webhooks } from './resources/webhooks/resource.ts'
 import { handlers as workflowHandlers } from './resources/workflows/handlers.ts'
@@ -136,7 +136,6 @@ export const handlers: Handlers = {
   ...reportHandlers,
   ...system,
   ...past,
-  ...pending,
 }
 
 interface Locatable {
@@ -183,7 +182,7 @@ export const resources: ReadonlyMap<string, AnyResource> = new Map(
 const pathOf = (operation: OperationId): string => (operations[operation] satisfies OperationFact).path
 
 /** What refuses a call of an operation that is open to everybody, before its body is read. */
-export const gates: Gates = { ...inboundGates }
+export const gates: Gates = { ...inboundGates, ...webFormGates }
 
 /** Path of a record, or of a link below one, to the function that finds it, or throws 404 or 412. */
 export const locators: Locators = {

@@ -1,6 +1,7 @@
 // Reads a request's body (DOMAIN 3.1): media type, UTF-8, JSON or form fields, depth. Its shape is the validator's business.
 import type { Call } from './backend.ts'
 import { type Finding, maxFields } from './findings.ts'
+import { readNested } from './nested.ts'
 import { inexactNumbers } from './numbers.ts'
 import type { OperationFact } from './operations.gen.ts'
 import { Problem } from './problems.ts'
@@ -29,8 +30,7 @@ export function readBody({ body, headers, fact }: Call): Body | undefined {
   if (fact.consumes.length === 0) throw new Problem('unsupported_media_type', 'This operation takes no body.')
   if (!type || !fact.consumes.includes(type)) throw new Problem('unsupported_media_type', mediaTypes(fact))
   const text = decode(body)
-  if (type === 'application/x-www-form-urlencoded')
-    return { value: Object.fromEntries(new URLSearchParams(text)), inexact: [] }
+  if (type === 'application/x-www-form-urlencoded') return { ...readNested(text), inexact: [] }
   const read = parseJson(text)
   if (Array.isArray(read.value)) throw new Problem('malformed_json')
   return read

@@ -30,18 +30,21 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): Allowed 
       request.headers = { 'content-type': isForm(request) ? form : 'application/octet-stream' }
   })
   const methods = new Map<string, string[]>()
+  const open = new Set<string>()
   for (const [id, fact] of Object.entries(operations) as [OperationId, OperationFact][]) {
     const url = fact.path.replaceAll(/\{(\w+)\}/g, ':$1')
     methods.set(url, [...(methods.get(url) ?? []), fact.method.toUpperCase()])
+    if (isForAnyOrigin(fact)) open.add(url)
     if (fact.servedBy === 'docs') continue
     app.route({
       method: fact.method.toUpperCase(),
       url,
       config: { forms: fact.longestForm === null ? [] : [form, ...(fact.takesBytes ? [plainForm] : [])] },
+      onRequest: async (_request, reply) => void reply.headers(originHeaders(fact)),
       handler: (request, reply) => serve(backend, id, fact, request, reply),
     })
   }
-  const allows = [...methods].map(([url, known]) => [url, refuseOtherMethods(app, url, known)] as const)
+  const allows = [...methods].map(([url, known]) => [url, refuseOtherMethods(app, url, known, open.has(url))] as const)
   // Fixed words win over ids.
   const patterns = allows
     .sort(([one], [other]) => Number(one.includes(':')) - Number(other.includes(':')))
@@ -50,6 +53,22 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): Allowed 
     )
   return (path) => patterns.find(([pattern]) => pattern.test(path))?.[1]
 }
+
+/** What web forms say to the public is for scripts of any page, without credentials (DOMAIN 3.1). */
+const isForAnyOrigin = ({ public: isPublic, tag }: OperationFact): boolean => isPublic && tag === 'Web Forms'
+
+const originHeaders = (fact: OperationFact): Record<string, string> =>
+  isForAnyOrigin(fact)
+    ? { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'ETag, Retry-After, X-Request-Id' }
+    : {}
+
+/** What a browser is told that asks before it calls; a day is as long as any of them remembers it. */
+const preflightHeaders = (allow: string): Record<string, string> => ({
+  'access-control-allow-origin': '*',
+  'access-control-allow-methods': allow,
+  'access-control-allow-headers': 'Accept, Content-Type, If-None-Match, X-Request-Id, X-Requested-With',
+  'access-control-max-age': '86400',
+})
 
 const form = 'multipart/form-data'
 const plainForm = 'application/x-www-form-urlencoded'
@@ -61,9 +80,10 @@ function isForm({ raw, routeOptions }: FastifyRequest): boolean {
 }
 
 /** What these methods miss goes the way of unknown paths, where app.ts asks `Allowed`. */
-function refuseOtherMethods(app: FastifyInstance, url: string, known: string[]): string {
+function refuseOtherMethods(app: FastifyInstance, url: string, known: string[], isOpen: boolean): string {
   const allow = [...known, ...(known.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
-  app.route({ method: 'OPTIONS', url, handler: (_request, reply) => reply.code(204).header('allow', allow).send() })
+  const headers = { allow, ...(isOpen && preflightHeaders(allow)) }
+  app.route({ method: 'OPTIONS', url, handler: (_request, reply) => reply.code(204).headers(headers).send() })
   const others = app.supportedMethods.filter((method) => !allow.split(', ').includes(method))
   app.route({
     method: others,

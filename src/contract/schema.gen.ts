@@ -3574,7 +3574,7 @@ export interface paths {
         put?: never;
         /**
          * Submit a form
-         * @description Makes a person, and a lead when the form does so. Values stand under `persons` and `leads` by the code of their attribute, own attributes beside the built-in ones; a form of HTML sends the same as `persons[name]`, `persons[emails][0][value]`. A known e-mail address selects the person it belongs to, who is never changed. A field the form does not have is refused. `website` must stay empty: people do not see it. Ten a minute from one address. Answers any origin.
+         * @description Makes a person, and a lead when the form does so. Values stand under `persons` and `leads` by the code of their attribute, own attributes beside the built-in ones; a form of HTML sends the same as `persons[name]`, `persons[emails][0][value]`. A known e-mail address selects the person it belongs to, who is never changed. A field the form does not have is refused, and so is a hidden one, which always gets its default. `website` must stay empty: people do not see it. Ten a minute from one address. Answers any origin.
          */
         post: operations["submitWebForm"];
         delete?: never;
@@ -10042,7 +10042,7 @@ export interface components {
          *     }
          */
         WebhookReplayRequest: {
-            /** @description Events behind this one are sent. */
+            /** @description Events behind this one are sent; 0 begins with the oldest. No event with such an id, or a later one: 422. */
             after_event_id: number;
         };
         /**
@@ -10344,7 +10344,7 @@ export interface components {
              * @enum {string}
              */
             entity_type: "persons" | "leads";
-            /** @description Code of the attribute: the key of its value. */
+            /** @description Key of its value: the code of the attribute, `organization_name` for the organization of the person. */
             code: string;
             /** @description Type of the attribute. */
             type: string;
@@ -10918,7 +10918,6 @@ export interface components {
          * @example {
          *       "name": "Invitation",
          *       "subject": "Meet us, {%persons.name%}",
-         *       "status": true,
          *       "marketing_template_id": 3
          *     }
          */
@@ -11222,7 +11221,7 @@ export interface components {
          *     }
          */
         ImportError: {
-            /** @description Number of the row in the file. */
+            /** @description Number of the row as a spreadsheet counts it: 1 is the header, 0 the import as a whole. */
             row: number;
             /** @description Column it is about. */
             column: string | null;
@@ -11243,11 +11242,11 @@ export interface components {
         ImportSummary: {
             /** @description Records created. */
             created: number;
-            /** @description Records changed. */
+            /** @description Records that were there before, changed or found as the row has them. */
             updated: number;
             /** @description Records deleted. */
             deleted: number;
-            /** @description Rows left out. */
+            /** @description Rows left out because something was wrong with them. */
             skipped: number;
         };
         /**
@@ -13234,6 +13233,8 @@ export interface components {
         SuppressionAddressNot: string[];
         /** @description The date of the event, or `once`. Any of the listed values. */
         CampaignSendOccurrence: string[];
+        /** @description The date of the event, or `once`. None of the listed values. */
+        CampaignSendOccurrenceNot: string[];
         /** @description The event. Any of the listed ids. */
         FilterEventId: components["schemas"]["Id"][];
         /** @description The event. None of the listed ids. */
@@ -24321,6 +24322,8 @@ export interface operations {
                 "state[not]"?: components["parameters"]["WebhookDeliveryStateNot"];
                 /** @description The event. Any of the listed ids. */
                 event_id?: components["parameters"]["FilterEventId"];
+                /** @description The event. None of the listed ids. */
+                "event_id[not]"?: components["parameters"]["FilterEventIdNot"];
                 /** @description created_at after this timestamp or date. */
                 "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
                 /** @description created_at at or after this timestamp or date. */
@@ -24842,13 +24845,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was taken. */
+            /** @description It was taken; as a page for a browser that posted the form by itself. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["WebFormSubmissionResult"];
+                    "text/html": string;
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -26569,6 +26573,8 @@ export interface operations {
                 "state[not]"?: components["parameters"]["CampaignSendStateNot"];
                 /** @description The date of the event, or `once`. Any of the listed values. */
                 occurrence?: components["parameters"]["CampaignSendOccurrence"];
+                /** @description The date of the event, or `once`. None of the listed values. */
+                "occurrence[not]"?: components["parameters"]["CampaignSendOccurrenceNot"];
                 /** @description The person. Any of the listed ids. */
                 person_id?: components["parameters"]["PersonId"];
                 /** @description The person. None of the listed ids. */

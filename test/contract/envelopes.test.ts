@@ -87,7 +87,7 @@ describe.each(idempotent.filter((id) => bodySchema(id) !== undefined))('%s', (id
       ? [...value, 999_999]
       : typeof value === 'number'
         ? value + 1
-        : `other ${unique()}`
+        : `other${String(value).includes('@') ? `${unique()}@example.com` : ` ${unique()}`}`
     const choices = (follow(bodySchema(id)?.properties?.[name]).enum ?? []) as unknown[]
     const choice = choices.find((each) => each !== value)
     const findings = await changesNothing(world, async () => {

@@ -55,35 +55,49 @@ async function stageDelivery({ server: { store }, main }: World): Promise<void> 
 }
 
 /** Copies of the import in the states that only the worker gives one. */
-async function stageImports({ server: { store }, main, at }: World): Promise<void> {
+async function stageImports(world: World): Promise<void> {
+  const { server, main, at } = world
+  const { store } = server
   const { id: _id, ...like } = await store.db
     .selectFrom('imports')
     .selectAll()
     .where('id', '=', main.imports ?? 0)
     .executeTakeFirstOrThrow()
-  const copy = async (operation: OperationId, changes: Partial<typeof like>): Promise<void> => {
+  const copy = async (operation: OperationId, changes: Partial<typeof like>): Promise<number> => {
     const { id } = await store.db
       .insertInto('imports')
       .values({ ...like, ...changes })
       .returning('id')
       .executeTakeFirstOrThrow()
     at[operation] = { imports: id }
+    return id
   }
   await copy('startImport', { state: 'validated', rows_count: 1 })
   await copy('cancelImport', { state: 'processing', rows_count: 1 })
-  await copy('downloadImportErrorReport', { state: 'completed', error_file_id: like.file_id })
+  const failed = await copy('downloadImportErrorReport', { state: 'completed', rows_count: 1, invalid_rows_count: 1 })
+  await store.db
+    .insertInto('import_errors')
+    .values({ import_id: failed, row: 2, column: 'name', code: 'required', message: 'The field is required.' })
+    .execute()
 }
 
-async function stageMail({ server: { store }, main }: World): Promise<void> {
-  const { id: _id, ...file } = await store.db.selectFrom('files').selectAll().executeTakeFirstOrThrow()
-  const raw = await store.db
+/** Another file with the bytes of one that is there. */
+async function stageFile({ server: { store } }: World, changes: object): Promise<number> {
+  const { id: _id, ...like } = await store.db.selectFrom('files').selectAll().executeTakeFirstOrThrow()
+  const { id } = await store.db
     .insertInto('files')
-    .values({ ...file, name: 'message.eml', owner_type: 'emails', owner_id: main.emails ?? null })
+    .values({ ...like, ...changes })
     .returning('id')
     .executeTakeFirstOrThrow()
-  await store.db
+  return id
+}
+
+async function stageMail(world: World): Promise<void> {
+  const { server, main } = world
+  const raw = await stageFile(world, { name: 'message.eml', owner_type: 'emails', owner_id: main.emails ?? null })
+  await server.store.db
     .updateTable('emails')
-    .set({ raw_file_id: raw.id })
+    .set({ raw_file_id: raw })
     .where('id', '=', main.emails ?? 0)
     .execute()
 }

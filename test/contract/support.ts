@@ -1,15 +1,13 @@
 // A world with one of everything, made through the API once per file, and a valid request for any operation in it. Nothing
 // here names an operation: what the contract gains is walked without an edit.
-import { createHash } from 'node:crypto'
-import { sql } from 'kysely'
 import { type ServerOptions, startServer, type TestServer } from '../support/app.ts'
 import { type Known, seeded, validBody } from '../support/given.ts'
-import { keptBytes } from '../support/pictures.ts'
 import { bodySchema, creators, entityOf, fact, facts, parametersOf, requiredOf } from '../support/schema.ts'
 import { type Answer, type Request, send } from './send.ts'
 import { stage } from './stages.ts'
 
 export { type Answer, type Request, schemaFindings, send, short } from './send.ts'
+export { changesNothing, stored } from './stored.ts'
 
 export interface World {
   server: TestServer
@@ -212,21 +210,6 @@ export function urlOf(
     .join('/')
 }
 
-let tables: string[] | undefined
-
-/** Everything that is stored, as one text to compare. */
-export async function stored({ server }: World): Promise<string> {
-  const { store } = server
-  const hash = createHash('sha256')
-  tables ??= (await store.db.introspection.getTables()).map(({ name }) => name)
-  for (const name of tables) {
-    const { rows } = await sql`select * from ${sql.table(name)}`.execute(store.db)
-    hash.update(JSON.stringify([name, rows]))
-  }
-  hash.update(JSON.stringify(await keptBytes(server)))
-  return hash.digest('hex')
-}
-
 /** Runs an operation so that something changes: when its example says what already is, it is made to say the opposite. */
 export async function change(world: World, id: string): Promise<Answer> {
   const wanted = request(world, id)
@@ -244,16 +227,4 @@ function opposite(body: Record<string, unknown>): Record<string, unknown> {
   const other = (value: unknown): unknown =>
     typeof value === 'boolean' ? !value : typeof value === 'number' ? value + 1 : value
   return Object.fromEntries(Object.entries(body).map(([name, value]) => [name, other(value)]))
-}
-
-/** Runs requests that must change nothing: no byte of the database, no event. */
-export async function changesNothing(world: World, work: () => Promise<void>): Promise<string[]> {
-  const before = await stored(world)
-  world.server.events()
-  await work()
-  const events = world.server.events()
-  const findings = events.length > 0 ? [`fired ${events.join(', ')}`] : []
-  if ((await stored(world)) === before) return findings
-  await world.server.rewind()
-  return [...findings, 'wrote to the database']
 }

@@ -13,7 +13,7 @@ import { smallTexts } from './sales/small.ts'
 
 const kills = 3
 /** Of 8,800: enough for kills in the middle of batches, few enough for every day. */
-const most = 2500
+const most = 1500
 const environment = {
   ACCORD_LOG_LEVEL: 'info',
   ACCORD_ADMIN_PASSWORD: 'correct horse battery',
@@ -95,7 +95,6 @@ describe('accord import', () => {
     expect(done.code).toBe(1)
     expect(done.stderr).toContain('The file cannot be imported; nothing was.\n  row 3, price: Must be a number.')
     expect(done.stderr).toMatch(/GET http:\/\/localhost:8000\/api\/admin\S+\/2\/error-report/)
-    expect((await accord(folder, ['import', 'none.csv', '--type', 'products'], environment)).code).toBe(1)
     const unknown = await accord(folder, ['import', products, '--type', 'quotes'], environment)
     expect(unknown).toMatchObject({
       code: 1,
@@ -142,8 +141,14 @@ describe('an import of leads', () => {
     const about = { type: 'leads', action: 'append', validation_strategy: 'stop-on-errors', file_id: upload.data.id }
     const { id } = (await api('POST', path, about)).data
     const shown = async () => (await api('GET', `${path}/${id}`)).data
+    /** Waits until it is no longer under way. */
+    const reaches = async (state: string) => {
+      const isUnderWay = async () => ['validating', 'processing'].includes((await shown()).state)
+      await expect.poll(isUnderWay, { timeout: 300_000, interval: 250 }).toBe(false)
+      expect(await shown()).toMatchObject({ state, errors: [] })
+    }
     await api('POST', `${path}/${id}/validate`)
-    await expect.poll(async () => (await shown()).state, { timeout: 300_000, interval: 250 }).toBe('validated')
+    await reaches('validated')
     await api('POST', `${path}/${id}/start`)
     const reached: number[] = []
     for (let kill = 0; kill < kills; kill++) {
@@ -168,7 +173,7 @@ describe('an import of leads', () => {
       )
       serving = await accordServing(folder, 'serve', environment)
     }
-    await expect.poll(async () => (await shown()).state, { timeout: 300_000, interval: 250 }).toBe('completed')
+    await reaches('completed')
     expect(await shown()).toMatchObject({
       processed_rows_count: deals.length,
       errors_count: 0,

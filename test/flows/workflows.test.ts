@@ -142,6 +142,18 @@ describe('workflows that set each other off', () => {
     expect((await runs(a)).filter(({ state }: { state: string }) => state === 'succeeded')).toHaveLength(2)
   })
 
+  it('come to an end over records of several kinds', async () => {
+    await workflow({ actions: [note] })
+    const actions = [set('title', 'noted', 'update_related_leads')]
+    const ofNotes = await workflow({ entity_type: 'activities', event: 'activity.create.after', actions })
+    const lead = await given(server.admin).lead({ title: 'x' })
+    await server.admin.put(`/leads/${lead.id}`, { lead_value: 1 })
+    await server.work()
+    expect((await server.admin.get('/activities')).body.data).toHaveLength(1)
+    expect(await states(ofNotes)).toEqual(['succeeded'])
+    expect((await server.admin.get(`/leads/${lead.id}`)).body.data.title).toBe('noted')
+  })
+
   it('stop after five', async () => {
     const ids: number[] = []
     for (let n = 0; n < 7; n++)

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { ownName } from '../../src/jobs/claims.ts'
 import { type Emitter, Veto } from '../../src/kernel/events.ts'
-import { process } from '../../src/resources/data-transfer/process.ts'
+import { processRows } from '../../src/resources/data-transfer/process.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { csvOf, importing, path } from '../support/importing.ts'
@@ -280,7 +280,7 @@ describe('a run', () => {
     const id = await queued()
     await using().post(id, 'start')
     const { services } = server.app
-    const runs = [1, 2].map(() => process({ services, id, own: ownName() }).catch(() => undefined))
+    const runs = [1, 2].map(() => processRows({ services, id, own: ownName() }).catch(() => undefined))
     await Promise.all(runs)
     server.clock.advanceMs(60_000)
     await server.work()

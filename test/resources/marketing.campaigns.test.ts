@@ -82,7 +82,8 @@ const at = async (moment: string) => {
   await server.work()
 }
 const run = (id: number) => server.admin.post(`${campaigns}/${id}/run`)
-const linkIn = (raw: string): string => /^List-Unsubscribe: *<([^>]+)>/im.exec(raw.replaceAll(/\r\n\s+/g, ''))?.[1] ?? ''
+const linkIn = (raw: string): string =>
+  /^List-Unsubscribe: *<([^>]+)>/im.exec(raw.replaceAll(/\r\n\s+/g, ''))?.[1] ?? ''
 
 describe('runCampaign', () => {
   it('sends one mail to every address of every person, filled in, with a link to unsubscribe', async () => {
@@ -586,6 +587,20 @@ describe('suppressions', () => {
     expect((await server.admin.delete(`${suppressions}/${made.body.data.id}`)).status).toBe(200)
     expect(server.events()).toEqual(['marketing.suppression.delete.before', 'marketing.suppression.delete.after'])
     expect((await server.admin.delete(`${suppressions}/${made.body.data.id}`)).status).toBe(404)
+  })
+
+  it('show on the persons who have the address, whose versions go up', async () => {
+    const emails = [{ value: 'work@example.com' }, { value: 'Ada@Example.com' }]
+    const ada = (await server.admin.post('/contacts/persons', { name: 'Ada', emails })).body.data.id
+    await person('Grace', 'grace@example.com')
+    const shown = async (id: number) => (await server.admin.get(`/contacts/persons/${id}`)).body.data
+    server.clock.advanceMs(minute)
+    const { body } = await server.admin.post(suppressions, { address: 'ada@example.com' })
+    const at = body.data.created_at
+    expect(await shown(ada)).toMatchObject({ unsubscribed_at: at, version: 2, updated_at: at })
+    expect(await shown(ada + 1)).toMatchObject({ unsubscribed_at: null, version: 1 })
+    await server.admin.delete(`${suppressions}/${body.data.id}`)
+    expect(await shown(ada)).toMatchObject({ unsubscribed_at: null, version: 3 })
   })
 
   it('keep addresses out of the queue, out of what is queued, and what was missed is not sent later', async () => {

@@ -1,7 +1,9 @@
 // What runs of workflows promise: what each action does, what the log says and to whom, and what a try would do.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createFeeder } from '../../src/jobs/readers.ts'
 import type { Emitter } from '../../src/kernel/events.ts'
+import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { given, unique } from '../support/given.ts'
 import { addUser } from '../support/viewers.ts'
@@ -250,6 +252,51 @@ describe('mails', () => {
     }
   })
 
+  it('of an installation as it comes invite to a meeting, once more when it changes, and not to a note', async () => {
+    for (const id of [1, 2]) await server.admin.put(`${path}/${id}`, { is_active: true })
+    const meeting = await make.activity({
+      type: 'meeting',
+      title: 'Kick-off',
+      schedule_from: '2026-07-01T09:00:00Z',
+      schedule_to: '2026-07-01T10:00:00Z',
+      participants: { users: [1] },
+    })
+    await make.activity({ type: 'note', comment: 'x', participants: { users: [1] } })
+    await server.work()
+    await server.admin.put(`/activities/${meeting.id}`, { location: 'Room 1' })
+    await server.work()
+    const sent = await mails()
+    expect(sent.map(({ subject }: { subject: string }) => subject)).toEqual([
+      'Activity created Kick-off',
+      'Activity modified Kick-off',
+    ])
+    for (const [index, { id, attachments }] of sent.entries()) {
+      const { text } = await server.admin.get(`/emails/${id}/attachments/${attachments[0].id}/download`)
+      expect(text).toContain(`SEQUENCE:${index + 1}`)
+    }
+  })
+
+  it('about an activity that was deleted invite nobody', async () => {
+    const owner = await make.user({ status: true })
+    const meeting = await make.activity({
+      type: 'meeting',
+      title: 'Kick-off',
+      schedule_from: '2026-07-01T09:00:00Z',
+      schedule_to: '2026-07-01T10:00:00Z',
+      participants: { users: [1, owner.id] },
+    })
+    await server.admin.put(`/settings/users/${owner.id}`, { status: false })
+    const actions = [{ id: 'send_email_to_participants', value: await template('Off: {%activities.title%}') }]
+    const run = await runOf({ entity_type: 'activities', event: 'activity.delete.before', actions }, () =>
+      server.admin.delete(`/activities/${meeting.id}`),
+    )
+    expect(run.state).toBe('succeeded')
+    // Who has left hears nothing.
+    expect(await mails()).toMatchObject([
+      { subject: 'Off: Kick-off', reply_to: ['admin@example.com'], attachments: [] },
+    ])
+  })
+
   it.each([
     ['a person without one', 'send_email_to_person', { person_id: null }, 'The lead has no person.'],
     ['nobody', 'send_email_to_sales_owner', { user_id: null }, 'The lead has no owner.'],
@@ -366,6 +413,33 @@ describe('a run', () => {
     await server.work()
     expect([await runs(off), await runs(later)]).toEqual([[], []])
     expect(await runs(pending)).toHaveLength(1)
+  })
+
+  it('is left out when its workflow was switched off or given another event meanwhile', async () => {
+    const [off, other] = [await workflow({}), await workflow({ actions: [set('title', 'never')] })]
+    const person = await make.person({ name: 'Ada' })
+    const lead = await make.lead({ title: 'x' })
+    await server.admin.put(`/leads/${lead.id}`, { lead_value: 1 })
+    await server.work()
+    await server.admin.put(`/contacts/persons/${person.id}`, { job_title: 'x' })
+    await server.admin.put(`/leads/${lead.id}`, { title: 'y', lead_value: 2 })
+    await createFeeder(server.app.services, [workflowTriggers]).feed()
+    await server.admin.put(`${path}/${off}`, { is_active: false })
+    await server.admin.put(`${path}/${other}`, {
+      entity_type: 'persons',
+      event: 'contacts.person.update.after',
+      actions: [set('name', 'B', 'update_person')],
+    })
+    await server.work()
+    expect((await runs(off)).at(-1)).toMatchObject({
+      state: 'skipped',
+      reason: 'The workflow was switched off before it came to this event.',
+    })
+    expect((await runs(other)).at(-1)).toMatchObject({
+      state: 'skipped',
+      reason: 'The workflow was given another event before it came to this one.',
+    })
+    expect((await server.admin.get(`/contacts/persons/${person.id}`)).body.data.name).toBe('Ada')
   })
 
   it('runs in the order of the workflows', async () => {
@@ -490,6 +564,13 @@ describe('testWorkflow', () => {
     expect(other.actions[2].would).toBe('Fail: The lead has no person.')
     await server.work()
     expect([server.events(), await runs(id), await mails(), await tagsOf(lead.id)]).toEqual([[], [], [], []])
+  })
+
+  it('knows that what is deleted takes nothing any more', async () => {
+    const id = await workflow({ event: 'lead.delete.before', actions: [set('title', 'x'), note] })
+    const { body } = await server.admin.post(`${path}/${id}/test`, { entity_id: (await make.lead()).id })
+    const would = 'Fail: The lead has been deleted.'
+    expect(body.data).toMatchObject({ matches: true, actions: [{ would }, { would }] })
   })
 
   it('knows no record that the caller does not see, or that is not there', async () => {

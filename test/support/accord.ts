@@ -56,18 +56,21 @@ export interface Serving {
   stop(signal?: NodeJS.Signals): Promise<{ code: number | null; ms: number }>
 }
 
-/** Runs a command that serves, on a free port, until it says where. */
+/** Runs a command that serves, on a free port, until it says where; a worker until it says that it runs. */
 export async function accordServing(
   folder: string,
-  command: 'serve' | 'start',
+  command: 'serve' | 'start' | 'worker',
   environment: Environment = {},
 ): Promise<Serving> {
   const child = spawnAccord(folder, [command], { ACCORD_PORT: '0', ...environment })
   const { said, until } = listen(child)
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
-  const mark =
-    command === 'start' ? /Documentation {2}(http:\S+)\/api\/admin\/documentation\n/ : /listens on (http:[^\s"]+)/
-  const url = await until(mark)
+  const marks = {
+    start: /Documentation {2}(http:\S+)\/api\/admin\/documentation\n/,
+    serve: /listens on (http:[^\s"]+)/,
+    worker: /(The worker runs)/,
+  }
+  const url = await until(marks[command])
   return {
     url,
     said,

@@ -11,6 +11,7 @@ import type { AddressInfo } from 'node:net'
 export type Behaviour =
   | { mode: 'ok' | 'hang' | 'drop' | 'half' | 'gone' | 'slowBody' | 'huge' }
   | { mode: 'late'; ms: number }
+  | { mode: 'say'; text: string }
   | { mode: 'status'; status: number }
   | { mode: 'redirect'; to: string }
 
@@ -119,6 +120,9 @@ function answer(behaviour: Behaviour, { socket }: IncomingMessage, response: Ser
       return
     case 'late':
       setTimeout(() => response.writeHead(200).end('sorry for the delay'), behaviour.ms)
+      return
+    case 'say':
+      response.writeHead(200).end(behaviour.text)
       return
     case 'status':
       response.writeHead(behaviour.status).end(`status ${behaviour.status}`)

@@ -99,6 +99,15 @@ export async function chosen(ctx: Context, type: LookupType, ids: readonly numbe
   return new Set(rows.map(({ id }) => id))
 }
 
+/** Whether records of a kind belong to somebody; people outside never get to see those. */
+export const isOwned = (type: LookupType): boolean => 'owner' in lookups[type]
+
+/** Those of a kind that a new value may name, in the order of their names; the first so many. */
+export function choices(ctx: Context, type: LookupType, most: number): Promise<{ id: number; name: string }[]> {
+  const lookup: Lookup = lookups[type]
+  return choosable(ctx, lookup).orderBy(column(lookup, lookup.key)).orderBy(column(lookup, 'id')).limit(most).execute()
+}
+
 /** What records are called, by id. The name of a record out of sight is shown, as references show it (DOMAIN 3.5). */
 export async function labels(ctx: Context, type: LookupType, ids: readonly number[]): Promise<Map<number, string>> {
   const lookup: Lookup = lookups[type]

@@ -21,6 +21,9 @@ export const whole: Reader = (cell) => {
   return /^-?(0|[1-9]\d{0,14})$/.test(trimmed) ? Number(trimmed) : cell
 }
 
+/** A moment; of a day alone, its beginning, since a spreadsheet writes midnight so. */
+export const moment: Reader = (cell) => (/^\d{4}-\d\d-\d\d$/.test(cell.trim()) ? `${cell.trim()} 00:00` : cell)
+
 /** Entries of a list, `a|b` or written as JSON. */
 const entriesOf = (cell: string): unknown[] =>
   json(cell) ??

@@ -9,7 +9,7 @@ import { leadColumns } from '../leads/columns.ts'
 import { organizationColumns } from '../organizations/columns.ts'
 import { personColumns } from '../persons/columns.ts'
 import { productColumns } from '../products/columns.ts'
-import { contactPoints, names, option, optionList, productLines, type Reader, text, whole } from './cells.ts'
+import { contactPoints, moment, names, option, optionList, productLines, type Reader, text, whole } from './cells.ts'
 
 export type Type = Schema<'Import'>['type']
 export type Action = Schema<'Import'>['action']
@@ -58,7 +58,8 @@ const builtIn: Record<Type, readonly Column[]> = {
   ],
   leads: [
     column('id', whole),
-    ...['title', 'description', 'lead_value', 'lost_reason', 'closed_at'].map((name) => column(name)),
+    ...['title', 'description', 'lead_value', 'lost_reason'].map((name) => column(name)),
+    column('closed_at', moment),
     column('user_id', whole),
     column('person_id', whole),
     column('person_email'),
@@ -97,6 +98,8 @@ function own(attribute: Attribute): Column[] {
     case 'multiselect':
     case 'checkbox':
       return [column(code, optionList(choices), path)]
+    case 'datetime':
+      return [column(code, moment, path)]
     case 'image':
     case 'file':
       return [column(code, whole, path)]

@@ -2,7 +2,7 @@
 import { ownName } from '../../jobs/claims.ts'
 import { defineJob, enqueue, type Later, type Running } from '../../jobs/queue.ts'
 import type { Context } from '../../kernel/context.ts'
-import { process } from './process.ts'
+import { processRows } from './process.ts'
 import { rehearse } from './rehearse.ts'
 import { Elsewhere, type Run } from './run.ts'
 import { fail, faultOf, giveUp } from './states.ts'
@@ -43,7 +43,7 @@ export const validateImport = defineJob<Payload>({
 export const processImport = defineJob<Payload>({
   kind: 'imports.process',
   retryAfter,
-  run: (ctx, payload, job) => attempt(ctx, payload, job, process),
+  run: (ctx, payload, job) => attempt(ctx, payload, job, processRows),
   buried: (ctx, { import_id: id }, cause) => fail({ ...ctx, origin: 'import' }, id, [faultOf(cause, 'import_failed')]),
 })
 

@@ -1,5 +1,6 @@
 // Imports the rows (DOMAIN 21.1): batches of 100, each in one transaction that also moves the import on, so that a crash at any
 // moment repeats nothing and loses nothing. A row that is refused is undone alone. Events as everywhere, origin `import`.
+import { setImmediate as turn } from 'node:timers/promises'
 import { type Context, now } from '../../kernel/context.ts'
 import { savepoint, transaction } from '../../kernel/write.ts'
 import { applyRow } from './apply.ts'
@@ -44,7 +45,7 @@ class TooMany extends Refused {
  * Goes on from where the import is until it is completed, failed or cancelled, or until the signal: false when something is left.
  * Throws `Elsewhere` when another process works on it.
  */
-export async function process(run: Run): Promise<boolean> {
+export async function processRows(run: Run): Promise<boolean> {
   const ctx = contextOf(run)
   const row = await find(ctx, run.id)
   if (row.state !== 'processing') return true
@@ -79,6 +80,9 @@ async function creatorOr(ctx: Context, row: ImportRow): Promise<Context> {
   }
 }
 
+/** The database answers at once, so that nothing else would have its turn before the batch is done. */
+export const rowsPerTurn = 10
+
 /** One batch, all of it or nothing. False when the import is to go no further. */
 async function processBatch(run: Run, batch: Batch, columns: readonly (Column | null)[]): Promise<boolean> {
   const after = await transaction(contextOf(run), async (ctx) => {
@@ -91,7 +95,8 @@ async function processBatch(run: Run, batch: Batch, columns: readonly (Column | 
     const summary = JSON.parse(row.summary) as Summary
     const own: Summary = { created: 0, updated: 0, deleted: 0, skipped: 0 }
     const failing: Failing[] = []
-    for (const each of batch.rows) {
+    for (const [index, each] of batch.rows.entries()) {
+      if (index % rowsPerTurn === 0) await turn()
       const draft = draftOf(each, columns)
       try {
         own[(await savepoint(acting, () => applyRow(acting, planOf(row), draft))).did]++

@@ -7,7 +7,7 @@ import { applyRow, type Done, keysIn } from './apply.ts'
 import type { Column } from './columns.ts'
 import { counted, type Failing, keepErrors } from './errors.ts'
 import { emptyMemory, type Memory, madeBefore, nextBatch, remember, rememberSame } from './memory.ts'
-import { shareOf } from './process.ts'
+import { rowsPerTurn, shareOf } from './process.ts'
 import { fresh } from './resource.ts'
 import { draftOf, errorsOf } from './rows.ts'
 import {
@@ -46,8 +46,6 @@ export async function rehearse(run: Run): Promise<boolean> {
       if (run.signal?.aborted) return false
       await keep(run, batch, await tryBatch(run, batch, columns, memory))
       nextBatch(memory)
-      // Whoever waits for the database gets it now.
-      await turn()
     }
     await end(run, [])
   } catch (error) {
@@ -82,7 +80,8 @@ function tryBatch(run: Run, batch: Batch, columns: readonly (Column | null)[], m
     const plan = planOf(row)
     const acting = await actingFor(ctx, row)
     const failing: Failing[] = []
-    for (const each of batch.rows) {
+    for (const [index, each] of batch.rows.entries()) {
+      if (index % rowsPerTurn === 0) await turn()
       const draft = draftOf(each, columns)
       try {
         await savepoint(acting, async () => {

@@ -2,9 +2,10 @@
 // so that what ends half-way is gone on with.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
 import { transaction } from '../../kernel/write.ts'
 import { enqueueRun, processImport, runOf, validateImport } from './jobs.ts'
-import { process } from './process.ts'
+import { processRows } from './process.ts'
 import { rehearse } from './rehearse.ts'
 import { imports } from './resource.ts'
 import { Elsewhere, occupy, type Run } from './run.ts'
@@ -14,7 +15,7 @@ export type What = 'validate' | 'start'
 
 const runs = {
   validate: { job: validateImport, begin: beginValidation, work: rehearse },
-  start: { job: processImport, begin: beginProcessing, work: process },
+  start: { job: processImport, begin: beginProcessing, work: processRows },
 } as const
 
 export const runLater = (ctx: Context, id: number, what: What): Promise<Schema<'Import'>> =>
@@ -37,7 +38,7 @@ export async function runHere(
   })
   const begun = await transaction(ctx, async (ctx) => {
     const shown = await runs[what].begin(ctx, id)
-    await occupy(ctx, run)
+    await occupy(ctx, run).catch(refuseOccupied)
     await enqueueRun(ctx, runs[what].job, id, after)
     return shown
   })
@@ -48,4 +49,9 @@ export async function runHere(
     if (!(error instanceof Elsewhere)) throw error
   }
   return imports.get(ctx, id)
+}
+
+/** Somebody is at the end of an earlier run. */
+function refuseOccupied(error: unknown): never {
+  throw error instanceof Elsewhere ? new Problem('state_conflict', `${error.message} Try again in a moment.`) : error
 }

@@ -66,7 +66,6 @@ export async function receive(ctx: Context, mail: ReceivedMail, { raw, folder }:
     isStored = true
     return stored
   } catch (error) {
-    // The same mail may have come on another way at the same moment.
     const other = error instanceof Problem && error.code === 'unique_violation' ? await knownOf(ctx, mail) : null
     if (!other) throw error
     return other
@@ -91,6 +90,9 @@ interface Files {
 
 const store = (ctx: Context, mail: ReceivedMail, files: Files, folder: Folder): Promise<Received> =>
   transaction(ctx, async (ctx) => {
+    // The same mail may have come on another way meanwhile.
+    const known = await knownOf(ctx, mail)
+    if (known) return known
     const isOwn = (await isOurs(ctx, mail)) || folder === 'sent' || folder === 'draft'
     const place = isOwn && folder === 'inbox' ? 'sent' : folder
     const parent = await parentOf(ctx, mail)
@@ -142,7 +144,7 @@ function columnsOf(mail: ReceivedMail, isOwn: boolean): Omit<Insertable<DB['emai
     subject: mail.subject,
     subject_key: mail.subject === null ? null : fold(mail.subject),
     reply,
-    text: text?.slice(0, longestText) ?? null,
+    text: text?.slice(0, longestText).trimEnd() || null,
     reply_to: JSON.stringify(mail.to),
     cc: JSON.stringify(mail.cc),
     bcc: JSON.stringify(mail.bcc),

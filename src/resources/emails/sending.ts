@@ -9,6 +9,7 @@ import { Bury, type Running } from '../../jobs/queue.ts'
 import { stamp } from '../../kernel/clock.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Source } from '../../kernel/download.ts'
+import { Problem } from '../../kernel/errors.ts'
 import { withRemotes } from '../../kernel/html.ts'
 import { transaction } from '../../kernel/write.ts'
 import {
@@ -22,6 +23,7 @@ import { attachmentRows } from './attachments.ts'
 import { change } from './changes.ts'
 import { delivered, filedOf, putInto } from './folders.ts'
 import { answerAddress } from './parents.ts'
+import { emails } from './resource.ts'
 import { referencesOf } from './threads.ts'
 
 /** One try. Throws when the mail was not taken; Bury when it never will be. */
@@ -33,19 +35,33 @@ export async function sendMail(ctx: Context, id: number, job: Running): Promise<
   } catch (cause) {
     if (cause instanceof MailRefused) throw new Bury(cause.message, { cause })
     const error = deferral(cause)
-    // The last words are those of `failed`. Who was told to stop has not failed.
-    if (!job.isLast || job.signal.aborted)
-      await step(ctx, id, ['sending'], { status: 'queued', ...(!job.signal.aborted && { error: error.message }) })
+    // Who is told to stop leaves it as it is: somebody else may have it by now. The last words are those of `giveUp`.
+    if (!job.isLast && !job.signal.aborted) await step(ctx, id, ['sending'], { status: 'queued', error: error.message })
     throw error
   }
-  const error =
-    sent.refused.length === 0
-      ? null
-      : `Not accepted for ${sent.refused.map(({ address, reason }) => `${address}: ${reason}`).join('; ')}`
-  const sent_at = stamp(ctx.services.clock.now())
-  await step(ctx, id, ['sending'], { status: 'sent', error, sent_at }, async (ctx) =>
-    putInto(ctx, id, delivered(await filedOf(ctx, id))),
-  )
+  await accept(ctx, id, sent)
+}
+
+/** It is sent, whoever likes it: a listener that refuses to hear of it must not have it sent again. */
+async function accept(ctx: Context, id: number, { refused }: Sent): Promise<void> {
+  const names = refused.map(({ address, reason }) => `${address}: ${reason}`)
+  const error = names.length === 0 ? null : `Not accepted for ${names.join('; ')}`
+  const columns: Step = { status: 'sent', error, sent_at: stamp(ctx.services.clock.now()) }
+  const file = async (ctx: Context): Promise<void> => putInto(ctx, id, delivered(await filedOf(ctx, id)))
+  try {
+    await step(ctx, id, ['sending', 'queued'], columns, file)
+  } catch (cause) {
+    if (!(cause instanceof Problem && cause.code === 'event_vetoed')) throw cause
+    ctx.services.log.error(
+      { err: cause, email: id },
+      'A listener refused that an e-mail was sent; it was all the same.',
+    )
+    await transaction(ctx, async (ctx) => {
+      await ctx.db.updateTable('emails').set(columns).where('id', '=', id).execute()
+      await file(ctx)
+      await emails.touch(ctx, id)
+    })
+  }
 }
 
 /** No more tries. In the transaction that says so of the job. */

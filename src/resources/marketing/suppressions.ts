@@ -9,6 +9,7 @@ import { fold } from '../../kernel/format.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { ledgerPage } from '../../kernel/ledger.ts'
 import { transaction, write } from '../../kernel/write.ts'
+import { touchAddress } from '../persons/unsubscribed.ts'
 
 type Row = Selectable<DB['suppressions']>
 type Wish = Pick<Schema<'Suppression'>, 'address' | 'reason'>
@@ -47,6 +48,7 @@ export const suppress = (ctx: Context, { address: sent, reason }: Wish): Promise
           .values({ address, reason, created_at: now(ctx), updated_at: now(ctx) })
           .returningAll()
           .executeTakeFirstOrThrow()
+        await touchAddress(ctx, address)
         return { id: row.id, entity: present(row) }
       },
     )
@@ -82,6 +84,7 @@ export const deleteSuppression: Handler<'deleteSuppression'> = (ctx, { params: {
     if (!row) throw notFound('suppression', id)
     await write(ctx, 'marketing.suppression.delete', { entity, input: {}, id, before: present(row) }, async (ctx) => {
       await ctx.db.deleteFrom('suppressions').where('id', '=', id).execute()
+      await touchAddress(ctx, row.address)
       return { id, entity: null }
     })
     return { message: 'Address is no longer suppressed.' }

@@ -17,6 +17,7 @@ import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 import { checkUnique, cleanPoints, contactFilters, keepUnique, mendPerson } from './contacts.ts'
 import { checkEmail, linkEmail } from './emails.ts'
+import { gatherUnsubscribed } from './unsubscribed.ts'
 
 type Row = { id: number; organization_id: number | null; user_id: number | null }
 
@@ -161,7 +162,7 @@ export const persons = defineResource(
         user: owner,
         sales_owner: owner,
         tags: [],
-        unsubscribed_at: row.unsubscribed_at,
+        unsubscribed_at: null,
         leads_count: Number(row.leads_count),
         quotes_count: Number(row.quotes_count),
         activities_count: Number(row.activities_count),
@@ -173,6 +174,7 @@ export const persons = defineResource(
     },
     gather: async (ctx, replies, include) => {
       await gatherTags(ctx, 'persons', replies)
+      await gatherUnsubscribed(ctx, replies)
       await expand(ctx, replies, include, { organization: () => organizations, user: () => users })
     },
     settle: async (ctx, id, body) => {

@@ -4,7 +4,6 @@ import type { Schema } from '../../contract/types.ts'
 import { Findings } from '../../kernel/errors.ts'
 import { flag, text, value } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
-import type { HandlersFor } from '../../kernel/handler.ts'
 import { defineResource, type Writing } from '../../kernel/resource.ts'
 import { fieldsOf, keepFields, planFields } from './fields.ts'
 
@@ -97,7 +96,3 @@ export const webForms = defineResource({
     if (planned) await keepFields(ctx, id, planned)
   },
 })
-
-export const handlers: HandlersFor<
-  'listWebForms' | 'getWebForm' | 'createWebForm' | 'updateWebForm' | 'deleteWebForm'
-> = webForms.handlers

@@ -1,7 +1,7 @@
 // What people see of deliveries, and what they can have sent once more (DOMAIN 18.5).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { notFound, Problem } from '../../kernel/errors.ts'
+import { invalid, notFound, Problem } from '../../kernel/errors.ts'
 import { time, value } from '../../kernel/filter.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
 import { ledgerPage } from '../../kernel/ledger.ts'
@@ -78,6 +78,8 @@ const replayWebhook: Handler<'replayWebhook'> = (ctx, { params: { id }, body }) 
   transaction(ctx, async (ctx) => {
     const webhook = await webhookOf(ctx, id)
     requireActive(webhook)
+    const newest = await ctx.db.selectFrom('events').select('id').orderBy('id', 'desc').limit(1).executeTakeFirst()
+    if (body.after_event_id > (newest?.id ?? 0)) throw invalid({ after_event_id: ['No event has such an id.'] })
     const data = await tellAgain(ctx, webhook, body.after_event_id)
     return { data, message: data.queued === 1 ? '1 delivery queued.' : `${data.queued} deliveries queued.` }
   })

@@ -39,7 +39,7 @@ export interface Effect {
 
 export const resources: Record<
   Entity,
-  Pick<Resource<unknown, never>, 'noun' | 'entity' | 'shows' | 'events' | 'many' | 'seen' | 'matching'>
+  Pick<Resource<unknown, never>, 'noun' | 'shows' | 'lists' | 'events' | 'many' | 'matching'>
 > = { leads, persons, quotes, activities }
 
 export const refuse = (sentence: string): Problem => new Problem('state_conflict', sentence)

@@ -13,7 +13,7 @@ import { conditionOf } from './conditions.ts'
 import { effects } from './effects.ts'
 import { evaluate, Unanswerable } from './evaluate.ts'
 import { occasionOf } from './occasion.ts'
-import { snapshotOf } from './snapshots.ts'
+import { snapshotOf, triggerOf } from './snapshots.ts'
 import { type Entity, subjectsOf } from './subjects.ts'
 
 /** What is kept of an action: what it was when the run began, so that a change of the workflow does not shift it. */
@@ -34,7 +34,7 @@ const load = ({ db }: Context, id: number) =>
     .selectFrom('workflow_runs as run')
     .innerJoin('workflows', 'workflows.id', 'run.workflow_id')
     .selectAll('run')
-    .select(['workflows.conditions', 'workflows.condition_type', 'workflows.is_active'])
+    .select(['workflows.conditions', 'workflows.condition_type', 'workflows.is_active', 'workflows.event as trigger'])
     .select('workflows.actions as planned')
     .where('run.id', '=', id)
     .executeTakeFirst()
@@ -67,6 +67,9 @@ async function begin(ctx: Context, run: Run): Promise<void> {
 async function decide(ctx: Context, run: Run) {
   if (run.is_active !== 1)
     return { state: 'skipped', reason: 'The workflow was switched off before it came to this event.' }
+  // Its actions are for records of another kind by now, or for another moment.
+  if (run.trigger !== triggerOf(run.event))
+    return { state: 'skipped', reason: 'The workflow was given another event before it came to this one.' }
   const event = await ctx.db.selectFrom('events').selectAll().where('id', '=', run.event_id).executeTakeFirst()
   if (!event) return { state: 'failed', reason: 'The event is no longer kept.' }
   const conditions = (JSON.parse(run.conditions) as Parameters<typeof conditionOf>[0][]).map(conditionOf)

@@ -51,8 +51,8 @@ const presentRun = (row: Row): Run => ({
 
 /** Runs on records of one kind that the caller may know of. */
 async function sightOf(ctx: Context, entity: Entity): Promise<RawBuilder<SqlBool>> {
-  const { shows, matching, events } = resources[entity]
-  if (!may(ctx, shows)) return sql<SqlBool>`1 = 0`
+  const { lists, matching, events } = resources[entity]
+  if (!may(ctx, lists)) return sql<SqlBool>`1 = 0`
   const isOfKind = sql<SqlBool>`workflow_runs.entity_type = ${entity}`
   if (!ctx.user?.visibleOwners) return isOfKind
   const seen = (await matching(ctx, {})).clearSelect().clearOrderBy().select(`${entity}.id`)

@@ -1,4 +1,4 @@
-// The record as an event leaves it, for conditions: of a deletion, as it was before. Tags are linked behind the record's own event,
+// Stored events as workflows know them: their names, and the record as an event leaves it; of a deletion, as it was before. Tags are linked behind the record's own event,
 // by events of their own in the same request; to whoever sent it they are one change.
 import type { StoredEvent } from '../../jobs/readers.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -24,3 +24,9 @@ export async function snapshotOf(ctx: Context, event: StoredEvent): Promise<Snap
   }
   return { ...event.after, tags: [...tags.values()] }
 }
+
+/**
+ * A deletion is known once it is stored, and stored as `after`. A record that comes back is created (DOMAIN 17.2), so that sets
+ * off what a creation does.
+ */
+export const triggerOf = (name: string): string => name.replace(/\.delete\.after$/, '.delete.before')

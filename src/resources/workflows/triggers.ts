@@ -5,15 +5,10 @@ import { enqueue } from '../../jobs/queue.ts'
 import type { EventReader, StoredEvent } from '../../jobs/readers.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { runWorkflow } from './run.ts'
+import { triggerOf } from './snapshots.ts'
 
 /** As many workflows may follow from each other, the first one included. */
 const deepest = 5
-
-/**
- * A deletion is known once it is stored, and stored as `after`. A record that comes back is created (DOMAIN 17.2), so that sets
- * off what a creation does.
- */
-const triggerOf = (name: string): string => name.replace(/\.delete\.after$/, '.delete.before')
 
 interface Run {
   id: number

@@ -1,0 +1,76 @@
+// What a web form is to the public (DOMAIN 19): its definition, its page, its script, and what comes in through it.
+import { operations } from '../../contract/operations.gen.ts'
+import { pathTo } from '../../contract/paths.ts'
+import { preferred } from '../../kernel/accept.ts'
+import type { Context } from '../../kernel/context.ts'
+import { download } from '../../kernel/download.ts'
+import { textTag } from '../../kernel/etag.ts'
+import type { Gates, Handler, HandlersFor } from '../../kernel/handler.ts'
+import { limited } from '../../kernel/ratelimit.ts'
+import { embeddedScript } from './behaviour.ts'
+import { answerPage, formPage } from './page.ts'
+import { webForms } from './resource.ts'
+import { submit } from './submission.ts'
+import { type OpenForm, openForm, presentForm } from './visitors.ts'
+
+/** Submissions a minute from one address. */
+const mostCalls = 10
+const minuteMs = 60_000
+
+/** Before the body is read: not too often, and only to a form that is there. */
+async function admit(ctx: Context): Promise<void> {
+  await limited(ctx, 'web-form', mostCalls, minuteMs)
+  await openForm(ctx, ctx.path.split('/').at(-1) ?? '')
+}
+
+export const gates: Gates = { submitWebForm: admit }
+
+const zoneOf = ({ services }: Context): string => services.config.timezone
+
+const getPublicWebForm: Handler<'getPublicWebForm'> = async (ctx, { params }) => ({
+  data: presentForm(await openForm(ctx, params.form_id)),
+})
+
+const getWebFormPage: Handler<'getWebFormPage'> = async (ctx, { params }) =>
+  formPage(await openForm(ctx, params.form_id), zoneOf(ctx))
+
+const getWebFormScript: Handler<'getWebFormScript'> = async (ctx, { params }) => {
+  const form = await openForm(ctx, params.form_id)
+  const body = embeddedScript(form, ctx.base + pathTo(operations.submitWebForm, form.formId), zoneOf(ctx))
+  return download({
+    mediaType: 'text/javascript; charset=utf-8',
+    body,
+    etag: textTag(body),
+    headers: { 'cache-control': 'no-cache', 'cross-origin-resource-policy': 'cross-origin' },
+  })
+}
+
+const submitWebForm: Handler<'submitWebForm'> = async (ctx, { params, body }) => {
+  const form = await openForm(ctx, params.form_id)
+  // People do not see that field. Whoever fills it in gets the same answer, and nothing happens.
+  if (body.website === undefined) await submit(ctx, form, body)
+  const answer = answerOf(form)
+  return preferred(ctx, ['application/json', 'text/html']) === 'text/html' ? answerPage(form, answer) : answer
+}
+
+const answerOf = ({ success: { action, content } }: OpenForm): { message: string; redirect?: string } =>
+  action === 'redirect' ? { message: 'Thank you.', redirect: content } : { message: content }
+
+type Ours =
+  | 'listWebForms'
+  | 'getWebForm'
+  | 'createWebForm'
+  | 'updateWebForm'
+  | 'deleteWebForm'
+  | 'getPublicWebForm'
+  | 'getWebFormPage'
+  | 'getWebFormScript'
+  | 'submitWebForm'
+
+export const handlers: HandlersFor<Ours> = {
+  ...webForms.handlers,
+  getPublicWebForm,
+  getWebFormPage,
+  getWebFormScript,
+  submitWebForm,
+}

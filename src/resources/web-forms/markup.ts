@@ -1,0 +1,153 @@
+// The form as HTML and CSS, the same in its own page and inside the pages of others. It works without script: names of its fields say
+// where their values belong (contract/nested.ts).
+import { escapeHtml as text } from '../../kernel/format.ts'
+import { localTime, partOf, plain } from './initials.ts'
+import type { OpenField, OpenForm } from './visitors.ts'
+
+type Attributes = Record<string, string | boolean | null | undefined>
+
+/** Attributes of an element; those that are false or nothing are left out. */
+const attributes = (all: Attributes): string =>
+  Object.entries(all)
+    .filter(([, value]) => value !== null && value !== undefined && value !== false)
+    .map(([name, value]) => (value === true ? ` ${name}` : ` ${name}="${text(String(value))}"`))
+    .join('')
+
+/** A relative address, so that a page behind a proxy posts to where it came from. */
+export function formMarkup(form: OpenForm, zone: string): string {
+  const fields = form.fields.filter(({ isShown }) => isShown)
+  return `<form class="accord-form" method="post" action="../${text(form.formId)}">
+<h1>${text(form.title)}</h1>
+${form.description === null ? '' : `<p class="description">${text(form.description)}</p>\n`}<p class="problem" role="alert" hidden></p>
+${fields.map((field) => fieldMarkup(field, zone)).join('\n')}
+<div class="elsewhere" aria-hidden="true"><label>Website <input name="website" tabindex="-1" autocomplete="off"></label></div>
+<button type="submit">${text(form.button)}</button>
+</form>`
+}
+
+function fieldMarkup(field: OpenField, zone: string): string {
+  const { entity, key, label, isRequired } = field
+  const id = `accord-${entity}-${key}`
+  const mark = isRequired ? ' <span class="required" aria-hidden="true">*</span>' : ''
+  const problem = `<p class="problem" id="${id}-problem" hidden></p>`
+  const at = ` data-field="${text(`${entity}.${key}`)}"`
+  const control = controlOf(field, id, zone)
+  if (field.attribute.type === 'boolean')
+    return `<div class="field"${at}><label class="choice">${control} <span>${text(label)}${mark}</span></label>${problem}</div>`
+  if (['address', 'multiselect', 'checkbox'].includes(field.attribute.type))
+    return `<fieldset class="field"${at}><legend>${text(label)}${mark}</legend>${control}${problem}</fieldset>`
+  return `<div class="field"${at}><label for="${id}">${text(label)}${mark}</label>${control}${problem}</div>`
+}
+
+const autocomplete: Readonly<Record<string, string>> = {
+  'persons.name': 'name',
+  'persons.emails': 'email',
+  'persons.contact_numbers': 'tel',
+  'persons.job_title': 'organization-title',
+  'persons.organization_name': 'organization',
+}
+
+const addressParts = [
+  ['address', 'Street and number', 'street-address'],
+  ['postcode', 'Postal code', 'postal-code'],
+  ['city', 'City', 'address-level2'],
+  ['state', 'State or province', 'address-level1'],
+  ['country', 'Country, as a code of two letters', 'country'],
+] as const
+
+function controlOf(field: OpenField, id: string, zone: string): string {
+  const { entity, key, attribute, placeholder, isRequired: required, initial, options } = field
+  const name = `${entity}[${key}]`
+  const own = autocomplete[`${entity}.${key}`]
+  const input = (more: Attributes): string =>
+    `<input${attributes({ id, name, value: plain(initial), placeholder, required, autocomplete: own, ...more })}>`
+  const chosen = new Set([initial].flat())
+  switch (attribute.type) {
+    case 'textarea':
+      return `<textarea${attributes({ id, name, placeholder, required, rows: '5' })}>\n${text(plain(initial) ?? '')}</textarea>`
+    case 'boolean':
+      return input({ type: 'checkbox', value: '1', checked: initial === true, placeholder: null })
+    case 'select':
+    case 'lookup':
+      return `<select${attributes({ id, name, required })}><option value="">${text(placeholder ?? '')}</option>${options
+        .map(
+          (each) =>
+            `<option${attributes({ value: String(each.id), selected: chosen.has(each.id) })}>${text(each.name)}</option>`,
+        )
+        .join('')}</select>`
+    case 'multiselect':
+    case 'checkbox':
+      return options
+        .map(
+          (each) =>
+            `<label class="choice"><input${attributes({ type: 'checkbox', name: `${name}[]`, value: String(each.id), checked: chosen.has(each.id) })}> <span>${text(each.name)}</span></label>`,
+        )
+        .join('')
+    case 'address':
+      return addressParts
+        .map(
+          ([part, label, complete]) =>
+            `<label class="part" for="${id}-${part}">${label}</label><input${attributes({
+              id: `${id}-${part}`,
+              name: `${name}[${part}]`,
+              value: partOf(initial, part),
+              autocomplete: complete,
+              required: required && part !== 'state',
+              maxlength: part === 'country' ? '2' : null,
+            })}>`,
+        )
+        .join('')
+    case 'email':
+    case 'phone': {
+      const type = attribute.type === 'email' ? 'email' : 'tel'
+      return input({ type, name: `${name}[0][value]`, value: partOf([initial].flat()[0], 'value') })
+    }
+    case 'date':
+      return input({ type: 'date' })
+    case 'datetime':
+      return input({ type: 'datetime-local', value: localTime(initial, zone) })
+    case 'price':
+      return input({ type: 'text', inputmode: 'decimal' })
+    default:
+      return input(textKinds[attribute.validation ?? ''] ?? { type: 'text' })
+  }
+}
+
+const textKinds: Readonly<Record<string, Attributes>> = {
+  url: { type: 'url' },
+  email: { type: 'email' },
+  numeric: { type: 'text', inputmode: 'numeric' },
+  decimal: { type: 'text', inputmode: 'decimal' },
+}
+
+/** Black or white, whichever can be read on the colour. */
+function readableOn(color: string): string {
+  const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => Number.parseInt(color.slice(at, at + 2), 16))
+  return red * 0.299 + green * 0.587 + blue * 0.114 > 160 ? '#111111' : '#ffffff'
+}
+
+/** Colours are `#RRGGBB`: the contract takes no others. */
+export function formStyle({ colors }: OpenForm): string {
+  const card = colors.form_background_color ?? '#ffffff'
+  const ink = readableOn(card) === '#ffffff' ? '#f5f7fa' : '#1d2733'
+  const button = colors.form_submit_button_color ?? '#0b6fa8'
+  return `.accord-form{box-sizing:border-box;color-scheme:${ink === '#f5f7fa' ? 'dark' : 'light'};max-width:34rem;margin:0 auto;padding:2rem;border-radius:.75rem;background:${card};color:${ink};font:16px/1.5 system-ui,sans-serif;text-align:start;box-shadow:0 1px 2px #0002,0 8px 24px #0000001a;position:relative}
+.accord-form *{box-sizing:border-box}
+.accord-form h1{margin:0 0 .5rem;font-size:1.5rem;line-height:1.25;color:${colors.form_title_color ?? 'inherit'};overflow-wrap:anywhere}
+.accord-form .description{margin:0 0 1rem;white-space:pre-line;overflow-wrap:anywhere}
+.accord-form .field{margin:1rem 0 0;padding:0;border:0;min-width:0}
+.accord-form label,.accord-form legend{display:block;padding:0;margin:0 0 .25rem;font-weight:600;font-size:.9375rem;color:${colors.attribute_label_color ?? 'inherit'}}
+.accord-form .part{font-weight:400;font-size:.875rem;margin-top:.5rem}
+.accord-form .choice{display:flex;gap:.5rem;align-items:baseline;font-weight:400}
+.accord-form .required{color:#c4320a}
+.accord-form input:not([type=checkbox]),.accord-form select,.accord-form textarea{display:block;width:100%;padding:.55rem .7rem;font:inherit;color:inherit;background:${ink === '#f5f7fa' ? '#0003' : '#ffffff'};border:1px solid #8793a1;border-radius:.4rem}
+.accord-form option{color:#1d2733;background:#ffffff}
+.accord-form :is(input,select,textarea,button):focus-visible{outline:3px solid ${button}66;outline-offset:1px}
+.accord-form [aria-invalid=true]{border-color:#c4320a!important}
+.accord-form .problem{margin:.3rem 0 0;font-size:.9375rem;color:${ink === '#f5f7fa' ? '#ffb4a3' : '#b42318'}}
+.accord-form .elsewhere{position:absolute;left:-9999px;width:1px;height:1px;overflow:hidden}
+.accord-form button{margin:1.5rem 0 0;padding:.65rem 1.6rem;font:inherit;font-weight:600;color:${readableOn(button)};background:${button};border:0;border-radius:.4rem;cursor:pointer}
+.accord-form button[disabled]{opacity:.6;cursor:progress}
+.accord-form [hidden]{display:none}
+.accord-form .done{margin:0;white-space:pre-line;overflow-wrap:anywhere}`
+}

@@ -1,0 +1,50 @@
+// The pages of a web form: the form itself, and what a browser without script is told when it has posted it. Both may stand in a frame
+// of any site.
+import { createHash } from 'node:crypto'
+import { type Download, download } from '../../kernel/download.ts'
+import { textTag } from '../../kernel/etag.ts'
+import { escapeHtml as text } from '../../kernel/format.ts'
+import { ownScript } from './behaviour.ts'
+import { formMarkup, formStyle } from './markup.ts'
+import type { OpenForm } from './visitors.ts'
+
+const hash = (source: string): string => `'sha256-${createHash('sha256').update(source).digest('base64')}'`
+
+interface Parts {
+  main: string
+  script: string
+  /** Where the page goes on to by itself. */
+  next?: string
+}
+
+function pageOf(form: OpenForm, { main, script, next }: Parts): Download {
+  const style = `body{margin:0;padding:2rem 1rem;background:${form.colors.background_color ?? '#eef1f4'}}\n${formStyle(form)}`
+  const html = `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">${
+    next === undefined ? '' : `<meta http-equiv="refresh" content="0;url=${text(next)}">`
+  }<title>${text(form.title)}</title><style>${style}</style></head>
+<body>${main}${script === '' ? '' : `<script>${script}</script>`}</body>
+</html>
+`
+  const scripts = script === '' ? '' : ` script-src ${hash(script)}; connect-src 'self';`
+  return download({
+    mediaType: 'text/html; charset=utf-8',
+    body: html,
+    etag: textTag(html),
+    headers: {
+      'cache-control': 'no-cache',
+      'content-security-policy': `default-src 'none'; style-src ${hash(style)};${scripts} form-action 'self'; base-uri 'none'; frame-ancestors *`,
+    },
+  })
+}
+
+export const formPage = (form: OpenForm, zone: string): Download =>
+  pageOf(form, { main: formMarkup(form, zone), script: ownScript })
+
+/** What was taken is told, or gone on from, where no script could do it. */
+export function answerPage(form: OpenForm, { message, redirect }: { message: string; redirect?: string }): Download {
+  const link = redirect === undefined ? '' : ` <a href="${text(redirect)}">Go on</a>`
+  const main = `<div class="accord-form"><h1>${text(form.title)}</h1><p class="done" role="status">${text(message)}${link}</p></div>`
+  return pageOf(form, { main, script: '', ...(redirect !== undefined && { next: redirect }) })
+}

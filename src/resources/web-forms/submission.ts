@@ -1,0 +1,171 @@
+// What a visitor sends becomes a person, and a lead where the form makes some (DOMAIN 19), by the ways everybody takes. A known
+// e-mail address selects its person, who is never changed, and the answer does not tell.
+import { bodyReader } from '../../contract/bodies.ts'
+import type { Body, Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { Findings, Problem } from '../../kernel/errors.ts'
+import { fold } from '../../kernel/format.ts'
+import { transaction } from '../../kernel/write.ts'
+import { chosen } from '../attributes/lookups.ts'
+import { checkValues } from '../attributes/values.ts'
+import { leads } from '../leads/resource.ts'
+import { checkPerson, persons } from '../persons/resource.ts'
+import { isBlank, read } from './values.ts'
+import type { OpenField, OpenForm } from './visitors.ts'
+
+type Entity = OpenField['entity']
+type Json = Record<string, unknown>
+
+/** Throws 422 and 409 in the visitor's words, `persons.emails.0.value`, with everything that is wrong. */
+export async function submit(asked: Context, form: OpenForm, sent: Schema<'WebFormSubmission'>): Promise<void> {
+  const ctx: Context = { ...asked, origin: 'web_form', ifMatch: null }
+  try {
+    await store(ctx, form, sent)
+  } catch (error) {
+    // Two submissions at once: by now there is the person whom this one did not find.
+    if (!(error instanceof Problem) || error.code !== 'unique_violation' || error.more.errors) throw error
+    await store(ctx, form, sent)
+  }
+}
+
+const store = (ctx: Context, form: OpenForm, sent: Schema<'WebFormSubmission'>): Promise<void> =>
+  transaction(ctx, async (ctx) => {
+    const found = new Findings()
+    const said = sayOnce(found)
+    const values = {
+      persons: await valuesOf(ctx, form, 'persons', sent.persons, said),
+      leads: await valuesOf(ctx, form, 'leads', sent.leads ?? {}, said),
+    }
+    const person = checked(ctx, 'createPerson', values.persons, visitorsWords(said, 'persons'))
+    const lead = form.createsLead
+      ? checked(ctx, 'createLead', await leadOf(ctx, values.leads), visitorsWords(said, 'leads'))
+      : undefined
+    const known = person && (await knownPerson(ctx, person.emails))
+    // Whoever is known already has what must be unique; all else is checked the same way, so that nobody can tell.
+    if (person) await checkPerson(ctx, person, visitorsWords(said, 'persons', known !== undefined))
+    if (lead) await checkValues(ctx, 'leads', lead, visitorsWords(said, 'leads'))
+    found.settle()
+    if (!person) return
+    const personId = known ?? (await inVisitorsWords('persons', () => persons.create(ctx, person))).id
+    if (lead) await inVisitorsWords('leads', () => leads.create(ctx, { ...lead, person_id: personId }))
+  })
+
+/** The values of one record: what was sent of the fields that are shown, and the defaults of the others. */
+async function valuesOf(
+  ctx: Context,
+  { fields }: OpenForm,
+  entity: Entity,
+  sent: Json,
+  found: Findings,
+): Promise<Json> {
+  const own = fields.filter((field) => field.entity === entity)
+  const shown = own.filter(({ isShown }) => isShown)
+  for (const key of Object.keys(sent))
+    if (!shown.some((field) => field.key === key)) found.invalid(`${entity}.${key}`, 'The form has no such field.')
+  const values: Json = {}
+  const custom: Json = {}
+  for (const field of own) {
+    const { attribute, key, isRequired, isShown } = field
+    const value = isShown ? read(attribute, Object.hasOwn(sent, key) ? sent[key] : undefined) : await kept(ctx, field)
+    const isMissing = isBlank(value) || (attribute.type === 'boolean' && value === false)
+    if (isShown && isRequired && isMissing) found.invalid(`${entity}.${key}`, 'The field is required.')
+    if (value !== undefined) (attribute.isOwn ? custom : values)[key] = value
+  }
+  return Object.keys(custom).length > 0 ? { ...values, custom_attributes: custom } : values
+}
+
+/** The default of a field that is not shown; what it names may be gone since, and that is not the visitor's business. */
+async function kept(ctx: Context, { attribute: { lookup }, initial }: OpenField): Promise<unknown> {
+  if (initial === null) return undefined
+  if (lookup === null) return initial
+  const ids = [initial].flat() as number[]
+  const left = await chosen(ctx, lookup, ids)
+  if (Array.isArray(initial)) return ids.filter((id) => left.has(id))
+  return left.has(ids[0] ?? 0) ? initial : undefined
+}
+
+/** A lead that says little: a title of its own, no value, and where it came from. */
+async function leadOf(ctx: Context, values: Json): Promise<Json> {
+  const source = await ctx.db
+    .selectFrom('lead_sources')
+    .select('id')
+    .where('name_key', '=', fold('Web Form'))
+    .executeTakeFirst()
+  return {
+    title: 'Lead From Web Form',
+    lead_value: 0,
+    ...(source && { lead_source_id: source.id }),
+    ...Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null)),
+  }
+}
+
+/** The body as the operation takes it; undefined when it does not. */
+function checked<O extends 'createPerson' | 'createLead'>(
+  { services: { contract, config } }: Context,
+  operation: O,
+  values: Json,
+  found: Findings,
+): Body<O> | undefined {
+  const reading = { zone: config.timezone, strict: config.strict }
+  const { value, errors } = bodyReader(contract, operation)(values, reading)
+  for (const [field, sentences] of Object.entries(errors))
+    for (const sentence of sentences) found.invalid(field, sentence)
+  return Object.keys(errors).length > 0 ? undefined : (value as Body<O>)
+}
+
+/** The person with one of the addresses, the first that anybody has; whoever owns the person. */
+async function knownPerson({ db }: Context, emails: Body<'createPerson'>['emails']): Promise<number | undefined> {
+  const keys = emails.flatMap(({ value }) => (value === null ? [] : [fold(value)]))
+  if (keys.length === 0) return undefined
+  const rows = await db
+    .selectFrom('unique_values')
+    .innerJoin('attributes', 'attributes.id', 'unique_values.attribute_id')
+    .select(['unique_values.value', 'unique_values.entity_id'])
+    .where('unique_values.entity_type', '=', 'persons')
+    .where('attributes.code', '=', 'emails')
+    .where('attributes.is_user_defined', '=', 0)
+    .where('unique_values.value', 'in', keys)
+    .execute()
+  const holders = new Map(rows.map((row) => [row.value, row.entity_id]))
+  return keys.map((key) => holders.get(key)).find((id) => id !== undefined)
+}
+
+const fieldOf = (entity: Entity, field: string): string => `${entity}.${field.replace(/^custom_attributes\./, '')}`
+
+/** A sentence about a field is said once, although several rules find the same. */
+function sayOnce(found: Findings): Findings {
+  const said = new Set<string>()
+  const inner = new Findings()
+  inner.invalid = (field, sentence) => {
+    if (said.has(field + sentence)) return
+    said.add(field + sentence)
+    found.invalid(field, sentence)
+  }
+  inner.taken = (field, entity, _id, sentence) => found.taken(field, entity, null, sentence)
+  return inner
+}
+
+/** Findings about a record under the names the form has, and without the id of any other. */
+function visitorsWords(found: Findings, entity: Entity, isKnown = false): Findings {
+  const inner = new Findings()
+  inner.invalid = (field, sentence) => found.invalid(fieldOf(entity, field), sentence)
+  inner.taken = (field, of, _id, sentence) => {
+    if (!isKnown) found.taken(fieldOf(entity, field), of, null, sentence)
+  }
+  return inner
+}
+
+/** What a rule refuses that is asked only by the write itself. */
+async function inVisitorsWords<T>(entity: Entity, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof Problem) || !error.more.errors) throw error
+    const { errors, conflicts } = error.more
+    throw new Problem(error.code, error.message, {
+      errors: Object.fromEntries(Object.entries(errors).map(([field, each]) => [fieldOf(entity, field), each])),
+      ...(conflicts && { conflicts: conflicts.map((each) => ({ ...each, id: null })) }),
+      cause: error,
+    })
+  }
+}

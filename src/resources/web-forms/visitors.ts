@@ -1,0 +1,122 @@
+// A form as its visitors meet it (DOMAIN 19): which fields are shown, and what can be chosen. Hidden fields, and what the public must
+// not see a list of, keep their default and are not told of.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
+import { choices, isOwned } from '../attributes/lookups.ts'
+import { type Attribute, attributesOf } from '../attributes/set.ts'
+import { fieldsOf } from './fields.ts'
+
+const mostChoices = 500
+
+export interface OpenField {
+  entity: 'persons' | 'leads'
+  /** The key of its value in a submission. */
+  key: string
+  attribute: Attribute
+  label: string
+  placeholder: string | null
+  isRequired: boolean
+  isShown: boolean
+  /** As people write it; null for none. */
+  initial: unknown
+  options: readonly { id: number; name: string }[]
+}
+
+export interface OpenForm {
+  formId: string
+  title: string
+  description: string | null
+  button: string
+  success: { action: string; content: string }
+  createsLead: boolean
+  colors: Record<
+    | 'background_color'
+    | 'form_background_color'
+    | 'form_title_color'
+    | 'form_submit_button_color'
+    | 'attribute_label_color',
+    string | null
+  >
+  fields: readonly OpenField[]
+}
+
+/** An active form by its public key. Throws 404 for any other: nobody learns whether there is one that rests. */
+export async function openForm(ctx: Context, formId: string): Promise<OpenForm> {
+  const row = await ctx.db
+    .selectFrom('web_forms')
+    .selectAll()
+    .where('form_id', '=', formId)
+    .where('is_active', '=', 1)
+    .executeTakeFirst()
+  if (!row) throw new Problem('not_found', 'There is no such form.')
+  const fields: OpenField[] = []
+  const attributes = [...(await attributesOf(ctx, 'persons')), ...(await attributesOf(ctx, 'leads'))]
+  for (const field of (await fieldsOf(ctx, [row.id])).get(row.id) ?? []) {
+    const attribute = attributes.find(({ id }) => id === field.attribute_id)
+    if (attribute) fields.push(await openField(ctx, attribute, field))
+  }
+  return {
+    formId: row.form_id,
+    title: row.title,
+    description: row.description,
+    button: row.submit_button_label,
+    success: { action: row.submit_success_action, content: row.submit_success_content },
+    createsLead: row.create_lead === 1,
+    colors: {
+      background_color: row.background_color,
+      form_background_color: row.form_background_color,
+      form_title_color: row.form_title_color,
+      form_submit_button_color: row.form_submit_button_color,
+      attribute_label_color: row.attribute_label_color,
+    },
+    fields,
+  }
+}
+
+async function openField(ctx: Context, attribute: Attribute, field: Schema<'WebFormAttribute'>): Promise<OpenField> {
+  // A visitor names the organization: which ones there are is not for the public.
+  const isOrganization = !attribute.isOwn && attribute.code === 'organization_id' && !field.is_hidden
+  const isPrivate = attribute.lookup !== null && isOwned(attribute.lookup) && !isOrganization
+  const isShown = !field.is_hidden && !isPrivate
+  return {
+    entity: attribute.entity as OpenField['entity'],
+    key: isOrganization ? 'organization_name' : attribute.code,
+    attribute: isOrganization ? { ...attribute, type: 'text', lookup: null } : attribute,
+    label: field.name ?? attribute.name,
+    placeholder: field.placeholder,
+    isRequired: field.is_required,
+    isShown,
+    initial: isOrganization ? null : (field.default_value ?? null),
+    options:
+      !isShown || isOrganization
+        ? []
+        : attribute.lookup === null
+          ? attribute.options
+          : await choices(ctx, attribute.lookup, mostChoices),
+  }
+}
+
+export const presentForm = (form: OpenForm): Schema<'PublicWebForm'> => ({
+  form_id: form.formId,
+  title: form.title,
+  description: form.description,
+  submit_button_label: form.button,
+  background_color: form.colors.background_color,
+  form_background_color: form.colors.form_background_color,
+  form_title_color: form.colors.form_title_color,
+  form_submit_button_color: form.colors.form_submit_button_color,
+  attribute_label_color: form.colors.attribute_label_color,
+  fields: form.fields.filter(({ isShown }) => isShown).map(presentField),
+})
+
+const presentField = (field: OpenField): Schema<'PublicWebFormField'> => ({
+  entity_type: field.entity,
+  code: field.key,
+  type: field.attribute.type,
+  label: field.label,
+  placeholder: field.placeholder,
+  is_required: field.isRequired,
+  default_value: field.initial,
+  options: field.options.map(({ id, name }) => ({ id, name })),
+})

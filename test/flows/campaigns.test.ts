@@ -1,0 +1,187 @@
+// A campaign through `kill -9` of its server and its worker at random moments, with a real SMTP server: no address is lost, none has
+// two rows in the ledger, and what SMTP may have got twice is at most the one mail each kill found on its way. With
+// ACCORD_TEST_FULL=1 for 5,000 recipients and 16 kills.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { openStore, type Store } from '../../db/open.ts'
+import { processCampaignsCommand } from '../../src/commands/campaign.ts'
+import { issueToken } from '../../src/kernel/auth.ts'
+import { accord, accordServing, type Serving } from '../support/accord.ts'
+import { seededImage, start, testConfig } from '../support/app.ts'
+import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+
+const full = process.env.ACCORD_TEST_FULL === '1'
+/** Mails on their way at once, of all workers. */
+const slots = 1
+
+let folder: string
+let smtp: SmtpServer
+let store: Store
+let serving: Serving | undefined
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'accord-campaigns-'))
+  mkdirSync(join(folder, 'data'))
+  writeFileSync(join(folder, 'data', 'accord.db'), await seededImage())
+  smtp = await startSmtp()
+  store = openStore(`sqlite:${join(folder, 'data', 'accord.db')}`)
+})
+afterEach(async () => {
+  await serving?.stop('SIGKILL')
+  serving = undefined
+  await store.close()
+  await smtp.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const environment = () => ({ ACCORD_SMTP_URL: smtp.url, ACCORD_CAMPAIGN_RATE: '1000000' })
+const below = (most: number): number => Math.floor(Math.random() * most)
+
+/** Straight into the table: how they came to be is not the question. */
+async function addPersons(count: number): Promise<void> {
+  for (let from = 0; from < count; from += 500) {
+    const persons = Array.from({ length: Math.min(500, count - from) }, (_, index) => ({
+      name: `Person ${from + index}`,
+      name_key: `person ${from + index}`,
+      emails: JSON.stringify([{ value: `Person${from + index}@example.com`, label: 'work' }]),
+      contact_numbers: '[]',
+      created_at: start,
+      updated_at: start,
+    }))
+    await store.db.insertInto('persons').values(persons).execute()
+  }
+}
+
+async function addCampaign(): Promise<number> {
+  const stamps = { created_at: start, updated_at: start }
+  const content = '<p>Dear {%persons.name%}</p><p><a href="{%unsubscribe_url%}">No more</a></p>'
+  const template = await store.db
+    .insertInto('email_templates')
+    .values({ name: 'Spring', name_key: 'spring', subject: 'x', content, ...stamps })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  const named = { name: 'Spring', name_key: 'spring', subject: 'For {%persons.name%}', status: 1 }
+  const campaign = await store.db
+    .insertInto('marketing_campaigns')
+    .values({ ...named, marketing_template_id: template.id, ...stamps })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return campaign.id
+}
+
+/** Asks a server that has just started to run it. */
+async function run(url: string, id: number): Promise<number> {
+  const wanted = {
+    userId: 1,
+    name: 'test',
+    kind: 'personal',
+    abilities: ['*'],
+    expiresAt: null,
+    allowedIps: [],
+  } as const
+  const { text } = await issueToken(store.db, { ...wanted, abilities: ['*'], allowedIps: [] }, start)
+  const answer = await fetch(`${url}/api/admin/settings/marketing/campaigns/${id}/run`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${text}`, accept: 'application/json' },
+  })
+  return answer.status
+}
+
+async function left(): Promise<number> {
+  const { count } = await store.db
+    .selectFrom('campaign_sends')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('state', '=', 'queued')
+    .executeTakeFirstOrThrow()
+  const { jobs } = await store.db
+    .selectFrom('jobs')
+    .select(({ fn }) => fn.countAll<number>().as('jobs'))
+    .where('kind', 'like', 'campaigns.%')
+    .executeTakeFirstOrThrow()
+  return Number(count) + Number(jobs)
+}
+
+async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  const limit = performance.now() + 600_000
+  while (!(await isSo())) {
+    if (performance.now() > limit) throw new Error('It did not come to an end.')
+    await pause(5)
+  }
+}
+
+async function survive(recipients: number, kills: number, most: number): Promise<void> {
+  const since = performance.now()
+  await addPersons(recipients)
+  const id = await addCampaign()
+  const killedIn: string[] = []
+  for (let life = 0; life < kills; life++) {
+    const command = life % 2 === 0 ? 'serve' : 'worker'
+    serving = await accordServing(folder, command, environment())
+    if (life === 0) {
+      expect(await run(serving.url, id)).toBe(202)
+      // While the ledger is being filled.
+      await pause(below(300))
+    } else {
+      const [had, wanted] = [smtp.received.length, 1 + below(most)]
+      await until(async () => smtp.received.length >= had + wanted || (await left()) === 0)
+      await pause(below(10))
+    }
+    killedIn.push(`${command} at ${smtp.received.length}`)
+    await serving.stop('SIGKILL')
+  }
+  serving = await accordServing(folder, 'serve', environment())
+  await until(async () => (await left()) === 0)
+  const { code } = await serving.stop()
+  serving = undefined
+
+  const rows = await store.db.selectFrom('campaign_sends').selectAll().execute()
+  const addresses = new Set(rows.map(({ address }) => address))
+  expect([rows.length, addresses.size]).toEqual([recipients, recipients])
+  expect(rows.filter(({ state, sent_at, content }) => state !== 'sent' || !sent_at || content !== null)).toEqual([])
+  const ids = smtp.received.map(({ raw, to }) => `${/^Message-ID: *<([^>]+)>/im.exec(raw)?.[1]} ${to.join()}`)
+  const expected = new Set(rows.map(({ message_id, address }) => `${message_id} ${address}`))
+  expect(new Set(ids)).toEqual(expected)
+  const duplicates = ids.length - expected.size
+  const seconds = Math.round((performance.now() - since) / 100) / 10
+  console.log(
+    `${recipients} recipients, ${kills} kills (${killedIn.join(', ')}): ${duplicates} mails seen twice, ${seconds} s.`,
+  )
+  expect(duplicates).toBeLessThanOrEqual(kills * slots)
+  const events = await store.db
+    .selectFrom('events')
+    .select(({ fn }) => ['name', fn.countAll<number>().as('count')])
+    .where('name', 'like', 'marketing.%')
+    .groupBy('name')
+    .orderBy('name')
+    .execute()
+  expect(events).toEqual([
+    { name: 'marketing.campaign.run.after', count: 1 },
+    { name: 'marketing.send.create.after', count: recipients },
+  ])
+  expect(code).toBe(0)
+}
+
+describe('a campaign', () => {
+  it('is not queued for a day that there is not', () => {
+    expect(() => processCampaignsCommand(testConfig(), { date: '2026-02-30' })).toThrow('--date must be a day')
+  })
+
+  it('comes through kill -9 at random moments with one row for every address', async () => {
+    await (full ? survive(5000, 16, 450) : survive(300, 3, 110))
+  }, 900_000)
+
+  it('is queued by accord campaign:process, once, and sent by the server', async () => {
+    await addPersons(3)
+    await addCampaign()
+    const first = await accord(folder, ['campaign:process', '--date', '2026-03-01'], environment())
+    expect([first.stdout, first.stderr]).toEqual(['2026-03-01: 1 campaign, 3 mails queued, 0 suppressed.\n', ''])
+    serving = await accordServing(folder, 'serve', environment())
+    await until(() => smtp.received.length === 3)
+    const second = await accord(folder, ['campaign:process'], environment())
+    expect(second.stdout).toMatch(/^\d{4}-\d\d-\d\d: 1 campaign, 0 mails queued, 0 suppressed\.\n$/)
+    expect(smtp.received).toHaveLength(3)
+  })
+})

@@ -1,0 +1,218 @@
+// Mail out and in, with a real SMTP server and a real mailbox: what was sent, answered and received by either way is one thread; what
+// comes twice is there once; a mailbox that misbehaves loses nothing.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Schema } from '../../src/contract/types.ts'
+import { Veto } from '../../src/kernel/events.ts'
+import { createMailer } from '../../src/mail/outbound.ts'
+import { startServer, type TestServer } from '../support/app.ts'
+import { form } from '../support/form.ts'
+import { given } from '../support/given.ts'
+import { type ImapServer, startImap } from '../support/imap.ts'
+import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+
+type Email = Schema<'Email'>
+
+let smtp: SmtpServer
+let imap: ImapServer
+let server: TestServer
+beforeAll(async () => {
+  smtp = await startSmtp()
+  server = await startServer({
+    mailer: createMailer({ url: smtp.url, domain: 'localhost' }),
+    config: { mailReceiver: 'webklex-imap' },
+    extensions: [
+      (events) =>
+        events.on('email.create.before', ({ input }) => {
+          if ((input as { subject?: string }).subject === 'Refused') throw new Veto('Not this one.')
+        }),
+    ],
+  })
+  server.keep()
+})
+beforeEach(async () => {
+  await imap?.close()
+  imap = await startImap()
+  await server.rewind()
+  // What was never due begins now.
+  await server.tick()
+  smtp.received.length = 0
+  const { host, port, username, password } = imap
+  receiver('webklex-imap')
+  Object.assign(server.app.services.config, {
+    imap: { host, port, username, password, encryption: 'none', validateCert: true },
+  })
+})
+afterAll(async () => {
+  server.app.services.mailer.close()
+  await server.close()
+  await smtp.close()
+  await imap.close()
+})
+
+/** The installation is set to the other way of receiving. */
+const receiver = (mailReceiver: 'sendgrid' | 'webklex-imap'): void =>
+  void Object.assign(server.app.services.config, { mailReceiver })
+/** What the schedule does every five minutes. */
+async function poll(): Promise<string[]> {
+  server.clock.advanceMs(5 * 60_000)
+  server.events()
+  await server.tick()
+  await server.work()
+  return server.events()
+}
+const mails = async (): Promise<Email[]> => (await server.admin.get('/emails?sort=id')).body.data
+const lines = (...text: string[]): string => text.join('\r\n')
+const letter = (about: { id: string; from?: string; to?: string; subject?: string; more?: string[] }): string =>
+  lines(
+    `Message-ID: <${about.id}>`,
+    `From: ${about.from ?? 'Ada <ada@example.com>'}`,
+    `To: ${about.to ?? 'crm@localhost'}`,
+    `Subject: ${about.subject ?? 'Hello'}`,
+    ...(about.more ?? []),
+    '',
+    'Good morning',
+  )
+const created = ['email.create.before', 'email.create.after']
+
+describe('a mail that is sent and answered', () => {
+  it('is one thread with its answers, whichever way they come, about its person and lead', async () => {
+    const make = given(server.admin)
+    const person = await make.person({ emails: [{ value: 'ada@example.com', label: 'work' }] })
+    const lead = await make.lead({ person_id: person.id } as never)
+    const { data: offer } = (
+      await server.admin.post('/emails', {
+        subject: 'Offer',
+        reply: '<p>Hi</p>',
+        reply_to: ['ada@example.com'],
+        person_id: person.id,
+        lead_id: lead.id,
+      })
+    ).body
+    await server.work()
+    const sent = smtp.received[0]?.raw ?? ''
+    const header = (name: string): string => new RegExp(`^${name}: (.*)$`, 'im').exec(sent)?.[1]?.trim() ?? ''
+
+    // A program that keeps the headers but not the address, fetched from the mailbox.
+    imap.deliver(
+      'INBOX',
+      letter({
+        id: 'a@x',
+        subject: 'Re: Offer',
+        more: [`In-Reply-To: ${header('message-id')}`, `References: ${header('message-id')}`],
+      }),
+    )
+    expect(await poll()).toEqual([
+      'email.create.before',
+      'email.update.before',
+      'email.create.after',
+      'email.update.after',
+    ])
+    // One that keeps the address alone, posted by a mail service.
+    receiver('sendgrid')
+    const bare = letter({ id: 'b@x', to: header('reply-to'), subject: 'An other matter' })
+    const { body, headers } = await form({ email: bare })
+    expect((await server.anonymous.post('//admin/mail/inbound-parse', body, { headers })).body.data).toMatchObject({
+      duplicate: false,
+      person_id: person.id,
+    })
+    // The same two again, each on the other way, and our own mail from a mailing list.
+    const again = await form({ email: letter({ id: 'a@x' }) })
+    expect(
+      (await server.anonymous.post('//admin/mail/inbound-parse', again.body, { headers: again.headers })).body.data
+        .duplicate,
+    ).toBe(true)
+    receiver('webklex-imap')
+    imap.deliver('INBOX', bare)
+    imap.deliver('INBOX', sent)
+    expect(await poll()).toEqual([])
+
+    const all = await mails()
+    expect(all.map(({ thread_id, person_id, lead_id, status }) => [thread_id, person_id, lead_id, status])).toEqual([
+      [offer.id, person.id, lead.id, 'sent'],
+      [offer.id, person.id, lead.id, 'received'],
+      [offer.id, person.id, lead.id, 'received'],
+    ])
+    expect(all[0]).toMatchObject({ folders: ['inbox', 'sent'], is_read: false })
+    const thread = (await server.admin.get(`/emails/${offer.id}/thread`)).body.data
+    expect(thread.map(({ id }: Email) => id)).toEqual(all.map(({ id }) => id))
+    const entries = (await server.admin.get(`/leads/${lead.id}/activities`)).body.data as { source: string }[]
+    expect(entries.filter(({ source }) => source === 'email')).toHaveLength(3)
+
+    // And what we answer goes on with it.
+    await server.admin.post('/emails', { reply: '<p>Yes</p>', reply_to: ['ada@example.com'], parent_id: all[1]?.id })
+    await server.work()
+    expect(smtp.received[1]?.raw).toMatch(/^In-Reply-To: <a@x>/im)
+    expect(smtp.received[1]?.raw).toMatch(/^Subject: Re: Offer/im)
+    expect(smtp.received[1]?.raw).toContain(header('reply-to'))
+  })
+})
+
+describe('a mailbox', () => {
+  it('is read folder by folder, each mail once, and left as it was', async () => {
+    imap.addFolder('Junk', ['\\Junk'])
+    imap.addFolder('Sent Items')
+    imap.addFolder('All Mail', ['\\All'])
+    imap.deliver('INBOX', letter({ id: '1@x' }))
+    imap.deliver('Junk', letter({ id: '2@x' }))
+    imap.deliver('Sent Items', letter({ id: '3@x', from: 'team@localhost' }))
+    for (const id of ['1@x', '2@x', '3@x']) imap.deliver('All Mail', letter({ id }))
+    expect(await poll()).toEqual([...created, ...created, ...created])
+    expect(
+      (await mails()).map(({ message_id, folders, user_type, is_read }) => [message_id, folders, user_type, is_read]),
+    ).toEqual([
+      ['1@x', ['inbox'], 'person', false],
+      ['2@x', ['spam'], 'person', false],
+      ['3@x', ['sent'], 'admin', true],
+    ])
+    const fetched = (): number => imap.commands.filter((each) => each.startsWith('UID FETCH')).length
+    const before = fetched()
+    expect([await poll(), fetched() - before]).toEqual([[], 0])
+    imap.deliver('INBOX', letter({ id: '4@x' }))
+    expect(await poll()).toEqual(created)
+    imap.renumber('INBOX')
+    expect(await poll()).toEqual([])
+    expect(await mails()).toHaveLength(4)
+    expect(imap.folder('INBOX').messages.flatMap(({ flags }) => flags)).toEqual([])
+    const raw = await server.admin.get('/emails/1/raw')
+    expect([raw.status, raw.text]).toEqual([200, letter({ id: '1@x' })])
+  })
+
+  it('is read on behind what a listener refuses and what is no mail', async () => {
+    imap.deliver('INBOX', letter({ id: '1@x', subject: 'Refused' }))
+    imap.deliver('INBOX', 'no mail at all')
+    imap.deliver('INBOX', letter({ id: '3@x' }))
+    expect(await poll()).toEqual(['email.create.before', ...created])
+    expect(await poll()).toEqual([])
+    expect((await mails()).map(({ message_id }) => message_id)).toEqual(['3@x'])
+  })
+
+  it.each(['refuse', 'drop'] as const)('that answers wrongly (%s) loses nothing, and is asked again', async (mode) => {
+    imap.deliver('INBOX', letter({ id: '1@x' }))
+    imap.behave(mode)
+    expect(await poll()).toEqual([])
+    expect(await server.store.db.selectFrom('jobs').selectAll().execute()).toEqual([])
+    imap.behave('accept')
+    expect(await poll()).toEqual(created)
+  })
+
+  it('is the one of the configuration, when that names one', async () => {
+    imap.deliver('INBOX', letter({ id: '1@x' }))
+    const { host, port, username, password } = imap
+    Object.assign(server.app.services.config, {
+      imap: { host: '127.0.0.1', port: 9, username: 'x', password: 'y', encryption: 'ssl', validateCert: true },
+    })
+    const account = { host, port, username, password, encryption: 'none' }
+    const values = Object.fromEntries(
+      Object.entries(account).map(([name, value]) => [`email.imap.account.${name}`, value]),
+    )
+    const { status, text } = await server.admin.put('/settings/configuration', { values })
+    expect([status, text.includes(password)]).toEqual([200, false])
+    expect(await poll()).toEqual(created)
+  })
+
+  it('is not asked where mail is posted', async () => {
+    receiver('sendgrid')
+    imap.deliver('INBOX', letter({ id: '1@x' }))
+    expect([await poll(), imap.connections().total]).toEqual([[], 0])
+  })
+})

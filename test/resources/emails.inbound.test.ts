@@ -1,0 +1,581 @@
+// What receiving promises (DOMAIN 14.4): once, into the right thread, about the right person, harmless to show, and nobody gets in
+// who does not know the secret. How bytes become a mail is in test/mail; the mailbox is in test/flows/mail.test.ts.
+import fc from 'fast-check'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Schema } from '../../src/contract/types.ts'
+import { Veto } from '../../src/kernel/events.ts'
+import { answerAddress } from '../../src/resources/emails/parents.ts'
+import { type Caller, type Reply, startServer, type TestServer } from '../support/app.ts'
+import { file, form } from '../support/form.ts'
+import { given } from '../support/given.ts'
+import { someone } from '../support/people.ts'
+import { pixel } from '../support/pictures.ts'
+
+type Email = Schema<'Email'>
+
+let server: TestServer
+let refused: string | null = null
+beforeAll(async () => {
+  server = await startServer({
+    extensions: [
+      (events) =>
+        events.on('email.create.before', ({ input }) => {
+          if (refused !== null && (input as { subject: string }).subject === refused) throw new Veto('Not this one.')
+        }),
+    ],
+  })
+  server.keep()
+})
+beforeEach(() => server.rewind())
+afterAll(() => server.close())
+
+const path = '//admin/mail/inbound-parse'
+const lines = (...text: string[]): string => text.join('\r\n')
+
+let count = 0
+interface Letter {
+  id?: string
+  from?: string
+  to?: string
+  subject?: string
+  more?: string[]
+  body?: string
+}
+/** A mail in MIME. */
+const raw = ({
+  id = `${++count}@example.com`,
+  from = 'Ada Lovelace <ada@example.com>',
+  to = 'crm@localhost',
+  subject = 'Hello',
+  more = [],
+  body = 'Good morning',
+}: Letter = {}): string =>
+  lines(
+    `Message-ID: <${id}>`,
+    `From: ${from}`,
+    `To: ${to}`,
+    `Subject: ${subject}`,
+    'Date: Sun, 1 Mar 2026 09:00:00 +0000',
+    ...more,
+    '',
+    body,
+  )
+
+async function post(
+  fields: Record<string, string | File>,
+  caller: Caller = server.anonymous,
+  query = '',
+): Promise<Reply> {
+  const { body, headers } = await form(fields)
+  return caller.post(path + query, body, { headers })
+}
+const shown = async (id: number): Promise<Email> => (await server.admin.get(`/emails/${id}`)).body.data
+
+/** Received, and told to be; leaves no events behind. */
+async function received(letter: Letter = {}): Promise<Email> {
+  const { status, text, body } = await post({ email: raw(letter) })
+  if (status !== 200) throw new Error(text)
+  server.events()
+  return shown(body.data.id)
+}
+
+async function written(changes: Record<string, unknown> = {}): Promise<Email> {
+  const { body } = await server.admin.post('/emails', {
+    subject: 'Offer',
+    reply: '<p>Hi</p>',
+    reply_to: ['ada@example.com'],
+    ...changes,
+  })
+  server.events()
+  return body.data
+}
+
+const created = ['email.create.before', 'email.create.after']
+
+describe('receiveEmail', () => {
+  it('stores a raw message as it was written, with its bytes, as the system, and fires one pair of events', async () => {
+    const text = raw({
+      id: 'one@example.com',
+      to: 'crm@localhost, "B, C" <b@example.com>',
+      more: ['Cc: c@example.com', 'Sender: d@example.com'],
+    })
+    const { status, body } = await post({ email: text })
+    expect(status).toBe(200)
+    expect(body).toEqual({
+      data: { id: 1, duplicate: false, parent_id: null, person_id: null },
+      message: 'E-mail received.',
+    })
+    expect(server.seen.map(({ actor, origin }) => `${actor.type} ${origin}`)).toEqual([
+      'system inbound_mail',
+      'system inbound_mail',
+    ])
+    expect(server.events()).toEqual(created)
+    expect(await shown(1)).toMatchObject({
+      subject: 'Hello',
+      reply: '<p>Good morning</p>',
+      text: 'Good morning',
+      from: ['ada@example.com'],
+      name: 'Ada Lovelace',
+      reply_to: ['crm@localhost', 'b@example.com'],
+      cc: ['c@example.com'],
+      sender: ['d@example.com'],
+      source: 'email',
+      user_type: 'person',
+      status: 'received',
+      folders: ['inbox'],
+      is_read: false,
+      is_automatic: false,
+      message_id: 'one@example.com',
+      unique_id: 'one@example.com',
+      reference_ids: ['one@example.com'],
+      thread_id: 1,
+      user_id: null,
+      sent_at: '2026-03-01T09:00:00.000Z',
+      attachments: [],
+      version: 1,
+    })
+    const bytes = await server.admin.get('/emails/1/raw')
+    expect([bytes.status, bytes.headers['content-type'], bytes.text]).toEqual([200, 'message/rfc822', text])
+    const part = await server.admin.get('/emails/1/raw', { headers: { range: 'bytes=0-9' } })
+    expect([part.status, part.text]).toEqual([206, 'Message-ID'])
+  })
+
+  it('stores a message that was taken apart the same, in any encoding, and without its bytes', async () => {
+    const data = new FormData()
+    const { body: bytes, headers } = await form({
+      from: 'Ada <ada@example.com>',
+      to: 'crm@localhost',
+      subject: 'Gr?sse',
+      text: 'a\u001b\fb',
+      html: '<p>x</p>',
+      charsets: '{"subject":"iso-8859-1"}',
+      headers: lines('Message-ID: <two@example.com>', 'Subject: x'),
+      SPF: 'pass',
+      surprise: 'passed over',
+      attachments: '2',
+      attachment1: file('a.txt', 'first'),
+      attachment2: file('empty.txt', ''),
+    })
+    data.delete('')
+    const sent = Buffer.from(bytes.toString('latin1').replace('Gr?sse', 'Gr\u00fcsse'), 'latin1')
+    const { status, body } = await server.anonymous.post(path, sent, { headers })
+    expect([status, body?.errors]).toEqual([200, undefined])
+    const mail = await shown(body.data.id)
+    expect(mail).toMatchObject({ subject: 'Grüsse', message_id: 'two@example.com', reply: '<p>x</p>' })
+    expect(mail.attachments.map(({ name, size }) => [name, size])).toEqual([
+      ['a.txt', 5],
+      ['empty.txt', 0],
+    ])
+    expect((await server.admin.get(`/emails/${mail.id}/raw`)).status).toBe(404)
+  })
+
+  it('takes a form without parts, where the message is text of any encoding', async () => {
+    const text = Buffer.from(
+      raw({
+        id: 'three@example.com',
+        more: ['Content-Type: text/plain; charset=iso-8859-1', 'Content-Transfer-Encoding: 8bit'],
+        body: 'Gr\u00fcsse 100%',
+      }),
+      'latin1',
+    )
+    const body = `email=${[...text].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')}&surprise=1&&=x&bad=%zz`
+    const reply = await server.anonymous.post(path, body, {
+      headers: { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' },
+    })
+    expect([reply.status, reply.body.data.duplicate]).toEqual([200, false])
+    expect((await shown(reply.body.data.id)).text).toBe('Grüsse 100%')
+    const parsed = new URLSearchParams({ from: 'a@example.com', subject: 'S', text: 'T' })
+    expect(
+      (
+        await server.anonymous.post(path, parsed.toString(), {
+          headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        })
+      ).status,
+    ).toBe(200)
+  })
+
+  it('answers duplicate to a message it knows and changes nothing, also to several at once and to one of its own', async () => {
+    const own = await written()
+    const text = raw({ id: 'same@example.com' })
+    const replies = await Promise.all(Array.from({ length: 5 }, () => post({ email: text })))
+    expect(replies.map(({ status, body }) => `${status} ${body.data.duplicate}`).sort()).toEqual([
+      '200 false',
+      ...Array(4).fill('200 true'),
+    ])
+    expect(new Set(replies.map(({ body }) => body.data.id)).size).toBe(1)
+    expect(server.events()).toEqual(created)
+    const back = await post({
+      email: raw({ id: own.message_id, subject: '[list] Offer', more: ['List-Id: x', 'Precedence: list'] }),
+    })
+    expect(back.body).toMatchObject({
+      data: { id: own.id, duplicate: true },
+      message: 'E-mail was here before.'.replace('E-mail', 'The e-mail'),
+    })
+    expect([await shown(own.id), server.events()]).toEqual([own, []])
+    const files = await server.store.db.selectFrom('files').select('id').execute()
+    expect(files).toHaveLength(1)
+  })
+
+  it('gives a message without Message-ID one of its own, the same each time', async () => {
+    const text = lines('From: a@example.com', 'Subject: x', '', 'y')
+    const [first, second] = [await post({ email: text }), await post({ email: text })]
+    expect([first.body.data.duplicate, second.body.data]).toEqual([false, { ...first.body.data, duplicate: true }])
+    expect((await shown(first.body.data.id)).message_id).toMatch(/^[0-9a-f]{64}@inbound$/)
+  })
+
+  it.each([
+    ['no mail', { email: 'x' }],
+    ['an empty file', { email: file('m.eml', '') }],
+    ['a form without a mail', { surprise: 'x' }],
+  ])('answers 400 to %s, and keeps nothing', async (_what, fields) => {
+    const { status, body } = await post(fields as Record<string, string>)
+    expect([status, body.code, server.events()]).toEqual([400, 'malformed_request', []])
+    expect(await server.store.db.selectFrom('files').select('id').execute()).toEqual([])
+  })
+
+  it('takes 30 MiB, and answers 413 to more', async () => {
+    const line = `${'x'.repeat(998)}\r\n`
+    const mail = (size: number): string => raw({ body: line.repeat(Math.ceil(size / 1000)) }).slice(0, size)
+    const most = 30 * 1024 * 1024
+    expect((await post({ email: file('m.eml', mail(most)) })).status).toBe(200)
+    for (const sent of [mail(most + 1), file('m.eml', mail(most + 1))]) {
+      const { status, body } = await post({ email: sent })
+      expect([status, body.code]).toEqual([413, 'payload_too_large'])
+    }
+    const plain = await server.anonymous.post(path, `email=${'x'.repeat(32 * 1024 * 1024)}`, {
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    })
+    expect(plain.status).toBe(413)
+  }, 60_000)
+
+  it('is refused by a listener with 403, and nothing of it stays', async () => {
+    refused = 'Spam'
+    const { status, body } = await post({ email: raw({ subject: 'Spam' }) })
+    refused = null
+    expect([status, body.code, body.detail]).toEqual([403, 'event_vetoed', 'Not this one.'])
+    expect(server.events()).toEqual(['email.create.before'])
+    for (const table of ['emails', 'files'] as const)
+      expect(await server.store.db.selectFrom(table).select('id').execute()).toEqual([])
+  })
+
+  it('stores nothing in a dry run', async () => {
+    const { body, headers } = await form({ email: raw() })
+    const reply = await server.anonymous.post(path, body, {
+      headers: { ...headers, 'accord-dry-run': 'true', 'if-match': '"9"' },
+    })
+    expect([reply.status, reply.body.data.duplicate, server.events()]).toEqual([200, false, []])
+    expect(await server.store.db.selectFrom('emails').select('id').execute()).toEqual([])
+  })
+})
+
+describe('threads', () => {
+  it('joins what it answers by In-Reply-To, then References from the last, and never by its subject', async () => {
+    const [one, two] = [await received({ id: 'r1@x' }), await received({ id: 'r2@x' })]
+    const direct = await received({ subject: 'Re: Hello', more: ['In-Reply-To: <r1@x>', 'References: <r2@x>'] })
+    const last = await received({ more: ['References: <r1@x> <r2@x> <unknown@x>'] })
+    const subject = await received({ subject: 'Re: Hello' })
+    expect([direct, last, subject].map(({ parent_id, thread_id }) => [parent_id, thread_id])).toEqual([
+      [one.id, one.id],
+      [two.id, two.id],
+      [null, subject.id],
+    ])
+    expect(last.reference_ids.slice(0, 3)).toEqual(['r1@x', 'r2@x', 'unknown@x'])
+  })
+
+  it('joins the thread of the address it was sent to, whatever its headers say, in any case, from the envelope too', async () => {
+    const [offer, other] = [await written(), await received({ id: 'other@x' })]
+    const address = answerAddress(server.app.services, offer.thread_id)
+    expect(address).toMatch(/^reply\+[0-9a-z]+-[0-9a-f]{32}@localhost$/)
+    const first = await received({ to: address.toUpperCase(), more: ['In-Reply-To: <other@x>'] })
+    expect([first.parent_id, first.thread_id]).toEqual([offer.id, offer.id])
+    const second = await received({ id: 'second@x', to: address, more: [`References: <${first.message_id}>`] })
+    expect([second.parent_id, second.thread_id]).toEqual([first.id, offer.id])
+    const { body } = await post({
+      from: 'a@example.com',
+      to: 'someone@else.example',
+      subject: 'x',
+      envelope: JSON.stringify({ to: [address] }),
+    })
+    expect(body.data.parent_id).toBe(offer.id)
+    expect((await shown(other.id)).version).toBe(1)
+  })
+
+  it('takes no token that it did not give out', async () => {
+    const [offer, other] = [await written(), await written()]
+    const [right, foreign] = [offer, other].map(({ thread_id }) => answerAddress(server.app.services, thread_id)) as [
+      string,
+      string,
+    ]
+    const token = right.split('-')[1]
+    for (const forged of [
+      right.replace(/-[0-9a-f]/, (each) => (each === '-0' ? '-1' : '-0')),
+      `${foreign.split('-')[0]}-${token}`,
+      `reply+zzzzzzzzzz-${token}`,
+      `reply+-${token}`,
+      'reply+1-@localhost',
+    ]) {
+      const mail = await received({ to: forged })
+      expect([mail.parent_id, mail.thread_id], forged).toEqual([null, mail.id])
+    }
+  })
+
+  it('finds the thread of a mail that answers the same, when what both answer never came here', async () => {
+    const first = await received({ more: ['In-Reply-To: <elsewhere@x>'] })
+    const second = await received({ more: ['References: <elsewhere@x>'] })
+    expect([second.parent_id, second.thread_id]).toEqual([first.id, first.id])
+  })
+
+  it('puts the first mail of the thread into the inbox again, unread, with an event of its own', async () => {
+    const offer = await written()
+    await server.admin.put(`/emails/${offer.id}`, { folders: ['trash'] })
+    server.events()
+    const { body } = await post({ email: raw({ more: [`In-Reply-To: <${offer.message_id}>`] }) })
+    expect(server.events()).toEqual([
+      'email.create.before',
+      'email.update.before',
+      'email.create.after',
+      'email.update.after',
+    ])
+    expect(await shown(offer.id)).toMatchObject({ folders: ['inbox', 'outbox'], is_read: false })
+    const answer = await shown(body.data.id)
+    await post({ email: raw({ more: [`In-Reply-To: <${answer.message_id}>`] }) })
+    expect(server.events()).toEqual(created)
+  })
+
+  it('is about the person and lead of the thread, else about the person with the address of the sender', async () => {
+    const make = given(server.admin)
+    const ada = await make.person({ emails: [{ value: 'Ada@Example.com', label: 'work' }] })
+    const bo = await make.person({ emails: [{ value: 'bo@example.com', label: 'work' }] })
+    const lead = await make.lead()
+    expect((await received()).person_id).toBe(ada.id)
+    expect((await received({ from: 'xada@example.com' })).person_id).toBeNull()
+    const offer = await written({ person_id: ada.id, lead_id: lead.id })
+    const answer = await received({ from: 'bo@example.com', more: [`In-Reply-To: <${offer.message_id}>`] })
+    expect([answer.person_id, answer.lead_id]).toEqual([ada.id, lead.id])
+    const bare = await written()
+    const other = await received({ from: 'BO@example.com', more: [`In-Reply-To: <${bare.message_id}>`] })
+    expect([other.person_id, other.lead_id]).toEqual([bo.id, null])
+    const entries = (await server.admin.get(`/leads/${lead.id}/activities`)).body.data as {
+      source: string
+      id: number
+    }[]
+    expect(entries.filter(({ source }) => source === 'email').map(({ id }) => id)).toEqual([answer.id, offer.id])
+  })
+
+  it('does not depend on the order in which answers to what is here arrive', async () => {
+    const shapes = fc.array(fc.nat(), { minLength: 2, maxLength: 6 }).chain((links) =>
+      fc.tuple(
+        fc.constant(links),
+        fc.shuffledSubarray(
+          links.map((_, index) => index),
+          { minLength: links.length },
+        ),
+      ),
+    )
+    await fc.assert(
+      fc.asyncProperty(shapes, async ([links, order]) => {
+        await server.rewind()
+        const root = await received({ id: 'root@x' })
+        // Each answers the root or an earlier answer, and names all before it up to the root, as mail programs do.
+        const chains = links.map(() => ['root@x'])
+        for (const [index, link] of links.entries()) {
+          const parent = link % (index + 1)
+          chains[index] = parent === 0 ? ['root@x'] : [...(chains[parent - 1] ?? []), `m${parent - 1}@x`]
+        }
+        for (const index of order) {
+          const mail = await received({
+            id: `m${index}@x`,
+            more: [
+              `In-Reply-To: <${chains[index]?.at(-1)}>`,
+              `References: ${chains[index]?.map((each) => `<${each}>`).join(' ')}`,
+            ],
+          })
+          expect(mail.thread_id).toBe(root.id)
+        }
+      }),
+      { numRuns: 15 },
+    )
+  })
+})
+
+describe('who wrote it', () => {
+  it('files what a user or this installation wrote as sent, and lets it wake nobody', async () => {
+    const offer = await written()
+    for (const from of ['Admin@Example.com', 'no-reply@localhost']) {
+      const mail = await received({ from, more: [`In-Reply-To: <${offer.message_id}>`] })
+      expect(mail).toMatchObject({ user_type: 'admin', folders: ['sent'], is_read: true, thread_id: offer.id })
+    }
+    expect((await shown(offer.id)).folders).toEqual(['outbox'])
+  })
+
+  it('says whether a machine wrote it', async () => {
+    expect((await received({ more: ['Auto-Submitted: auto-replied'] })).is_automatic).toBe(true)
+    expect((await received({ more: ['Auto-Submitted: no'] })).is_automatic).toBe(false)
+  })
+
+  it('is shown to whoever reads the inbox while it belongs to nobody', async () => {
+    const mail = await received()
+    const { caller: reader } = await someone(server, ['mail', 'mail.inbox', 'mail.view'], {
+      view_permission: 'individual',
+    })
+    expect((await reader.get(`/emails/${mail.id}`)).status).toBe(200)
+    expect((await reader.get(`/emails/${mail.id}/raw`)).status).toBe(200)
+  })
+})
+
+describe('what it brings', () => {
+  const mixed = (html: string): Letter => ({
+    more: ['MIME-Version: 1.0', 'Content-Type: multipart/related; boundary=b'],
+    body: lines(
+      '--b',
+      'Content-Type: text/html',
+      '',
+      html,
+      '--b',
+      'Content-Type: image/png; name="../../etc/logo.png"',
+      'Content-ID: <logo@x>',
+      'Content-Transfer-Encoding: base64',
+      'Content-Disposition: inline; filename="../../etc/logo.png"',
+      '',
+      pixel.toString('base64'),
+      '--b',
+      'Content-Type: text/html; name=page.html',
+      'Content-Disposition: attachment; filename=page.html',
+      '',
+      '<script>1</script>',
+      '--b--',
+    ),
+  })
+
+  it('is cleaned: no script, no handlers, remote pictures marked, its own as links that work', async () => {
+    const mail = await received(
+      mixed(
+        '<p onclick="x()">Hi<script>alert(1)</script><img src="cid:logo@x"><img src="https://t.example/p.gif"><a href="javascript:x">a</a></p>',
+      ),
+    )
+    expect(mail.reply).not.toMatch(/script|onclick/)
+    expect(mail.reply).toContain('<img data-remote="https://t.example/p.gif"')
+    const link = /src="(http[^"]+)"/.exec(mail.reply ?? '')?.[1]?.replaceAll('&amp;', '&') ?? ''
+    const picture = await server.anonymous.get(`/${new URL(link).pathname.slice(0)}${new URL(link).search}`)
+    expect([picture.status, picture.headers['content-type']]).toEqual([200, 'image/png'])
+    expect(mail.attachments.map(({ name, content_type, content_id }) => [name, content_type, content_id])).toEqual([
+      ['logo.png', 'image/png', 'logo@x'],
+      ['page.html', 'text/html', null],
+    ])
+    const back = await server.admin.put(`/emails/${mail.id}`, { reply: mail.reply })
+    expect([back.status, back.body.data.version]).toEqual([200, 1])
+  })
+
+  it('keeps the text alone of a body that is too much to show', async () => {
+    const mail = await received({
+      more: ['MIME-Version: 1.0', 'Content-Type: multipart/alternative; boundary=b'],
+      body: lines(
+        '--b',
+        'Content-Type: text/plain',
+        '',
+        'short & sweet',
+        '--b',
+        'Content-Type: text/html',
+        '',
+        '<b>'.repeat(60_000),
+        '--b--',
+      ),
+    })
+    expect([mail.reply, mail.text]).toEqual(['<p>short &amp; sweet</p>', 'short & sweet'])
+  })
+
+  it('survives 10,000 recipients, broken addresses and a subject with line breaks', async () => {
+    const many = Array.from({ length: 10_000 }, (_, index) => `p${index}@example.com`)
+    const mail = await received({ from: 'no address at all', to: many.join(',\r\n '), subject: 'a\r\n b\u0000c' })
+    expect(mail.from).toEqual([])
+    expect(mail.reply_to).toHaveLength(1000)
+    expect(mail.subject).not.toMatch(/[\r\n\0]/)
+    const { body } = await post({ from: '@@ <>', to: many.join(', '), subject: 'x\r\nBcc: evil@example.com' })
+    expect((await shown(body.data.id)).subject).toBe('x Bcc: evil@example.com')
+  })
+})
+
+describe('the secret', () => {
+  let closed: TestServer
+  const secret = 'open: sesame'
+  beforeAll(async () => {
+    closed = await startServer({ config: { inboundSecret: secret } })
+  })
+  afterAll(() => closed.close())
+
+  it.each<[string, string, Record<string, string>]>([
+    ['in the query', `?secret=${encodeURIComponent(secret)}`, {}],
+    ['in a header', '', { 'x-inbound-secret': secret }],
+    ['as Basic password', '', { authorization: `Basic ${Buffer.from(`any:${secret}`).toString('base64')}` }],
+  ])('opens %s', async (_where, query, headers) => {
+    const sent = await form({ email: raw() })
+    const { status } = await closed.anonymous.post(path + query, sent.body, {
+      headers: { ...sent.headers, ...headers },
+    })
+    expect(status).toBe(200)
+  })
+
+  it('refuses anything else with a problem, never with a page, before the body is read', async () => {
+    closed.events()
+    for (const [query, headers] of [
+      ['', {}],
+      ['?secret=', {}],
+      ['?secret=open', { 'x-inbound-secret': `${secret}x` }],
+      ['', { authorization: `Basic ${Buffer.from(secret).toString('base64')}` }],
+      ['', { authorization: closed.admin.token === null ? '' : `Bearer ${closed.admin.token}` }],
+    ] as const) {
+      const {
+        status,
+        body,
+        headers: answered,
+      } = await closed.anonymous.post(path + query, 'no form', {
+        headers: { accept: 'text/html', 'content-type': 'multipart/form-data; boundary=x', ...headers },
+      })
+      expect([status, body.code, answered['content-type']]).toEqual([
+        401,
+        'unauthenticated',
+        'application/problem+json; charset=utf-8',
+      ])
+    }
+    expect(closed.events()).toEqual([])
+  })
+
+  it('is not needed when none is set, for 60 messages a minute from one address', async () => {
+    const text = raw({ id: 'again@x' })
+    const statuses = []
+    for (let call = 0; call < 61; call++) statuses.push(await post({ email: text }))
+    expect(statuses.slice(0, 60).every(({ status }) => status === 200)).toBe(true)
+    const last = statuses[60]
+    expect([last?.status, last?.body.code, last?.headers['retry-after']]).toEqual([429, 'rate_limited', '60'])
+    server.clock.advanceMs(60_000)
+    expect((await post({ email: text })).status).toBe(200)
+  })
+
+  it('is of no use where mail is fetched from a mailbox', async () => {
+    const polling = await startServer({ config: { mailReceiver: 'webklex-imap', inboundSecret: secret } })
+    const sent = await form({ email: raw() })
+    const { status, body } = await polling.anonymous.post(`${path}?secret=${secret}`, sent.body, {
+      headers: sent.headers,
+    })
+    expect([status, body.code]).toEqual([404, 'not_found'])
+    await polling.close()
+  })
+})
+
+describe('the bytes as they came', () => {
+  it('go after 30 days, and leave the mail as it is', async () => {
+    const mail = await received()
+    await server.work()
+    server.clock.advanceMs(30 * 24 * 3600 * 1000)
+    await server.tick()
+    await server.work()
+    expect((await server.admin.get(`/emails/${mail.id}/raw`)).status).toBe(200)
+    server.events()
+    server.clock.advanceMs(24 * 3600 * 1000)
+    await server.tick()
+    await server.work()
+    expect((await server.admin.get(`/emails/${mail.id}/raw`)).status).toBe(404)
+    expect([await shown(mail.id), server.events()]).toEqual([mail, []])
+    expect(await server.store.db.selectFrom('files').select('id').execute()).toEqual([])
+  })
+})
