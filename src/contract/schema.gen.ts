@@ -4281,7 +4281,7 @@ export interface paths {
         put?: never;
         /**
          * Create an import
-         * @description Records an import with its file: csv, txt or xlsx in UTF-8.
+         * @description Records an import with its file: csv, txt or xlsx in UTF-8, with at most 100,000 rows. The first row names the columns, as the sample of the type does; columns of an export that cannot be written are passed over. An empty cell leaves the field as it is, the word NULL clears it. With `append` a row changes the record it matches and creates one where there is none: persons match by any e-mail address, organizations by name, products by SKU, leads by id; others than those the creator sees are not matched.
          */
         post: operations["createImport"];
         delete?: never;

@@ -158,7 +158,9 @@ describe('a mailbox', () => {
     for (const id of ['1@x', '2@x', '3@x']) imap.deliver('All Mail', letter({ id }))
     expect(await poll()).toEqual([...created, ...created, ...created])
     expect(
-      (await mails()).map(({ message_id, folders, user_type, is_read }) => [message_id, folders, user_type, is_read]),
+      (await mails())
+        .map(({ message_id, folders, user_type, is_read }) => [message_id, folders, user_type, is_read])
+        .sort(),
     ).toEqual([
       ['1@x', ['inbox'], 'person', false],
       ['2@x', ['spam'], 'person', false],
@@ -175,6 +177,21 @@ describe('a mailbox', () => {
     expect(imap.folder('INBOX').messages.flatMap(({ flags }) => flags)).toEqual([])
     const raw = await server.admin.get('/emails/1/raw')
     expect([raw.status, raw.text]).toEqual([200, letter({ id: '1@x' })])
+  })
+
+  it('shows what was sent elsewhere with its answers, though the answers are read first', async () => {
+    imap.addFolder('Sent Items')
+    imap.deliver('INBOX', letter({ id: 'answer@x', more: ['In-Reply-To: <sent@x>'] }))
+    imap.deliver('Sent Items', letter({ id: 'sent@x', from: 'team@localhost' }))
+    await poll()
+    const [answer, sent] = await mails()
+    expect([answer?.message_id, sent?.message_id]).toEqual(['answer@x', 'sent@x'])
+    expect([sent?.thread_id, sent?.parent_id, answer?.thread_id, answer?.version]).toEqual([
+      answer?.id,
+      null,
+      answer?.id,
+      1,
+    ])
   })
 
   it('is read on behind what a listener refuses and what is no mail', async () => {

@@ -5,16 +5,20 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { type SmtpServer, startSmtp } from '../support/smtp.ts'
 import { alone, note, path, set, workflowsOn } from '../support/workflows.ts'
 
 const won = 5
 
 let receiver: Receiver
+let smtp: SmtpServer
 let server: TestServer
 let { workflow, runs, states, tagsOf } = {} as ReturnType<typeof workflowsOn>
 beforeAll(async () => {
   receiver = await startReceiver()
-  server = await startServer({ config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.1/32'] } })
+  smtp = await startSmtp()
+  const outside = { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.1/32'], smtpUrl: smtp.url }
+  server = await startServer({ config: outside })
   await alone(server)
   ;({ workflow, runs, states, tagsOf } = workflowsOn(server))
   server.keep()
@@ -23,6 +27,7 @@ beforeEach(() => server.rewind())
 afterAll(async () => {
   await server.close()
   await receiver.close()
+  await smtp.close()
 })
 
 describe('a lead won over 5,000', () => {
@@ -91,14 +96,9 @@ describe('a lead won over 5,000', () => {
     const notes = (await server.admin.get(`/activities?lead_id=${big.id}`)).body.data
     expect(notes).toMatchObject([{ type: 'note', comment: '40 seats is ours.', is_done: true, user_id: owner.id }])
     const mails = (await server.admin.get(`/emails?lead_id=${big.id}`)).body.data
-    expect(mails).toMatchObject([
-      {
-        subject: 'Won: 40 seats',
-        reply: '<p>$5,000.50 from Ada, Ina!</p>',
-        reply_to: ['ina@example.com'],
-        user_id: null,
-      },
-    ])
+    const reply = '<p>$5,000.50 from Ada, Ina!</p>'
+    expect(mails).toMatchObject([{ subject: 'Won: 40 seats', reply, status: 'sent', user_id: null }])
+    expect(smtp.received.map(({ to }) => to)).toEqual([['ina@example.com']])
     expect(await runs(id, server.admin, `&event_id=${run.event_id}`)).toHaveLength(1)
     expect(await runs(id, server.admin, '&state=skipped')).toHaveLength(1)
 

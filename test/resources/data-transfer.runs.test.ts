@@ -17,7 +17,11 @@ beforeAll(async () => {
     events.on('product.create.before', ({ input }) => {
       if (refused.has((input as { sku?: string }).sku)) throw new Veto('Not this one.')
     })
-  server = await startServer({ extensions: [refuse] })
+  const refuseLinks = (events: Emitter) =>
+    events.on('organizations.tag.create.before', () => {
+      if (refused.has('links')) throw new Veto('No tags.')
+    })
+  server = await startServer({ extensions: [refuse, refuseLinks] })
   server.keep()
 })
 beforeEach(() => server.rewind())
@@ -329,6 +333,37 @@ describe('a run', () => {
       'contacts.organization.create.after',
       'data_transfer.imports.completed',
     ])
+  })
+
+  it('undoes a row that is refused late, with all that came before, and nobody hears of it', async () => {
+    const { id } = await using().record(
+      'organizations',
+      csvOf([
+        ['name', 'tags'],
+        ['Acme', ''],
+        ['Late', 'VIP'],
+        ['Beta', ''],
+      ]),
+    )
+    await using().post(id, 'validate')
+    server.events()
+    refused.add('links')
+    const { errors, summary } = await using().post(id, 'start')
+    refused.clear()
+    expect(errors).toEqual([{ row: 3, column: null, code: 'event_vetoed', message: 'No tags.' }])
+    expect(summary).toEqual({ created: 2, updated: 0, deleted: 0, skipped: 1 })
+    expect(eventsOfRows().filter((name) => name.endsWith('.after'))).toEqual([
+      'contacts.organization.create.after',
+      'contacts.organization.create.after',
+    ])
+    expect((await all('/contacts/organizations')).map(({ name }: any) => name)).toEqual(['Acme', 'Beta'])
+    const events = await server.store.db.selectFrom('events').select('name').where('origin', '=', 'import').execute()
+    expect(events.map(({ name }) => name).filter((name) => !name.startsWith('data_transfer.'))).toEqual([
+      'contacts.organization.create.after',
+      'contacts.organization.create.after',
+    ])
+    expect((await server.admin.get('/search?q=Late')).body.data).toEqual([])
+    expect(await count('/tags')).toBe(0)
   })
 
   it('stops with the batch that has more errors than are allowed, and keeps nothing of that batch', async () => {

@@ -1,5 +1,6 @@
 // What a received mail answers (DOMAIN 14.4): by the token in the address it was sent to, else by the ids in its headers. Never by
-// its subject. Only what is stored already counts: a thread that began elsewhere begins here with the first mail that came.
+// its subject. Whatever the order in which they come, mails that name one another are one thread; its root is the one that came
+// first. Two threads that both have mails already are never made one, whatever a third mail names.
 import { timingSafeEqual } from 'node:crypto'
 import type { Context, Services } from '../../kernel/context.ts'
 import type { ReceivedMail } from '../../mail/parse.ts'
@@ -76,4 +77,19 @@ async function sharedParent({ db }: Context, messageIds: readonly string[]): Pro
     .execute()
   const found = new Map(rows.map((row) => [row.reference_id, Number(row.email_id)]))
   return messageIds.flatMap((each) => found.get(each) ?? [])[0] ?? null
+}
+
+/**
+ * The thread of mails that came before the one they answer, such as from another folder of a mailbox. It joins them, as it is: what
+ * came before does not change.
+ */
+export async function threadNaming({ db }: Context, messageId: string): Promise<number | null> {
+  const named = await db
+    .selectFrom('email_references')
+    .innerJoin('emails', 'emails.id', 'email_references.email_id')
+    .select('emails.thread_id')
+    .where('reference_id', '=', messageId)
+    .orderBy('emails.id')
+    .executeTakeFirst()
+  return named?.thread_id ?? null
 }

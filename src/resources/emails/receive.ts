@@ -17,7 +17,7 @@ import { persons } from '../persons/resource.ts'
 import { keepReceived } from './attachments.ts'
 import { surface } from './changes.ts'
 import { putInto } from './folders.ts'
-import { parentOf } from './parents.ts'
+import { parentOf, threadNaming } from './parents.ts'
 import { emails } from './resource.ts'
 import { inheritance, joinThread } from './threads.ts'
 import type { Folder } from './visibility.ts'
@@ -96,7 +96,9 @@ const store = (ctx: Context, mail: ReceivedMail, files: Files, folder: Folder): 
     const isOwn = (await isOurs(ctx, mail)) || folder === 'sent' || folder === 'draft'
     const place = isOwn && folder === 'inbox' ? 'sent' : folder
     const parent = await parentOf(ctx, mail)
-    const from = parent === null ? null : await inheritance(ctx, parent)
+    const late = parent === null ? await threadNaming(ctx, mail.messageId) : null
+    const thread = parent ?? late
+    const from = thread === null ? null : await inheritance(ctx, thread)
     const person = from?.person_id ?? (await personOf(ctx, mail))
     const row = { ...columnsOf(mail, isOwn), parent_id: parent, person_id: person, lead_id: from?.lead_id ?? null }
     const { id, entity } = await write(
@@ -110,7 +112,7 @@ const store = (ctx: Context, mail: ReceivedMail, files: Files, folder: Folder): 
           .values({ ...row, created_at: at, updated_at: at })
           .returning('id')
           .executeTakeFirstOrThrow()
-        await joinThread(ctx, id, [...mail.references, ...mail.inReplyTo])
+        await joinThread(ctx, id, { sent: [...mail.references, ...mail.inReplyTo], thread: late })
         await putInto(ctx, id, { folders: [place], kept: [] })
         await keepReceived(ctx, id, files.attachments)
         if (files.raw) await keepRaw(ctx, id, files.raw)

@@ -31,8 +31,12 @@ function replySubject(subject: string | null): string | null {
   return `Re: ${subject}`.slice(0, longestSubject)
 }
 
-/** Puts a new mail into the thread of its parent, or begins one; writes down its references: those it came with, else its parent's. */
-export async function joinThread(ctx: Context, id: number, sent: readonly string[] = []): Promise<void> {
+/** Puts a new mail into the thread of its parent, into `thread`, or begins one; writes down its references: those it came with, else its parent's. */
+export async function joinThread(
+  ctx: Context,
+  id: number,
+  { sent = [], thread = null }: { sent?: readonly string[]; thread?: number | null } = {},
+): Promise<void> {
   const { db } = ctx
   const mail = await db
     .selectFrom('emails')
@@ -54,7 +58,7 @@ export async function joinThread(ctx: Context, id: number, sent: readonly string
     .execute()
   await db
     .updateTable('emails')
-    .set({ thread_id: mail.parent_thread ?? id })
+    .set({ thread_id: mail.parent_thread ?? thread ?? id })
     .where('id', '=', id)
     .execute()
 }

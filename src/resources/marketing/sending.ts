@@ -64,7 +64,7 @@ export const sendMails = defineJob<Record<string, never>>({
   buried: (ctx) => sendSoon(ctx),
 })
 
-/** Rows that were being handed over when a worker ended. The server may have taken them. */
+/** Rows that were being handed over when a worker ended. The server may have taken them; they go out first. */
 async function recover(ctx: Context): Promise<void> {
   const inFlight = ctx.db
     .selectFrom('campaign_sends')
@@ -79,7 +79,7 @@ async function recover(ctx: Context): Promise<void> {
   )
   await ctx.db
     .updateTable('campaign_sends')
-    .set({ run_at: now(ctx) })
+    .set(({ ref }) => ({ run_at: ref('created_at') }))
     .where('id', 'in', ids)
     .execute()
 }
@@ -128,6 +128,9 @@ const take = (ctx: Context): Promise<Send | 'left out' | null> =>
     if (!row) return null
     if ((await suppressedOf(ctx, [row.address])).size > 0) return leftOut(ctx, row, { state: 'suppressed' })
     if (row.person_id === null) return leftOut(ctx, row, { state: 'failed', error: 'The person was deleted.' })
+    // Each time it ended the worker.
+    if (row.attempts > ladder.length)
+      return leftOut(ctx, row, { state: 'failed', error: 'Sending it never came to an end.' })
     const started = { started_at: now(ctx), run_at: null, attempts: row.attempts + 1 }
     await ctx.db.updateTable('campaign_sends').set(started).where('id', '=', row.id).execute()
     return { ...row, ...started }

@@ -8,6 +8,7 @@ import type { Handler } from '../../kernel/handler.ts'
 import { ledgerPage } from '../../kernel/ledger.ts'
 import { visible } from '../../kernel/visibility.ts'
 import { personRef } from '../persons/contacts.ts'
+import { campaigns } from './campaigns.ts'
 
 export type Send = Selectable<DB['campaign_sends']>
 type Shown = Pick<Send, 'id' | 'occurrence' | 'person_id' | 'address' | 'state' | 'error' | 'sent_at' | 'created_at'>
@@ -27,7 +28,8 @@ export const presentSend = (
   created_at: row.created_at,
 })
 
-export const listCampaignSends: Handler<'listCampaignSends'> = (ctx, { params, query }) => {
+export const listCampaignSends: Handler<'listCampaignSends'> = async (ctx, { params, query }) => {
+  await campaigns.locate(ctx, params.id)
   const rows = ctx.db
     .selectFrom('campaign_sends')
     .leftJoin('persons', 'persons.id', 'campaign_sends.person_id')

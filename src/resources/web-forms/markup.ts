@@ -129,9 +129,11 @@ function readableOn(color: string): string {
 /** Colours are `#RRGGBB`: the contract takes no others. */
 export function formStyle({ colors }: OpenForm): string {
   const card = colors.form_background_color ?? '#ffffff'
-  const ink = readableOn(card) === '#ffffff' ? '#f5f7fa' : '#1d2733'
+  const isDark = readableOn(card) === '#ffffff'
+  const ink = isDark ? '#f5f7fa' : '#1d2733'
+  const problem = isDark ? '#ffb4a3' : '#b42318'
   const button = colors.form_submit_button_color ?? '#0b6fa8'
-  return `.accord-form{box-sizing:border-box;color-scheme:${ink === '#f5f7fa' ? 'dark' : 'light'};max-width:34rem;margin:0 auto;padding:2rem;border-radius:.75rem;background:${card};color:${ink};font:16px/1.5 system-ui,sans-serif;text-align:start;box-shadow:0 1px 2px #0002,0 8px 24px #0000001a;position:relative}
+  return `.accord-form{box-sizing:border-box;color-scheme:${isDark ? 'dark' : 'light'};max-width:34rem;margin:0 auto;padding:2rem;border-radius:.75rem;background:${card};color:${ink};font:16px/1.5 system-ui,sans-serif;text-align:start;box-shadow:0 1px 2px #0002,0 8px 24px #0000001a;position:relative}
 .accord-form *{box-sizing:border-box}
 .accord-form h1{margin:0 0 .5rem;font-size:1.5rem;line-height:1.25;color:${colors.form_title_color ?? 'inherit'};overflow-wrap:anywhere}
 .accord-form .description{margin:0 0 1rem;white-space:pre-line;overflow-wrap:anywhere}
@@ -139,12 +141,13 @@ export function formStyle({ colors }: OpenForm): string {
 .accord-form label,.accord-form legend{display:block;padding:0;margin:0 0 .25rem;font-weight:600;font-size:.9375rem;color:${colors.attribute_label_color ?? 'inherit'}}
 .accord-form .part{font-weight:400;font-size:.875rem;margin-top:.5rem}
 .accord-form .choice{display:flex;gap:.5rem;align-items:baseline;font-weight:400}
-.accord-form .required{color:#c4320a}
-.accord-form input:not([type=checkbox]),.accord-form select,.accord-form textarea{display:block;width:100%;padding:.55rem .7rem;font:inherit;color:inherit;background:${ink === '#f5f7fa' ? '#0003' : '#ffffff'};border:1px solid #8793a1;border-radius:.4rem}
+.accord-form .required{color:${problem}}
+.accord-form ::placeholder{color:currentColor;opacity:.6}
+.accord-form input:not([type=checkbox]),.accord-form select,.accord-form textarea{display:block;width:100%;padding:.55rem .7rem;font:inherit;color:inherit;background:${isDark ? '#0003' : '#ffffff'};border:1px solid #8793a1;border-radius:.4rem}
 .accord-form option{color:#1d2733;background:#ffffff}
 .accord-form :is(input,select,textarea,button):focus-visible{outline:3px solid ${button}66;outline-offset:1px}
-.accord-form [aria-invalid=true]{border-color:#c4320a!important}
-.accord-form .problem{margin:.3rem 0 0;font-size:.9375rem;color:${ink === '#f5f7fa' ? '#ffb4a3' : '#b42318'}}
+.accord-form [aria-invalid=true]{border-color:${problem}!important}
+.accord-form .problem{margin:.3rem 0 0;font-size:.9375rem;color:${problem}}
 .accord-form .elsewhere{position:absolute;left:-9999px;width:1px;height:1px;overflow:hidden}
 .accord-form button{margin:1.5rem 0 0;padding:.65rem 1.6rem;font:inherit;font-weight:600;color:${readableOn(button)};background:${button};border:0;border-radius:.4rem;cursor:pointer}
 .accord-form button[disabled]{opacity:.6;cursor:progress}

@@ -42,8 +42,9 @@ const store = (ctx: Context, form: OpenForm, sent: Schema<'WebFormSubmission'>):
       : undefined
     const known = person && (await knownPerson(ctx, person.emails))
     // Whoever is known already has what must be unique; all else is checked the same way, so that nobody can tell.
-    if (person) await checkPerson(ctx, person, visitorsWords(said, 'persons', known !== undefined))
-    if (lead) await checkValues(ctx, 'leads', lead, visitorsWords(said, 'leads'))
+    const words = visitorsWords(said, 'persons', known !== undefined)
+    await (person ? checkPerson(ctx, person, words) : checkValues(ctx, 'persons', values.persons, words))
+    if (form.createsLead) await checkValues(ctx, 'leads', values.leads, visitorsWords(said, 'leads'))
     found.settle()
     if (!person) return
     const personId = known ?? (await inVisitorsWords('persons', () => persons.create(ctx, person))).id

@@ -6,11 +6,11 @@ import { time, value } from '../../kernel/filter.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
 import { ledgerPage } from '../../kernel/ledger.ts'
 import { transaction } from '../../kernel/write.ts'
+import { visibleAbout } from '../events/scope.ts'
 import { attemptsOf, type Delivery, requeue } from './deliveries.ts'
 import { testOccasion } from './occasions.ts'
 import { recipeOf } from './request.ts'
 import { isTaken, send } from './send.ts'
-import { visibleDeliveries } from './sight.ts'
 import { tellAgain } from './subscriptions.ts'
 
 const present = (row: Delivery): Schema<'WebhookDelivery'> => ({
@@ -33,7 +33,7 @@ const rowsOf = async (ctx: Context, webhookId: number) =>
     .selectFrom('webhook_deliveries')
     .selectAll('webhook_deliveries')
     .where('webhook_deliveries.webhook_id', '=', webhookId)
-    .where(await visibleDeliveries(ctx))
+    .where(await visibleAbout(ctx, 'webhook_deliveries'))
 
 async function deliveryOf(ctx: Context, webhookId: number, id: number): Promise<Delivery> {
   const row = await (await rowsOf(ctx, webhookId)).where('webhook_deliveries.id', '=', id).executeTakeFirst()

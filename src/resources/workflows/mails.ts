@@ -93,11 +93,8 @@ async function ownerOf({ db }: Context, { entity, record }: Occasion): Promise<R
   return { addresses: [row.email], personId: null }
 }
 
-async function participantsOf(ctx: Context, about: Occasion): Promise<Recipient[]> {
-  const recipients = await mailableParticipants(ctx, about.record)
-  if (recipients.length === 0) throw refuse('The activity has no participant with an e-mail address.')
-  return recipients
-}
+/** None is no failure: there is nobody to write to. */
+const participantsOf = (ctx: Context, about: Occasion): Promise<Recipient[]> => mailableParticipants(ctx, about.record)
 
 /** "Queue an e-mail from the template Welcome to the person." */
 const sentence = async (ctx: Context, { value }: Action, to: string): Promise<string> =>
@@ -127,6 +124,7 @@ export const mails = {
     act: async (ctx, about, action) => send(ctx, about, action, await participantsOf(ctx, about)),
     async would(ctx, about, action) {
       const { length } = await participantsOf(ctx, about)
+      if (length === 0) return 'Send nothing: nobody who takes part has an e-mail address.'
       return sentence(ctx, action, length === 1 ? 'the participant' : `each of the ${length} participants`)
     },
     uploads: invitation,

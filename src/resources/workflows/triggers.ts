@@ -1,6 +1,5 @@
 // Which events make which workflows run (DOMAIN 18.1, 18.3): a reader of the event log that writes a run for each and enqueues it,
 // and the guard against workflows that set each other off for ever.
-
 import { enqueue } from '../../jobs/queue.ts'
 import type { EventReader, StoredEvent } from '../../jobs/readers.ts'
 import { type Context, now } from '../../kernel/context.ts'

@@ -1,0 +1,32 @@
+// What fires events that no single request of the walkers brings about: each makes its own beginning through the API and lets the
+// background do the rest.
+import { adminPassword } from '../support/app.ts'
+import { csvOf, importing } from '../support/importing.ts'
+import type { World } from './support.ts'
+
+type Flow = (world: World) => Promise<unknown>
+
+const changeOwnPassword: Flow = ({ server }) => {
+  const password = 'another correct horse'
+  return server.admin.put('/account', {
+    current_password: adminPassword,
+    password,
+    password_confirmation: password,
+  })
+}
+
+const importToTheEnd: Flow = async ({ server }) => {
+  const imports = importing(server.admin)
+  const { id } = await imports.record(
+    'products',
+    csvOf([
+      ['sku', 'name', 'price'],
+      ['catalogue', 'Catalogue', 1],
+    ]),
+  )
+  await imports.post(id, 'validate')
+  await imports.post(id, 'start')
+  await server.work()
+}
+
+export const flows: readonly Flow[] = [changeOwnPassword, importToTheEnd]
