@@ -4,13 +4,20 @@ import type { AnyJob } from './jobs/queue.ts'
 import type { EventReader } from './jobs/readers.ts'
 import type { Schedule } from './jobs/schedules.ts'
 import { jobs as imports } from './resources/data-transfer/jobs.ts'
+import { schedules as mailSchedules, jobs as mails } from './resources/emails/jobs.ts'
 import { jobs as campaignJobs, schedules as campaignSchedules } from './resources/marketing/jobs.ts'
-import { jobs as mails, schedules as mailSchedules } from './resources/emails/jobs.ts'
 import { schedules as daily, jobs as housekeeping } from './resources/system/housekeeping.ts'
 import { jobs as webhookJobs, readers as webhookReaders } from './resources/webhooks/jobs.ts'
 import { readers as triggers, jobs as workflowRuns } from './resources/workflows/jobs.ts'
 
-export const jobs: readonly AnyJob[] = [...housekeeping, ...workflowRuns, ...webhookJobs, ...imports, ...campaignJobs, ...mails]
+export const jobs: readonly AnyJob[] = [
+  ...housekeeping,
+  ...workflowRuns,
+  ...webhookJobs,
+  ...imports,
+  ...campaignJobs,
+  ...mails,
+]
 
 /** Workflows before webhooks, so that what they change is told as well in the same round. */
 export const readers: readonly EventReader[] = [...triggers, ...webhookReaders]

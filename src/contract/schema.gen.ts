@@ -11121,8 +11121,11 @@ export interface components {
          *     }
          */
         Unsubscription: {
-            /** @description One-Click. */
-            "List-Unsubscribe"?: string;
+            /**
+             * @description What RFC 8058 asks for.
+             * @enum {string}
+             */
+            "List-Unsubscribe"?: "One-Click";
         };
         /**
          * @description A file of records to create, update or delete, and how far that got.

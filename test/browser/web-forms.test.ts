@@ -205,7 +205,7 @@ describe('the script of a form', () => {
     await page.goto(`${hostUrl}/?form=${await makeForm()}`)
     await page.getByRole('button', { name: 'Send' }).waitFor()
     const tops = await page.evaluate(() =>
-      [...document.body.querySelectorAll('h2, div')].map((each) => each.getBoundingClientRect().top),
+      Array.from(document.body.querySelectorAll('h2, div')).map((each) => each.getBoundingClientRect().top),
     )
     expect(tops).toEqual([...tops].sort((one, other) => one - other))
     const email = await fill(page)

@@ -109,7 +109,7 @@ describe('the catalogue of events', () => {
   })
 
   it('has nothing that no operation declares', () => {
-    const declared = new Set(facts.flatMap(([, { events }]) => events))
+    const declared = new Set<string>(facts.flatMap(([, { events }]) => events))
     expect(bases.filter((base) => !declared.has(base))).toEqual([])
   })
 })

@@ -158,7 +158,7 @@ describe('an import of leads', () => {
         .poll(async () => (await shown()).processed_rows_count, { timeout: 240_000, interval: 20 })
         .toBeGreaterThan(before)
       // At any moment of the batch that is under way.
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * 400))
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 200))
       await serving?.stop('SIGKILL')
       reached.push(
         await stored(

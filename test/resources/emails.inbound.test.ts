@@ -544,6 +544,16 @@ describe('the secret', () => {
     expect((await post({ email: text })).status).toBe(200)
   })
 
+  it('counts addresses of IPv6 by their network', async () => {
+    const { body, headers } = await form({ email: raw({ id: 'again@x' }) })
+    const from = async (remoteAddress: string): Promise<number> =>
+      (await server.inject({ method: 'POST', url: path.slice(1), payload: body, headers, remoteAddress })).statusCode
+    for (let call = 0; call < 60; call++) await from(`2001:db8::${call.toString(16)}`)
+    expect(await from('2001:db8:0:0:ffff::1')).toBe(429)
+    expect(await from('2001:db8:0:1::1')).toBe(200)
+    expect(await from('192.0.2.1')).toBe(200)
+  })
+
   it('is of no use where mail is fetched from a mailbox', async () => {
     const polling = await startServer({ config: { mailReceiver: 'webklex-imap', inboundSecret: secret } })
     const sent = await form({ email: raw() })

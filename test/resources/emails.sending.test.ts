@@ -1,6 +1,6 @@
 // What sending promises (DOMAIN 14.2), with a real SMTP server: what is queued goes out once, as it was written; what fails is tried
 // again for a while; what was thrown away stays. The machine that speaks SMTP is in test/mail.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { Veto } from '../../src/kernel/events.ts'
 import { createMailer } from '../../src/mail/outbound.ts'
@@ -281,6 +281,26 @@ describe('a mail that is not taken', () => {
     expect((await shown(mail.id)).status).toBe('sent')
     expect(server.events()).toEqual(one)
     expect((await taken()).map(({ messageId }) => messageId)).toEqual([mail.message_id])
+  })
+})
+
+describe('a worker that stops', () => {
+  it('lets a mail that is on its way come to its end', async () => {
+    smtp.behave('slow')
+    const stopping = await startServer(options(smtp.url))
+    const { body } = await stopping.admin.post('/emails', letter)
+    const before = smtp.connections().total
+    const done = stopping.work()
+    await vi.waitUntil(() => smtp.connections().total > before)
+    await stopping.app.worker.stop()
+    await done
+    expect((await stopping.admin.get(`/emails/${body.data.id}`)).body.data).toMatchObject({
+      status: 'sent',
+      attempts: 1,
+    })
+    expect(smtp.received).toHaveLength(1)
+    stopping.app.services.mailer.close()
+    await stopping.close()
   })
 })
 

@@ -1,5 +1,8 @@
 // The change feed as pages: a cursor that misses and repeats nothing, filters, and who may know of what.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { authenticate, issueToken } from '../../src/kernel/auth.ts'
+import { systemContext } from '../../src/kernel/context.ts'
+import { follow } from '../../src/resources/events/stream.ts'
 import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { statementsOf } from '../support/statements.ts'
@@ -227,5 +230,47 @@ describe('visibility of the feed', () => {
       (await statementsOf(() => page(anna, `?per_page=${size}&entity_type=leads`))).length
     await statements(1)
     expect(await statements(6)).toBe(await statements(1))
+  })
+})
+
+describe('a stream of listEvents', () => {
+  const reader = async (token: string) => {
+    const { services } = server.app
+    const headers = { authorization: `Bearer ${token}` }
+    const who = await authenticate(services, headers.authorization, '127.0.0.1')
+    const ctx = { ...systemContext(services, 'api'), ...who, headers, ip: '127.0.0.1' }
+    const { body } = follow(ctx, [], 0, { beatMs: 10, lookMs: 10 }).parts
+    return (body as AsyncIterable<string>)[Symbol.asyncIterator]()
+  }
+
+  it('gives a sign of life while nothing happens, and ends with its token', async () => {
+    const { text } = await issueToken(
+      server.store.db,
+      {
+        userId: ben.id,
+        name: 't',
+        kind: 'personal',
+        abilities: ['*'],
+        expiresAt: '2026-03-01T10:00:00.000Z',
+        allowedIps: [],
+      },
+      start,
+    )
+    const stream = await reader(text)
+    expect((await stream.next()).value).toBe('retry: 2000\nid: 0\n\n')
+    const newest = (await page(server.admin)).meta.next_after
+    expect((await stream.next()).value).toBe(`: still here\nid: ${newest}\n\n`)
+    expect((await stream.next()).value).toBe(`: still here\nid: ${newest}\n\n`)
+    server.clock.set('2026-03-01T10:00:01.000Z')
+    expect((await stream.next()).done).toBe(true)
+  })
+
+  it('leaves nothing behind when its reader goes while it waits', async () => {
+    const stream = await reader(anna.token ?? '')
+    await stream.next()
+    const waiting = stream.next()
+    await stream.return?.()
+    await waiting
+    expect((await stream.next()).done).toBe(true)
   })
 })

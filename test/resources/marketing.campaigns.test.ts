@@ -2,6 +2,8 @@
 // them. Mails go through a real SMTP server.
 import PostalMime from 'postal-mime'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { jobs } from '../../src/background.ts'
+import { createWorker } from '../../src/jobs/worker.ts'
 import { Veto } from '../../src/kernel/events.ts'
 import { type ServerOptions, start, startServer, type TestServer } from '../support/app.ts'
 import { type SmtpServer, startSmtp } from '../support/smtp.ts'
@@ -103,6 +105,12 @@ describe('runCampaign', () => {
       ),
     )
     expect(await stats(id)).toEqual({ queued: 0, sent: 3, failed: 0, suppressed: 0, last_run_at: start })
+    const history = await server.admin.get(`${campaigns}/${id}/history`)
+    expect(history.body.data[0]).toMatchObject({ name: 'marketing.campaign.run.after', actor: { id: 1 } })
+    const logged = await server.store.db.selectFrom('events').selectAll().where('entity_type', '=', 'sends').execute()
+    expect(new Set(logged.map(({ origin, related_id }) => `${origin} ${related_id}`))).toEqual(
+      new Set([`campaign ${id}`]),
+    )
     const [mail] = smtp.received.filter(({ to }) => to.includes('ada@example.com'))
     const { subject, html, text, headers, messageId } = await PostalMime.parse(mail?.raw ?? '')
     expect([subject, html?.includes('<p>Dear Ada &lt;3</p>')]).toEqual(['Hello Ada <3', true])
@@ -335,6 +343,9 @@ describe('the pace', () => {
     await server.work()
     server.clock.advanceMs(minute - 1)
     await server.work()
+    // Nor does a worker that starts anew begin anew.
+    await server.store.db.updateTable('jobs').set({ run_at: start }).execute()
+    await createWorker(server.app.services, jobs, []).drain()
     expect(smtp.received).toHaveLength(3)
     server.clock.advanceMs(1)
     await server.work()
@@ -429,6 +440,39 @@ describe('sending', () => {
     expect(await stats(id)).toMatchObject({ queued: 0, sent: 1 })
     expect(warnings).toContainEqual({ sends: [row.id], count: 1 })
     expect(JSON.stringify(warnings)).not.toContain('example.com')
+  })
+
+  it('sends what the server took without saying so again, with the same id, as one row of the ledger', async () => {
+    await person('Ada', 'ada@example.com')
+    const id = await campaign()
+    smtp.behave('half-accept')
+    await run(id)
+    await server.work()
+    expect(await stats(id)).toMatchObject({ queued: 1, sent: 0 })
+    smtp.behave('accept')
+    server.clock.advanceMs(minute)
+    await server.work()
+    expect(await stats(id)).toMatchObject({ queued: 0, sent: 1 })
+    const ids = smtp.received.map(({ raw }) => /^Message-ID: *<([^>]+)>/im.exec(raw)?.[1])
+    expect([ids.length, new Set(ids).size]).toEqual([2, 1])
+  })
+
+  it('gives up a mail that ends the worker each time, and sends the others', async () => {
+    await person('Ada', 'ada@example.com')
+    await person('Grace', 'grace@example.com')
+    const id = await campaign()
+    smtp.behave('greylist')
+    await run(id)
+    await server.work()
+    const killed = server.store.db.updateTable('campaign_sends').set({ run_at: null, attempts: 5 })
+    await killed.where('address', '=', 'ada@example.com').execute()
+    smtp.behave('accept')
+    server.clock.advanceMs(5 * minute)
+    await server.work()
+    expect(await sends(id)).toMatchObject([
+      { state: 'failed', error: expect.stringMatching(/never/) },
+      { state: 'sent' },
+    ])
   })
 
   it('waits while the campaign is not active, and goes on when it is again', async () => {

@@ -75,10 +75,7 @@ export function readStream(url: string, token: string, headers: Record<string, s
         until: (count, withinMs = 5_000) =>
           new Promise((done, fail) => {
             const late = setTimeout(
-              () =>
-                fail(
-                  new Error(`Told of ${told.length} instead of ${count}, the last ${told.at(-1)?.event}.`),
-                ),
+              () => fail(new Error(`Told of ${told.length} instead of ${count}, the last ${told.at(-1)?.event}.`)),
               withinMs,
             )
             look = () => {

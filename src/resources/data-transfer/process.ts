@@ -11,6 +11,7 @@ import {
   actingFor,
   type Batch,
   batchSize,
+  breathe,
   contextOf,
   Elsewhere,
   find,
@@ -58,6 +59,7 @@ export async function processRows(run: Run): Promise<boolean> {
     for await (const batch of batches) {
       if (run.signal?.aborted) return false
       if (!(await processBatch(run, batch, columns))) return true
+      await breathe()
     }
     await complete(await creatorOr(contextOf(run), row), run.id)
   } catch (error) {

@@ -13,6 +13,7 @@ import { draftOf, errorsOf } from './rows.ts'
 import {
   actingFor,
   type Batch,
+  breathe,
   contextOf,
   countRows,
   Elsewhere,
@@ -46,6 +47,7 @@ export async function rehearse(run: Run): Promise<boolean> {
       if (run.signal?.aborted) return false
       await keep(run, batch, await tryBatch(run, batch, columns, memory))
       nextBatch(memory)
+      await breathe()
     }
     await end(run, [])
   } catch (error) {

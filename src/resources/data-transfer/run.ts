@@ -1,5 +1,6 @@
 // What validating and processing share: the import as a row, its file as batches of rows, the lock that lets one process at a time
 // work on it, and whom it acts for.
+import { setTimeout } from 'node:timers/promises'
 import type { Selectable } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -48,6 +49,9 @@ export async function find({ db }: Context, id: number): Promise<ImportRow> {
   if (!row) throw new Elsewhere('The import is gone.')
   return row
 }
+
+/** Between two batches. Other processes look for the free database with growing pauses, and would come too late for none. */
+export const breathe = (): Promise<void> => setTimeout(20)
 
 const lockOf = (id: number): string => `import:${id}`
 

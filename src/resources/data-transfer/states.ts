@@ -7,7 +7,6 @@ import { operations } from '../../contract/operations.gen.ts'
 import type { EventBase, Schema } from '../../contract/types.ts'
 import { type Context, now, requireCall } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { checkIfMatch } from '../../kernel/etag.ts'
 import type { Snapshot } from '../../kernel/events.ts'
 import { announce, transaction, write } from '../../kernel/write.ts'
 import { counted, type Failing, keepErrors } from './errors.ts'
@@ -36,12 +35,12 @@ async function move(
 ): Promise<Schema<'Import'>> {
   await imports.locate(ctx, id)
   const row = await find(ctx, id)
-  checkIfMatch(ctx, row.version)
   if (!from.includes(row.state))
     throw new Problem('state_conflict', `The import is ${row.state}; it must be ${from.join(' or ')} for this.`)
   const before = (await imports.get(ctx, id)) as unknown as Snapshot
+  const changes = await change(row)
   await write(ctx, event, { entity: 'imports', id, input: {}, before }, async (ctx) => {
-    await store(ctx, row, await change(row))
+    await store(ctx, row, changes)
     return { id, entity: (await imports.get(ctx, id)) as unknown as Snapshot }
   })
   return imports.get(ctx, id)

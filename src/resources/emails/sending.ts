@@ -26,12 +26,15 @@ import { answerAddress } from './parents.ts'
 import { emails } from './resource.ts'
 import { referencesOf } from './threads.ts'
 
+/** Less than a worker has to stop. */
+const patienceMs = 3000
+
 /** One try. Throws when the mail was not taken; Bury when it never will be. */
 export async function sendMail(ctx: Context, id: number, job: Running): Promise<void> {
   if (!(await begin(ctx, id, job.attempt))) return
   let sent: Sent
   try {
-    sent = await ctx.services.mailer.send(await messageOf(ctx, id), job.signal)
+    sent = await ctx.services.mailer.send(await messageOf(ctx, id), patient(job.signal))
   } catch (cause) {
     if (cause instanceof MailRefused) throw new Bury(cause.message, { cause })
     const error = deferral(cause)
@@ -40,6 +43,15 @@ export async function sendMail(ctx: Context, id: number, job: Running): Promise<
     throw error
   }
   await accept(ctx, id, sent)
+}
+
+/** A worker that stops lets a conversation come to its end: what is broken off may have arrived, and would be sent again. */
+function patient(signal: AbortSignal): AbortSignal {
+  const late = new AbortController()
+  const end = (): void => void setTimeout(() => late.abort(), patienceMs).unref()
+  if (signal.aborted) end()
+  else signal.addEventListener('abort', end, { once: true })
+  return late.signal
 }
 
 /** It is sent, whoever likes it: a listener that refuses to hear of it must not have it sent again. */

@@ -17,10 +17,10 @@ import { type OpenForm, openForm, presentForm } from './visitors.ts'
 const mostCalls = 10
 const minuteMs = 60_000
 
-/** Before the body is read: not too often, and only to a form that is there. */
+/** Before the body is read: only to a form that is there, and not too often. */
 async function admit(ctx: Context): Promise<void> {
-  await limited(ctx, 'web-form', mostCalls, minuteMs)
   await openForm(ctx, ctx.path.split('/').at(-1) ?? '')
+  await limited(ctx, 'web-form', mostCalls, minuteMs)
 }
 
 export const gates: Gates = { submitWebForm: admit }

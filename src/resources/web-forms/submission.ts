@@ -1,6 +1,7 @@
 // What a visitor sends becomes a person, and a lead where the form makes some (DOMAIN 19), by the ways everybody takes. A known
 // e-mail address selects its person, who is never changed, and the answer does not tell.
 import { bodyReader } from '../../contract/bodies.ts'
+import { maxFields } from '../../contract/findings.ts'
 import type { Body, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Findings, Problem } from '../../kernel/errors.ts'
@@ -12,6 +13,9 @@ import { leads } from '../leads/resource.ts'
 import { checkPerson, persons } from '../persons/resource.ts'
 import { isBlank, read } from './values.ts'
 import type { OpenField, OpenForm } from './visitors.ts'
+
+/** As much of a name as is said back. */
+const longestKey = 120
 
 type Entity = OpenField['entity']
 type Json = Record<string, unknown>
@@ -61,8 +65,9 @@ async function valuesOf(
 ): Promise<Json> {
   const own = fields.filter((field) => field.entity === entity)
   const shown = own.filter(({ isShown }) => isShown)
-  for (const key of Object.keys(sent))
-    if (!shown.some((field) => field.key === key)) found.invalid(`${entity}.${key}`, 'The form has no such field.')
+  const strange = Object.keys(sent).filter((key) => !shown.some((field) => field.key === key))
+  for (const key of strange.slice(0, maxFields))
+    found.invalid(`${entity}.${key.slice(0, longestKey)}`, 'The form has no such field.')
   const values: Json = {}
   const custom: Json = {}
   for (const field of own) {
