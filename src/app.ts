@@ -103,7 +103,8 @@ export async function buildApp(options: AppOptions): Promise<App> {
     moveLeads,
     mailer: options.mailer ?? createMailer({ url: config.smtpUrl, domain: config.mailDomain }),
     outbound:
-      options.outbound ?? createOutbound({
+      options.outbound ??
+      createOutbound({
         allowCidrs: config.webhookAllowCidrs,
         allowHttp: config.webhookAllowHttp,
         connectMs: outboundMs.connect,
@@ -123,17 +124,22 @@ export async function buildApp(options: AppOptions): Promise<App> {
   }
   const backend = await createBackend(
     options.contract,
-    createPipeline(services, handlers, { locators, gates }, {
-      checker: createReplyChecker(options.contract, { closed }),
-      share,
-      report: (findings, call) => {
-        http.log.error(
-          { findings, operation: call.operation, request_id: call.request.id },
-          'A reply breaks the contract.',
-        )
-        onBreach?.(findings)
+    createPipeline(
+      services,
+      handlers,
+      { locators, gates },
+      {
+        checker: createReplyChecker(options.contract, { closed }),
+        share,
+        report: (findings, call) => {
+          http.log.error(
+            { findings, operation: call.operation, request_id: call.request.id },
+            'A reply breaks the contract.',
+          )
+          onBreach?.(findings)
+        },
       },
-    }),
+    ),
     { zone: config.timezone, strict: config.strict },
   )
 

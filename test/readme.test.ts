@@ -42,8 +42,8 @@ describe('README.md', () => {
         word,
       ]),
     )
-    const commands = [...read('src/cli.ts').matchAll(/^(\w+)\n {2}\.command\('([\w:-]+)'\)/gm)].map(([, on = '', name]) =>
-      on === 'program' ? name : `${groups.get(on)} ${name}`,
+    const commands = [...read('src/cli.ts').matchAll(/^(\w+)\n {2}\.command\('([\w:-]+)'\)/gm)].map(
+      ([, on = '', name]) => (on === 'program' ? name : `${groups.get(on)} ${name}`),
     )
     const listed = [...readme.matchAll(/^\| `accord ([\w: -]+)`/gm)].map(([, name]) => name)
     expect(listed.sort()).toEqual(commands.sort())

@@ -29,6 +29,7 @@ export interface JobKind<Payload extends object> {
   retryAfter: readonly number[]
   /** Left waiting while this is false, such as mail without a server to give it to. */
   isReady: (services: Services) => boolean
+  // biome-ignore lint/suspicious/noConfusingVoidType: most jobs have nothing to say
   run: (ctx: Context, payload: Payload, job: Running) => Promise<Later | void>
   /** In the transaction that buries it. `cause` is a sentence. */
   buried?: (ctx: Context, payload: Payload, cause: string) => Promise<void>

@@ -33,5 +33,5 @@ function moment(day: DateTime, at: string): DateTime {
   const { year, month, day: date } = day
   // luxon moves a time that is skipped forward by the length of the gap.
   const found = DateTime.fromObject({ year, month, day: date, hour, minute }, { zone: day.zone })
-  return found.getPossibleOffsets().reduce((first, each) => (each < first ? each : first), found)
+  return DateTime.min(found, ...found.getPossibleOffsets())
 }

@@ -23,6 +23,11 @@ export class Unreadable extends Error {
   override name = 'Unreadable'
 }
 
+/** Too many mails are being read; the same one may be given again in a while. */
+export class Busy extends Error {
+  override name = 'Busy'
+}
+
 /** The mailbox could not be polled to its end. */
 export class MailboxFailed extends Error {
   override name = 'MailboxFailed'
