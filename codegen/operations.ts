@@ -126,12 +126,17 @@ function factOf(
   }
 }
 
-const MiB = 1024 * 1024
+const KiB = 1024
+const MiB = 1024 * KiB
 
-/** As long as its longest file, and a little more for the rest; a list of files shares what one may have. */
+/**
+ * As long as its longest file, and a little more for the rest; a list of files shares what one may have. A form of nothing but short
+ * texts has no more than a few KiB.
+ */
 function longestForm(document: Document, body: Body | undefined): number | null {
   if (body?.content?.['multipart/form-data'] === undefined) return null
   const files = Object.values(propertiesOf(document, schemaOf(body)) ?? {}).map((each) => resolve(document, each))
+  if (files.every((each) => each?.type === 'string' && each.enum !== undefined)) return 4 * KiB
   const lengths = files.filter((each) => each?.format === 'binary').map((each) => Number(each?.maxLength ?? 0))
   return Math.max(25 * MiB, ...lengths) + MiB
 }

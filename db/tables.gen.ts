@@ -207,6 +207,7 @@ export interface EventsTable {
   owner_id: number | null
   created_at: string
   workflow_run_id: number | null
+  first_event_id: number | null
 }
 
 export interface FilesTable {
@@ -297,6 +298,7 @@ export interface JobsTable {
   dedupe_key: string | null
   sequence: string | null
   attempts: Generated<number>
+  crashes: Generated<number>
   run_at: string
   locked_by: string | null
   locked_until: string | null
@@ -434,6 +436,7 @@ export interface MarketingCampaignsTable {
   updated_at: string
   version: Generated<number>
   last_run_at: string | null
+  active_since: string | null
 }
 
 export interface MarketingEventsTable {
@@ -761,6 +764,7 @@ export interface WebhookDeliveriesTable {
   entity_id: number | null
   state: Generated<string>
   attempts: Generated<string>
+  tries: Generated<number>
   next_attempt_at: string | null
   finished_at: string | null
   created_at: string
@@ -792,6 +796,8 @@ export interface WebhooksTable {
   created_at: string
   updated_at: string
   version: Generated<number>
+  events_after: Generated<number>
+  last_failed_at: string | null
 }
 
 export interface WorkflowRunsTable {
@@ -828,6 +834,7 @@ export interface WorkflowsTable {
   created_at: string
   updated_at: string
   version: Generated<number>
+  events_after: Generated<number>
 }
 
 export interface DB {

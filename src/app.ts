@@ -110,6 +110,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
         connectMs: outboundMs.connect,
         totalMs: outboundMs.total,
       }),
+    jobs: new Map(jobs.map((job) => [job.kind, job])),
     wake: () => worker.wake(),
     readiness: () => options.published()?.state ?? 'missing',
   }

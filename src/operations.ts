@@ -32,6 +32,7 @@ import { handlers as locationHandlers, locations } from './resources/locations/r
 import { campaigns } from './resources/marketing/campaigns.ts'
 import { marketingEvents } from './resources/marketing/events.ts'
 import { handlers as marketing } from './resources/marketing/handlers.ts'
+import { gates as unsubscribeGates } from './resources/marketing/unsubscribe.ts'
 import { handlers as organizationHandlers, organizations } from './resources/organizations/resource.ts'
 import { handlers as personHandlers } from './resources/persons/handlers.ts'
 import { persons } from './resources/persons/resource.ts'
@@ -182,7 +183,7 @@ export const resources: ReadonlyMap<string, AnyResource> = new Map(
 const pathOf = (operation: OperationId): string => (operations[operation] satisfies OperationFact).path
 
 /** What refuses a call of an operation that is open to everybody, before its body is read. */
-export const gates: Gates = { ...inboundGates, ...webFormGates }
+export const gates: Gates = { ...inboundGates, ...unsubscribeGates, ...webFormGates }
 
 /** Path of a record, or of a link below one, to the function that finds it, or throws 404 or 412. */
 export const locators: Locators = {

@@ -1,9 +1,10 @@
 // What each step of a request means (contract/backend.ts gives the order): who calls, may they, where the record is, and how
 // a handler's result becomes a reply. Built once by app.ts.
 import type { Call, Input, Pipeline } from './contract/backend.ts'
+import { operations } from './contract/operations.gen.ts'
 import type { ReplyChecker } from './contract/replies.ts'
 import type { Answered } from './contract/routes.ts'
-import type { OperationId } from './contract/types.ts'
+import type { OperationFact, OperationId } from './contract/types.ts'
 import { authenticate, covers } from './kernel/auth.ts'
 import type { Context, Services } from './kernel/context.ts'
 import { answerDownload, Download } from './kernel/download.ts'
@@ -34,17 +35,19 @@ export function createPipeline(
   { locators, gates }: { locators: Locators; gates: Gates },
   check: ReplyCheck,
 ): Pipeline {
+  const untried = neverTried(services.contract)
   return {
     async authenticate(call) {
       const { user, token } = await whenBusy(
         services,
         authenticate(services, header(call, 'authorization'), call.request.ip),
       )
-      call.context = contextOf(services, call, { user, token })
+      call.context = contextOf(services, call, { user, token, isInEarnest: false })
     },
 
     async welcome(call) {
-      const ctx = contextOf(services, call, { user: null, token: null })
+      const isInEarnest = untried.has(call.operation)
+      const ctx = contextOf(services, call, { user: null, token: null, isInEarnest })
       call.context = ctx
       await whenBusy(services, gates[call.operation as OperationId]?.(ctx) ?? Promise.resolve())
     },
@@ -138,7 +141,7 @@ function render(ctx: Context, call: Call, input: Input, reply: unknown, checker:
     if (
       fact.method === 'get' &&
       known !== undefined &&
-      isUnchanged(known, etag, { path: fact.path, query: input.query })
+      isUnchanged(known, etag, { path: fact.path, query: input.query, reply })
     )
       return { status: 304, headers, body: undefined, mediaType: json }
   }
@@ -189,8 +192,26 @@ export function header(call: Call, name: string): string | undefined {
   return Array.isArray(value) ? value.join(', ') : value
 }
 
-function contextOf(services: Services, call: Call, who: Pick<Context, 'user' | 'token'>): Context {
+/**
+ * Operations that know no dry run because everybody may call them: one would be a way to ask whether something is here which
+ * leaves no trace.
+ */
+function neverTried(contract: object): ReadonlySet<string> {
+  const { paths } = contract as { paths: Record<string, Record<string, { parameters?: readonly { $ref?: string }[] }>> }
+  const knows = ({ path, method }: OperationFact): boolean =>
+    (paths[path]?.[method]?.parameters ?? []).some(({ $ref }) => $ref === '#/components/parameters/DryRun')
+  const open = Object.entries(operations).filter(([, fact]) => fact.public && !knows(fact))
+  return new Set(open.map(([id]) => id))
+}
+
+interface Caller extends Pick<Context, 'user' | 'token'> {
+  /** Whether a dry run is none here. */
+  isInEarnest: boolean
+}
+
+function contextOf(services: Services, call: Call, { isInEarnest, ...who }: Caller): Context {
   const { request } = call
+  const isTrial = header(call, 'accord-dry-run') === 'true' && call.fact.method !== 'get'
   return {
     services,
     db: services.store.db,
@@ -199,7 +220,7 @@ function contextOf(services: Services, call: Call, who: Pick<Context, 'user' | '
     origin: 'api',
     requestId: request.id,
     ip: request.ip,
-    dryRun: header(call, 'accord-dry-run') === 'true' && call.fact.method !== 'get',
+    dryRun: isTrial && !isInEarnest,
     // A reading operation changes nothing, so there is nothing to match.
     ifMatch: call.fact.method === 'get' ? null : (header(call, 'if-match') ?? null),
     headers: call.headers,

@@ -1,5 +1,5 @@
 // A running server: opens the data folder, migrates, listens, warms up after the first request could be answered, and
-// closes in order: http, worker, then the database.
+// closes http and what works in the background together, then the database.
 import { migrate } from '../db/migrate.ts'
 import type { Store } from '../db/open.ts'
 import { type App, buildApp } from './app.ts'
@@ -138,26 +138,39 @@ function warmUpSoon(app: App): NodeJS.Timeout {
   return setTimeout(warm, warmUpAfterMs).unref()
 }
 
-/** What runs is told to stop; what does not is taken up by the next worker. */
+/** What runs is told to stop; what does not is taken up by the next worker. All of it is stopped, whatever fails. */
 export async function stopWork({ worker, scheduler, services }: App): Promise<void> {
-  await scheduler.stop()
-  await worker.stop(graceMs)
+  const stopped = await Promise.allSettled([scheduler.stop(), worker.stop(graceMs)])
   services.mailer.close()
+  throwFirst(stopped)
 }
 
 function closer(app: App, store: Store, warming: NodeJS.Timeout): () => Promise<void> {
   let closing: Promise<void> | undefined
   const close = async (): Promise<void> => {
     clearTimeout(warming)
-    // Idle connections go at once; what is still busy after the grace is cut off, so that a stop takes seconds at most.
-    const cutOff = setTimeout(() => app.http.server.closeAllConnections(), graceMs)
-    await app.http.close()
-    clearTimeout(cutOff)
-    await stopWork(app)
+    // Nothing new is begun while requests come to their end.
+    const stopped = await Promise.allSettled([closeHttp(app), stopWork(app)])
     await store.close()
+    throwFirst(stopped)
   }
   return () => {
     closing ??= close()
     return closing
   }
+}
+
+/** Idle connections go at once; what is still busy after the grace is cut off, so that a stop takes seconds at most. */
+async function closeHttp({ http }: App): Promise<void> {
+  const cutOff = setTimeout(() => http.server.closeAllConnections(), graceMs)
+  try {
+    await http.close()
+  } finally {
+    clearTimeout(cutOff)
+  }
+}
+
+function throwFirst(outcomes: readonly PromiseSettledResult<unknown>[]): void {
+  const failed = outcomes.find((each) => each.status === 'rejected')
+  if (failed) throw failed.reason
 }

@@ -4,6 +4,7 @@
 import { type Kysely, sql } from 'kysely'
 import {
   addColumn,
+  createIndex,
   createTable,
   id,
   integer,
@@ -32,6 +33,8 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       /** Jobs of one sequence run one after another, in the order of their ids. */
       sequence: nullable(text()),
       attempts: integer(0),
+      /** How often its worker ended while it ran, one time after another. */
+      crashes: integer(0),
       run_at: timestamp(),
       /** Who runs it, and until when nobody else may. */
       locked_by: nullable(text()),
@@ -44,7 +47,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       indexes: [
         ['state', 'run_at', 'id'],
         ['state', 'locked_until'],
-        ['sequence', 'id'],
+        ['sequence', 'state', 'id'],
         ['kind', 'id'],
         ['run_at', 'id'],
         ['created_at', 'id'],
@@ -85,4 +88,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     { unique: [['scope', 'address', 'window_start']], indexes: [['window_start']] },
   )
   await addColumn(db, dialect, 'events', 'workflow_run_id', nullable(integer()))
+  // The first event of the transaction that it was written in; null for that one itself.
+  await addColumn(db, dialect, 'events', 'first_event_id', nullable(integer()))
+  await createIndex(db, dialect, 'events', { columns: ['created_at'] })
 }

@@ -43,9 +43,19 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     },
     {
       unique: [['workflow_id', 'event_id']],
-      indexes: [['workflow_id', 'id'], ['entity_type', 'entity_id'], ['event_id'], ['created_at', 'id']],
+      indexes: [
+        ['workflow_id', 'id'],
+        ['entity_type', 'entity_id'],
+        ['event_id'],
+        ['created_at', 'id'],
+        ['finished_at', 'id'],
+      ],
     },
   )
+  // The newest event when it was made or switched on: what happened up to then is no business of its.
+  for (const table of ['webhooks', 'workflows']) await addColumn(db, dialect, table, 'events_after', integer(0))
+  // While it fails: when it did last.
+  await addColumn(db, dialect, 'webhooks', 'last_failed_at', nullable(timestamp()))
   await createTable(
     db,
     dialect,
@@ -63,13 +73,20 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       entity_id: nullable(integer()),
       state: oneOf(['pending', 'succeeded', 'failed'], 'pending'),
       attempts: json('[]'),
+      /** Attempts since it was queued or sent again: how far up the ladder it is. */
+      tries: integer(0),
       next_attempt_at: nullable(timestamp()),
       finished_at: nullable(timestamp()),
       ...timestamps(),
     },
     {
       unique: [['webhook_id', 'dedupe_key']],
-      indexes: [['webhook_id', 'id'], ['webhook_id', 'state'], ['event_id'], ['created_at', 'id']],
+      indexes: [
+        ['webhook_id', 'id'],
+        ['webhook_id', 'state', 'id'],
+        ['event_id'],
+        ['finished_at', 'id'],
+      ],
     },
   )
   await createTable(
@@ -99,7 +116,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       unique: [['campaign_id', 'occurrence', 'address'], ['message_id']],
       indexes: [
         ['campaign_id', 'id'],
-        ['campaign_id', 'state'],
+        ['campaign_id', 'state', 'run_at', 'id'],
         ['state', 'run_at', 'id'],
         ['started_at'],
         ['sent_at', 'id'],
@@ -107,6 +124,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     },
   )
   await addColumn(db, dialect, 'marketing_campaigns', 'last_run_at', nullable(timestamp()))
+  await addColumn(db, dialect, 'marketing_campaigns', 'active_since', nullable(timestamp()))
   await createTable(
     db,
     dialect,

@@ -12,10 +12,11 @@ export function processCampaignsCommand(config: Config, { date }: { date?: strin
     throw new CommandError(`--date must be a day as YYYY-MM-DD, not "${date}".`)
   return asSystem(config, async (ctx) => {
     const day = date ?? today(ctx.time, config.timezone)
-    const { runs, queued, left } = await processNow(ctx, day)
+    const { runs, queued, suppressed, failed } = await processNow(ctx, day)
     const of = runs === 1 ? '1 campaign' : `${runs} campaigns`
     const mails = queued === 1 ? '1 mail' : `${queued} mails`
-    console.log(`${day}: ${of}, ${mails} queued, ${left} suppressed.`)
+    const rest = [`${suppressed} suppressed`, ...(failed > 0 ? [`${failed} failed`] : [])].join(', ')
+    console.log(`${day}: ${of}, ${mails} queued, ${rest}.`)
     if (queued > 0 && !ctx.services.mailer.isConfigured)
       console.log('No server for outgoing mail is set (ACCORD_SMTP_URL): they wait.')
   })

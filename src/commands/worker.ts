@@ -5,6 +5,7 @@ import type { Config } from '../config.ts'
 import { publishedOf, secretOf } from '../data.ts'
 import { loadExtensions } from '../extensions.ts'
 import type { Context } from '../kernel/context.ts'
+import { Problem } from '../kernel/errors.ts'
 import { generatedContract } from '../package.ts'
 import { retry } from '../resources/system/jobs.ts'
 import { startWork, stopWork } from '../server.ts'
@@ -44,8 +45,19 @@ export const listJobsCommand = (config: Config, { state }: { state?: string }): 
 export const retryJobsCommand = (config: Config, ids: readonly string[]): Promise<void> =>
   asSystem(config, async (ctx) => {
     const chosen = ids.length > 0 ? ids.map(Number) : await buried(ctx)
-    for (const id of chosen) await retry(ctx, id)
-    console.log(`${chosen.length} ${chosen.length === 1 ? 'job' : 'jobs'} will be tried again.`)
+    let count = 0
+    for (const id of chosen) {
+      try {
+        await retry(ctx, id)
+        count++
+      } catch (error) {
+        // One that cannot be tried again keeps no other from it.
+        if (!(error instanceof Problem)) throw error
+        console.error(`Job ${id}: ${error.message}`)
+        process.exitCode = 1
+      }
+    }
+    console.log(`${count} ${count === 1 ? 'job' : 'jobs'} will be tried again.`)
   })
 
 const buried = async ({ db }: Context): Promise<number[]> =>

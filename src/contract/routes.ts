@@ -39,6 +39,8 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): Allowed 
     app.route({
       method: fact.method.toUpperCase(),
       url,
+      // A form that is not left in the connection is no longer either.
+      ...(fact.longestForm !== null && fact.longestForm < longestBody && { bodyLimit: fact.longestForm }),
       config: { forms: fact.longestForm === null ? [] : [form, ...(fact.takesBytes ? [plainForm] : [])] },
       onRequest: async (_request, reply) => void reply.headers(originHeaders(fact)),
       handler: (request, reply) => serve(backend, id, fact, request, reply),
@@ -69,6 +71,9 @@ const preflightHeaders = (allow: string): Record<string, string> => ({
   'access-control-allow-headers': 'Accept, Content-Type, If-None-Match, X-Request-Id, X-Requested-With',
   'access-control-max-age': '86400',
 })
+
+/** Of what is no form, unless the server is told otherwise (app.ts). */
+const longestBody = 1024 * 1024
 
 const form = 'multipart/form-data'
 const plainForm = 'application/x-www-form-urlencoded'

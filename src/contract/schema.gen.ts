@@ -2259,7 +2259,7 @@ export interface paths {
         put?: never;
         /**
          * Receive an e-mail
-         * @description Takes an e-mail from a mail service that posts what it receives, such as SendGrid Inbound Parse: **raw** (field `email` holds the whole message in MIME) or **parsed** (subject, text, html, headers … as fields); raw wins when both come. A message that is known already is answered with `duplicate: true` and changes nothing. An answer to an e-mail joins its thread. When `ACCORD_INBOUND_SECRET` is set it must come as query parameter `secret`, as header `X-Inbound-Secret` or as Basic password, else 401; without it 60 messages a minute are taken from one address. 404 unless `MAIL_RECEIVER_DRIVER` is `sendgrid`. A message of more than 30 MiB answers 413, one that cannot be read 400.
+         * @description Takes an e-mail from a mail service that posts what it receives, such as SendGrid Inbound Parse: **raw** (field `email` holds the whole message in MIME) or **parsed** (subject, text, html, headers … as fields); raw wins when both come. A message that is known already is answered with `duplicate: true` and changes nothing. An answer to an e-mail joins its thread. When `ACCORD_INBOUND_SECRET` is set it must come as query parameter `secret`, as header `X-Inbound-Secret` or as Basic password, else 401; without it 60 messages a minute are taken from one address. 404 unless `MAIL_RECEIVER_DRIVER` is `sendgrid`. A message of more than 30 MiB answers 413, one that cannot be read, or not within bounds of time and memory, 400; 503 while several large ones are being read.
          */
         post: operations["receiveEmail"];
         delete?: never;
@@ -4061,7 +4061,7 @@ export interface paths {
         };
         /**
          * Show a campaign
-         * @description One campaign, with the references asked for.
+         * @description One campaign, with the references asked for. Its numbers go on without its version, so one that has run is always shown as a whole.
          */
         get: operations["getCampaign"];
         /**
@@ -4307,7 +4307,7 @@ export interface paths {
         get: operations["getImport"];
         /**
          * Change an import
-         * @description Possible while pending, validated or invalid (else 409); counters start anew.
+         * @description Possible while pending, validated or invalid (else 409); counters start anew. Rows are imported on behalf of the user who sent the file or changed an option last. Whoever does not see all records takes over the import of another user with a file of their own only, else 403.
          */
         put: operations["updateImport"];
         post?: never;
@@ -4333,7 +4333,7 @@ export interface paths {
         };
         /**
          * Download the file of an import
-         * @description The file as it was uploaded.
+         * @description The file as it was uploaded, for the user whose import it is and for those who see all records; 404 for others.
          */
         get: operations["downloadImportFile"];
         put?: never;
@@ -4358,7 +4358,7 @@ export interface paths {
         put?: never;
         /**
          * Validate an import
-         * @description Tries every row as if it were imported and keeps nothing. In the background, unless `process_in_queue` is false: then up to 1,000 rows are tried at once, and more answer 409. Only a pending import can be validated, else 409.
+         * @description Tries every row as if it were imported and keeps nothing. In the background, unless `process_in_queue` is false: then up to 1,000 rows are tried at once, and more answer 409. Only a pending import can be validated, else 409. One of another user becomes that of the caller, who must see all records, else 409.
          */
         post: operations["validateImport"];
         delete?: never;
@@ -4381,7 +4381,7 @@ export interface paths {
         put?: never;
         /**
          * Start an import
-         * @description Imports the rows in batches of 100, each of which is kept or not as a whole; a row that is refused leaves the others alone. It runs with the permissions its creator has at that time. A validated import is started; one that failed or was cancelled goes on behind the last batch; any other answers 409. With `process_in_queue` false up to 1,000 rows are imported before the answer.
+         * @description Imports the rows in batches of 100, each of which is kept or not as a whole; a row that is refused leaves the others alone. It runs with the permissions that its user has at that time: whoever changed or validated it last, and nobody else, can start it. A validated import is started; one that failed or was cancelled goes on behind the last batch; any other answers 409. With `process_in_queue` false up to 1,000 rows are imported before the answer.
          */
         post: operations["startImport"];
         delete?: never;
@@ -4448,7 +4448,7 @@ export interface paths {
         };
         /**
          * Download the rows that failed
-         * @description The failing rows as CSV, with the columns of the file and one more, `error`: mended, they can be imported on their own. 404 while there are none.
+         * @description The failing rows as CSV, with the columns of the file and one more, `error`: mended, they can be imported on their own. 404 while there are none, and for those who are neither the user whose import it is nor see all records.
          */
         get: operations["downloadImportErrorReport"];
         put?: never;
@@ -4604,7 +4604,7 @@ export interface paths {
         };
         /**
          * Follow what happens
-         * @description Everything that happened behind `after`, oldest first: one entry for each write. `meta.next_after` is where to go on; asking again with it, forever, misses nothing and repeats nothing. With `Accept: text/event-stream` the connection stays open and tells what happens as it happens (server-sent events: `id`, `event` and the entry as `data`), goes on behind `Last-Event-ID` when it is taken up again, or behind `after`, and begins with what happens from now on without either; a comment every 15 seconds shows that it lives; five at a time for one token; it ends with the token. Only events of records whose type the caller may list and that the caller may see, so a page may hold fewer than there are ids between `after` and `next_after`; `has_more` says whether to go on at once. Snapshots are as the writer saw them: records they refer to are cut down to references. Entries go after `ACCORD_EVENTS_RETENTION_DAYS`; an `after` before the oldest kept one answers 422 with its `oldest_id`.
+         * @description Everything that happened behind `after`, oldest first: one entry for each write. `meta.next_after` is where to go on; asking again with it, forever, misses nothing and repeats nothing. With `Accept: text/event-stream` the connection stays open and tells what happens as it happens (server-sent events: `id`, `event` and the entry as `data`), goes on behind `Last-Event-ID` when it is taken up again, or behind `after`, and begins with what happens from now on without either; a comment every 15 seconds shows that it lives; five at a time for one token; it ends with the token. Only events of records whose type the caller may list and that the caller may see, and of a long log only a part for each answer, so a page may hold fewer than there are ids between `after` and `next_after`, or nothing; `has_more` says whether to go on at once. Snapshots are as the writer saw them: records they refer to are cut down to references. Entries go after `ACCORD_EVENTS_RETENTION_DAYS`; an `after` before the oldest kept one answers 422 with its `oldest_id`, and so does one behind the newest, as after the server was restored from a backup.
          */
         get: operations["listEvents"];
         put?: never;
@@ -4914,7 +4914,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a job
-         * @description Gives up a job that waits or is buried: what it would have done is not done. One that is running answers 409.
+         * @description Gives up a job that waits or is buried: what it would have done is not done, and what it worked on says so. A delivery, an e-mail, an import or the run of a workflow has then failed, as behind the last try. One that is running answers 409.
          */
         delete: operations["deleteJob"];
         options?: never;
@@ -4936,7 +4936,7 @@ export interface paths {
         put?: never;
         /**
          * Try a job again
-         * @description Lets a buried job begin anew with all its tries, and one that waits run at once. One that is running answers 409.
+         * @description Lets a buried job begin anew with all its tries, and one that waits run at once. What had failed with it waits again: a delivery, an e-mail, an import, the run of a workflow. Behind others of its sequence it is `blocked` until they are done. One that is running or blocked answers 409, and so does one with nothing to do any more, such as for a delivery that was sent again meanwhile.
          */
         post: operations["retryJob"];
         delete?: never;
@@ -9584,7 +9584,7 @@ export interface components {
             state: "pending" | "succeeded" | "failed" | "not_run";
             /** @description What went wrong. */
             error: string | null;
-            /** @description What was made or changed, such as the id of a tag. */
+            /** @description What was made or changed, such as the id of a tag, as far as the caller sees it; of an action that is pending or failed, what it had done by then. */
             result: {
                 [key: string]: unknown;
             } | null;
@@ -12297,7 +12297,7 @@ export interface components {
         EventFeedMeta: {
             /** @description What to send as `after` to go on. */
             next_after: number;
-            /** @description Whether there is more already. */
+            /** @description Whether to go on at once: there is more of the log already, in which more may be found. */
             has_more: boolean;
             oldest_id: components["schemas"]["NullableId"];
         };

@@ -1,61 +1,57 @@
-// The rows of jobs and the leases on them: claiming, finishing, failing, burying. A row is changed only by whoever holds its
-// lease, so two workers never end the same run.
+// The rows of jobs and the leases on them: claiming, finishing, failing, burying. A row is changed only by the claim that holds its
+// lease, so two workers never end the same run, nor two runs of one worker.
 import { randomUUID } from 'node:crypto'
-import { hostname } from 'node:os'
 import type { Selectable } from 'kysely'
 import type { DB } from '../../db/tables.gen.ts'
 import { stamp } from '../kernel/clock.ts'
 import { type Context, now } from '../kernel/context.ts'
 import { transaction } from '../kernel/write.ts'
+import { isDead } from './owners.ts'
+import { unfinished } from './queue.ts'
 
 export type JobRow = Selectable<DB['jobs']>
 
 export const leaseMs = 60_000
 
-/** A name for one worker or scheduler, by which others on this machine can tell whether its process is alive. */
-export const ownName = (): string => `${hostname()}:${process.pid}:${randomUUID()}`
+interface Release {
+  /** What this worker still runs, whose lease has ended while the machine slept. */
+  running?: ReadonlySet<number>
+  /** Also what dead processes hold while its lease still runs. */
+  isThorough?: boolean
+}
 
-/** Whether the owner of a lease was a process of this machine that is gone. Of other machines nothing is known. */
-export function isDead(owner: string, own: string): boolean {
-  const [host, pid = ''] = owner.split(':')
-  if (host !== hostname() || owner === own) return false
-  // A process that has our number and another name was there before us, or is us before a restart in a container.
-  if (Number(pid) === process.pid) return true
-  try {
-    process.kill(Number(pid), 0)
-    return false
-  } catch (cause) {
-    return (cause as NodeJS.ErrnoException).code === 'ESRCH'
+/** Jobs whose worker is gone wait again. That is no failed try; how often it happened is counted by itself. */
+export async function release(ctx: Context, { running = new Set(), isThorough = false }: Release = {}): Promise<void> {
+  const held = ctx.db.selectFrom('jobs').select(['id', 'locked_by', 'locked_until']).where('state', '=', 'running')
+  const rows = await (isThorough ? held : held.where('locked_until', '<', now(ctx))).execute()
+  for (const { id, locked_by: owner, locked_until: until } of rows) {
+    if (running.has(id) || ((until ?? '') >= now(ctx) && !isDead(owner ?? ''))) continue
+    await ctx.db
+      .updateTable('jobs')
+      .set(({ eb }) => ({
+        state: 'waiting',
+        attempts: eb('attempts', '-', 1),
+        crashes: eb('crashes', '+', 1),
+        locked_by: null,
+        locked_until: null,
+        last_error: 'The worker ended while it ran.',
+        updated_at: now(ctx),
+      }))
+      .where('id', '=', id)
+      .where('state', '=', 'running')
+      .where('locked_by', '=', owner)
+      .where('locked_until', '=', until)
+      .execute()
   }
 }
 
-/** Jobs whose worker is gone wait again; with `own`, also those of dead processes whose lease still runs. */
-export async function release(ctx: Context, own?: string): Promise<void> {
-  const held = ctx.db.selectFrom('jobs').select(['id', 'locked_by', 'locked_until']).where('state', '=', 'running')
-  const rows = await (own === undefined ? held.where('locked_until', '<', now(ctx)) : held).execute()
-  const left = rows.filter(
-    ({ locked_by, locked_until }) =>
-      (locked_until ?? '') < now(ctx) || (own !== undefined && isDead(locked_by ?? '', own)),
-  )
-  if (left.length === 0) return
-  await ctx.db
-    .updateTable('jobs')
-    .set({ state: 'waiting', locked_by: null, locked_until: null, last_error: 'The worker ended while it ran.' })
-    .where(
-      'id',
-      'in',
-      left.map(({ id }) => id),
-    )
-    .where('state', '=', 'running')
-    .execute()
-}
-
-/** Up to `most` jobs of the kinds that are due, oldest first, now held by `own`. Their attempts count this one. */
+/** Up to `most` jobs of the kinds that are due, oldest first, now held by `own`, without `running`. Their attempts count this one. */
 export async function claim(
   ctx: Context,
   own: string,
   free: ReadonlyMap<string, number>,
   most: number,
+  running: ReadonlySet<number> = new Set(),
 ): Promise<JobRow[]> {
   const kinds = [...free].filter(([, slots]) => slots > 0).map(([kind]) => kind)
   if (kinds.length === 0) return []
@@ -73,13 +69,16 @@ export async function claim(
   if ((await due(ctx.db).execute()).length === 0) return []
   return transaction(ctx, async (ctx) => {
     const slots = new Map(free)
-    const rows = (await due(ctx.db).execute()).filter(({ kind }) => {
+    const rows = (await due(ctx.db).execute()).filter(({ id, kind }) => {
+      // Somebody else had it and gave it back before this worker saw that its own run of it had lost the lease.
+      if (running.has(id)) return false
       const left = slots.get(kind) ?? 0
       slots.set(kind, left - 1)
       return left > 0
     })
     if (rows.length === 0) return []
-    const locked = { locked_by: own, locked_until: leaseEnd(ctx) }
+    // The claim has a name of its own: the same worker may claim the same job again.
+    const locked = { locked_by: `${own}:${randomUUID()}`, locked_until: leaseEnd(ctx) }
     await ctx.db
       .updateTable('jobs')
       .set((eb) => ({ ...locked, state: 'running', attempts: eb('attempts', '+', 1), updated_at: now(ctx) }))
@@ -117,17 +116,23 @@ export const finish = (ctx: Context, job: JobRow): Promise<void> =>
     if (numDeletedRows > 0n) await unblock(ctx, job.sequence)
   })
 
-/** It waits for another run; `error` says why when the try failed, and without one the try does not count. */
-export async function postpone(ctx: Context, job: JobRow, until: Date, error?: string): Promise<void> {
+/** It waits for another run. Whatever it came to, it did not crash. */
+export async function postpone(
+  ctx: Context,
+  job: JobRow,
+  until: Date,
+  changes: Partial<Pick<JobRow, 'attempts' | 'last_error'>>,
+): Promise<void> {
   await ctx.db
     .updateTable('jobs')
     .set({
+      ...changes,
       state: 'waiting',
+      crashes: 0,
       run_at: stamp(until),
       locked_by: null,
       locked_until: null,
       updated_at: now(ctx),
-      ...(error === undefined ? { attempts: job.attempts - 1 } : { last_error: error }),
     })
     .where('id', '=', job.id)
     .where('locked_by', '=', job.locked_by)
@@ -156,17 +161,21 @@ export const bury = (ctx: Context, job: JobRow, error: string, also?: (ctx: Cont
     await unblock(ctx, job.sequence)
   })
 
+/** Whether another of its sequence is to be done or being done; one that begins anew waits for it. */
+export async function isBehind({ db }: Context, { id, sequence }: Pick<JobRow, 'id' | 'sequence'>): Promise<boolean> {
+  if (sequence === null) return false
+  const other = db.selectFrom('jobs').select('id').where('sequence', '=', sequence).where('state', 'in', unfinished)
+  return (await other.where('id', '<>', id).limit(1).executeTakeFirst()) !== undefined
+}
+
 /** The first that is blocked may run, unless another of the sequence waits or runs. */
 export async function unblock(ctx: Context & { unit: { wakes: boolean } }, sequence: string | null): Promise<void> {
   if (sequence === null) return
-  const first = await ctx.db
-    .selectFrom('jobs')
-    .select(['id', 'state'])
-    .where('sequence', '=', sequence)
-    .where('state', '<>', 'buried')
-    .orderBy('id')
-    .executeTakeFirst()
-  if (first?.state !== 'blocked') return
+  const inState = (...states: JobRow['state'][]) =>
+    ctx.db.selectFrom('jobs').select('id').where('sequence', '=', sequence).where('state', 'in', states).limit(1)
+  if (await inState('waiting', 'running').executeTakeFirst()) return
+  const first = await inState('blocked').orderBy('id').executeTakeFirst()
+  if (!first) return
   await ctx.db
     .updateTable('jobs')
     .set({ state: 'waiting', updated_at: now(ctx) })

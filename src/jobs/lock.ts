@@ -2,7 +2,7 @@
 import { stamp } from '../kernel/clock.ts'
 import { type Context, now } from '../kernel/context.ts'
 import { transaction } from '../kernel/write.ts'
-import { isDead } from './claims.ts'
+import { isDead } from './owners.ts'
 
 /** Takes a lock, or keeps it. False when another has it; `shared` ones are everybody's and only tell that somebody was here. */
 export const hold = (ctx: Context, name: string, own: string, forMs: number, shared = false): Promise<boolean> =>
@@ -16,7 +16,7 @@ export const hold = (ctx: Context, name: string, own: string, forMs: number, sha
         .execute()
       return true
     }
-    const isFree = lock.locked_by === own || lock.locked_until < now(ctx) || isDead(lock.locked_by, own)
+    const isFree = lock.locked_by === own || lock.locked_until < now(ctx) || isDead(lock.locked_by)
     if (!isFree && !shared) return false
     await ctx.db.updateTable('locks').set(values).where('name', '=', name).execute()
     return true

@@ -31,8 +31,13 @@ export interface JobKind<Payload extends object> {
   isReady: (services: Services) => boolean
   // biome-ignore lint/suspicious/noConfusingVoidType: most jobs have nothing to say
   run: (ctx: Context, payload: Payload, job: Running) => Promise<Later | void>
-  /** In the transaction that buries it. `cause` is a sentence. */
+  /** In the transaction that buries it, or deletes it before its time. `cause` is a sentence. */
   buried?: (ctx: Context, payload: Payload, cause: string) => Promise<void>
+  /**
+   * In the transaction in which somebody wants one that is buried done after all: takes back what `buried` did. Answers another payload
+   * when it needs one; throws 409 when there is nothing to do any more. A kind with `buried` and without this cannot be revived.
+   */
+  revive?: (ctx: Context, payload: Payload) => Promise<Payload | undefined>
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a list of jobs with payloads of their own
@@ -58,6 +63,9 @@ export interface Enqueued {
   runAt?: Date
 }
 
+/** All but `buried`: named, so that those who look for one by its sequence find it in the index. */
+export const unfinished = ['running', 'waiting', 'blocked'] as const
+
 /** Enqueues in the transaction `ctx` is in, or in one of its own. Answers the id; null when there is one with the key. */
 export function enqueue<Payload extends object>(
   ctx: Context,
@@ -77,7 +85,8 @@ export function enqueue<Payload extends object>(
             .selectFrom('jobs')
             .select('id')
             .where('sequence', '=', sequence)
-            .where('state', '<>', 'buried')
+            .where('state', 'in', unfinished)
+            .limit(1)
             .executeTakeFirst()
     const { id } = await db
       .insertInto('jobs')
@@ -97,3 +106,65 @@ export function enqueue<Payload extends object>(
     return id
   })
 }
+
+/** Many of one kind, in their order, with a few statements for all of them. Those whose key is taken are left out. */
+export const enqueueAll = <Payload extends object>(
+  ctx: Context,
+  job: Pick<JobKind<Payload>, 'kind'>,
+  wanted: readonly ({ payload: Payload } & Omit<Enqueued, 'runAt'>)[],
+): Promise<void> =>
+  transaction(ctx, async (ctx) => {
+    for (let from = 0; from < wanted.length; from += atOnce)
+      await insertAll(ctx, job.kind, wanted.slice(from, from + atOnce))
+    if (wanted.length > 0) ctx.unit.wakes = true
+  })
+
+async function insertAll(
+  ctx: Context,
+  kind: string,
+  wanted: readonly ({ payload: object } & Omit<Enqueued, 'runAt'>)[],
+): Promise<void> {
+  const keys = wanted.flatMap(({ key }) => key ?? [])
+  const sequences = [...new Set(wanted.flatMap(({ sequence }) => sequence ?? []))]
+  const [taken, busy] = [
+    await ctx.db.selectFrom('jobs').select('dedupe_key as name').where('dedupe_key', 'in', keys).execute(),
+    await ctx.db
+      .selectFrom('jobs')
+      .select('sequence as name')
+      .distinct()
+      .where('sequence', 'in', sequences)
+      .where('state', 'in', unfinished)
+      .execute(),
+  ].map((rows) => new Set(rows.map(({ name }) => name))) as [Set<string | null>, Set<string | null>]
+  const at = { run_at: now(ctx), created_at: now(ctx), updated_at: now(ctx) }
+  const rows = wanted.flatMap(({ payload, key, sequence }) => {
+    if (key !== undefined && taken.has(key)) return []
+    const isBehind = sequence !== undefined && busy.has(sequence)
+    if (key !== undefined) taken.add(key)
+    if (sequence !== undefined) busy.add(sequence)
+    const about = { kind, payload: JSON.stringify(payload), dedupe_key: key ?? null, sequence: sequence ?? null }
+    return [{ ...about, state: isBehind ? 'blocked' : 'waiting', ...at }]
+  })
+  if (rows.length > 0) await ctx.db.insertInto('jobs').values(rows).execute()
+}
+
+/** Keys in one statement, and rows. */
+const atOnce = 500
+
+/** Said by a job that begins: what is enqueued with its key from now on is not for it. */
+export const letKeyGo = async ({ db }: Context, jobId: number): Promise<void> =>
+  void (await db.updateTable('jobs').set({ dedupe_key: null }).where('id', '=', jobId).execute())
+
+/** Jobs with these keys that wait for a later time than `at` run then; their order in a sequence stays. */
+export const hurry = (ctx: Context, keys: readonly string[], at: Date = ctx.time): Promise<void> =>
+  transaction(ctx, async (ctx) => {
+    for (let from = 0; from < keys.length; from += atOnce)
+      await ctx.db
+        .updateTable('jobs')
+        .set({ run_at: stamp(at), updated_at: now(ctx) })
+        .where('dedupe_key', 'in', keys.slice(from, from + atOnce))
+        .where('state', 'in', ['waiting', 'blocked'])
+        .where('run_at', '>', stamp(at))
+        .execute()
+    ctx.unit.wakes = true
+  })

@@ -1,8 +1,12 @@
 // Consumers of the event log (DESIGN 6): what follows an event is decided here, in the transaction that moves the reader on, so each
-// event is seen exactly once by each reader, whatever ends the process.
+// event is seen exactly once by each reader, whatever ends the process. Each reader goes on by itself, in steps of a bounded number
+// of rows, between which others may write.
+import { setImmediate } from 'node:timers/promises'
 import type { Selectable } from 'kysely'
 import type { DB } from '../../db/tables.gen.ts'
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
+import { Problem } from '../kernel/errors.ts'
+import { newestEvent } from '../kernel/eventlog.ts'
 import type { Snapshot } from '../kernel/events.ts'
 import { transaction } from '../kernel/write.ts'
 
@@ -16,16 +20,42 @@ export interface StoredEvent extends Omit<Row, 'before' | 'after' | 'changed' | 
   restored: boolean
 }
 
+/** An event as readers hear of it: without its snapshots, which are large and which only few of them need. */
+export type Heard = Pick<
+  StoredEvent,
+  'id' | 'name' | 'entity_type' | 'entity_id' | 'changed' | 'workflow_run_id' | 'created_at'
+>
+
 export interface EventReader {
   /** How its place is stored; a migration begins it, at the end of the log. */
   name: string
   /** Whether no event means anything to it now; what it passes over then it never sees. */
   isIdle(ctx: Context): Promise<boolean>
-  /** Events in their order. Writes rows and jobs, and calls nobody: it runs in a transaction. */
-  take(ctx: Context, events: readonly StoredEvent[]): Promise<void>
+  /**
+   * Events in their order. Writes rows and jobs, and calls nobody: it runs in a transaction. Answers the last event it is through
+   * with; those behind it come again.
+   */
+  take(ctx: Context, events: readonly Heard[]): Promise<number>
 }
 
 const atOnce = 100
+const mostRows = 200
+
+/** What the first events ask for, as many as fit into one transaction, the first one in any case; and the last of these events. */
+export function firstOf<Asked>(
+  events: readonly Heard[],
+  askedBy: (event: Heard) => readonly Asked[],
+): { asked: Asked[]; last: number } {
+  const asked: Asked[] = []
+  let last = 0
+  for (const event of events) {
+    const more = askedBy(event)
+    if (last > 0 && asked.length + more.length > mostRows) break
+    asked.push(...more)
+    last = event.id
+  }
+  return { asked, last }
+}
 
 export function readEvent(row: Row): StoredEvent {
   const snapshot = (text: string | null) => (text === null ? null : (JSON.parse(text) as Snapshot))
@@ -39,7 +69,7 @@ export function readEvent(row: Row): StoredEvent {
 }
 
 export interface Feeder {
-  /** Gives all readers what has happened since, in one transaction. True when there was something. */
+  /** Takes every reader one step on. True when there was something. */
   feed(): Promise<boolean>
 }
 
@@ -49,6 +79,8 @@ const idleMs = 5000
 export function createFeeder(services: Services, readers: readonly EventReader[]): Feeder {
   /** The newest event when nobody wanted any, and since when that is not written down. */
   let passed = { id: 0, since: 0 }
+  /** They wait until the others are through. */
+  const failing = new Set<EventReader>()
 
   async function feed(): Promise<boolean> {
     const ctx = systemContext(services, 'api')
@@ -63,13 +95,30 @@ export function createFeeder(services: Services, readers: readonly EventReader[]
       return false
     }
     const { id } = passed
+    if (id > 0) await transaction(ctx, (ctx) => moveOn(ctx, readers, id))
     passed = { id: 0, since: 0 }
-    return transaction(ctx, async (ctx) => {
-      let found = false
-      await moveOn(ctx, readers, id)
-      for (const reader of readers) found = (await give(ctx, reader)) || found
-      return found
-    })
+    let found = false
+    for (const reader of readers) {
+      if (failing.has(reader) || (await placeOf(ctx, reader)) >= newest) continue
+      found = (await attempt(ctx, reader)) || found
+      // Who waits for the database, or for an answer, is not kept waiting by all of the log.
+      await setImmediate()
+    }
+    if (!found) failing.clear()
+    return found
+  }
+
+  /** One reader that fails stays where it is, and does not hold up the others. */
+  async function attempt(ctx: Context, reader: EventReader): Promise<boolean> {
+    try {
+      return await transaction(ctx, (ctx) => give(ctx, reader))
+    } catch (cause) {
+      failing.add(reader)
+      // Another process may hold the database; the next look comes soon.
+      if (!(cause instanceof Problem) || cause.code !== 'unavailable')
+        services.log.error({ err: cause, reader: reader.name }, 'A reader of the event log failed.')
+      return false
+    }
   }
 
   async function areIdle(ctx: Context): Promise<boolean> {
@@ -86,15 +135,14 @@ async function give(ctx: Context, reader: EventReader): Promise<boolean> {
   const from = await placeOf(ctx, reader)
   const rows = await ctx.db
     .selectFrom('events')
-    .selectAll()
+    .select(['id', 'name', 'entity_type', 'entity_id', 'changed', 'workflow_run_id', 'created_at'])
     .where('id', '>', from)
     .orderBy('id')
     .limit(atOnce)
     .execute()
-  const last = rows.at(-1)
-  if (!last) return false
-  await reader.take(ctx, rows.map(readEvent))
-  await moveOn(ctx, [reader], last.id)
+  if (rows.length === 0) return false
+  const events = rows.map((row): Heard => ({ ...row, changed: JSON.parse(row.changed) as string[] }))
+  await moveOn(ctx, [reader], await reader.take(ctx, events))
   return true
 }
 
@@ -112,9 +160,4 @@ async function placeOf({ db }: Context, { name }: EventReader): Promise<number> 
   const row = await db.selectFrom('event_readers').select('last_event_id').where('name', '=', name).executeTakeFirst()
   if (!row) throw new Error(`No migration begins the reader ${name}.`)
   return row.last_event_id
-}
-
-async function newestEvent({ db }: Context): Promise<number> {
-  const row = await db.selectFrom('events').select('id').orderBy('id', 'desc').limit(1).executeTakeFirst()
-  return row?.id ?? 0
 }

@@ -1,8 +1,9 @@
 // The worker (DOMAIN 25.1): feeds the readers of the event log, claims what is due and runs it, as many at once as each kind allows.
 // It is woken by commits of its own process, and looks by itself every second for those of others.
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
-import { bury, claim, finish, type JobRow, leaseMs, ownName, postpone, release, renew } from './claims.ts'
+import { bury, claim, finish, type JobRow, leaseMs, postpone, release, renew } from './claims.ts'
 import { hold } from './lock.ts'
+import { ownName } from './owners.ts'
 import { type AnyJob, Bury } from './queue.ts'
 import { createFeeder, type EventReader } from './readers.ts'
 
@@ -21,22 +22,27 @@ const wakeMs = 10
 const presenceMs = 20_000
 const mostClaimed = 50
 const longestError = 500
+/** Of one job, one after another: then it is what ends the workers. */
+export const mostCrashes = 10
 
 export function createWorker(services: Services, jobs: readonly AnyJob[], readers: readonly EventReader[]): Worker {
   const own = ownName()
   const feeder = createFeeder(services, readers)
   const kinds = new Map(jobs.map((job) => [job.kind, job]))
-  const running = new Map<number, Promise<void>>()
+  const running = new Map<number, { done: Promise<void>; stop: AbortController }>()
   const counts = new Map<string, number>()
-  const stopping = new AbortController()
   let timer: NodeJS.Timeout | undefined
   let presence: NodeJS.Timeout | undefined
   let isOn = false
   let isBusy = false
   let isWoken = false
   let isDue = false
+  let isStopping = false
+  /** The look that is under way. */
+  let looking: Promise<void> = Promise.resolve()
 
   const context = (): Context => systemContext(services, 'api')
+  const ids = (): ReadonlySet<number> => new Set(running.keys())
 
   const free = (): Map<string, number> =>
     new Map(jobs.map(({ kind, atOnce, isReady }) => [kind, isReady(services) ? atOnce - (counts.get(kind) ?? 0) : 0]))
@@ -46,8 +52,8 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
     let found = false
     if (await guarded('events', feeder.feed)) found = true
     const claimed = await guarded('claim', async () => {
-      await release(context())
-      return claim(context(), own, free(), mostClaimed)
+      await release(context(), { running: ids() })
+      return isStopping ? [] : claim(context(), own, free(), mostClaimed, ids())
     })
     for (const row of claimed || []) launch(row)
     return found || (claimed || []).length > 0
@@ -66,38 +72,40 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
 
   function launch(row: JobRow): void {
     counts.set(row.kind, (counts.get(row.kind) ?? 0) + 1)
-    const done = run(row).finally(() => {
+    const stop = new AbortController()
+    // Claimed while the worker was told to stop.
+    if (isStopping) stop.abort()
+    const done = run(row, stop).finally(() => {
       counts.set(row.kind, (counts.get(row.kind) ?? 1) - 1)
       running.delete(row.id)
       wake()
     })
-    running.set(row.id, done)
+    running.set(row.id, { done, stop })
   }
 
-  async function run(row: JobRow): Promise<void> {
+  const allDone = (): Promise<unknown> => Promise.all([...running.values()].map(({ done }) => done))
+
+  async function run(row: JobRow, stop: AbortController): Promise<void> {
     const job = kinds.get(row.kind)
     if (!job) return
-    const tries = job.retryAfter.length + 1
     const payload = JSON.parse(row.payload) as object
     const giveUp = (cause: string): Promise<void> =>
       bury(context(), row, cause, (ctx) => job.buried?.(ctx, payload, cause) ?? Promise.resolve())
-    const lost = new AbortController()
     const lease = setInterval(() => {
       renew(context(), row).then(
-        (isOurs) => isOurs || lost.abort(),
+        (isOurs) => isOurs || stop.abort(),
         () => undefined,
       )
     }, leaseMs / 3)
     try {
-      if (row.attempts > tries) return await giveUp(row.last_error ?? 'It never came to an end.')
-      const signal = AbortSignal.any([lost.signal, stopping.signal])
+      if (row.crashes >= mostCrashes) throw new Bury(row.last_error ?? 'It never came to an end.')
       const outcome = await job.run(context(), payload, {
         id: row.id,
         attempt: row.attempts,
-        isLast: row.attempts >= tries,
-        signal,
+        isLast: row.attempts > job.retryAfter.length,
+        signal: stop.signal,
       })
-      if (outcome) await postpone(context(), row, outcome.again)
+      if (outcome) await postpone(context(), row, outcome.again, { attempts: 0, last_error: null })
       else await finish(context(), row)
     } catch (cause) {
       await failed(row, job, cause, giveUp)
@@ -111,7 +119,8 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
     const about = { job: row.id, kind: row.kind, attempt: row.attempts, reason: sentence }
     try {
       // What was stopped with the worker has not failed.
-      if (stopping.signal.aborted && !(cause instanceof Bury)) return await postpone(context(), row, context().time)
+      if (isStopping && !(cause instanceof Bury))
+        return await postpone(context(), row, context().time, { attempts: row.attempts - 1 })
       const delay = job.retryAfter[row.attempts - 1]
       if (cause instanceof Bury || delay === undefined) {
         services.log.error({ ...about, err: cause }, 'A job was buried.')
@@ -121,15 +130,19 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
         })
       }
       services.log.warn(about, 'A job failed and will be tried again.')
-      await postpone(context(), row, later(context().time, delay), sentence)
+      await postpone(context(), row, later(context().time, delay), { last_error: sentence })
     } catch (error) {
       // Its lease ends by itself.
       services.log.error({ ...about, err: error }, 'What became of a job could not be stored.')
     }
   }
 
-  async function look(): Promise<void> {
-    if (!isOn || isBusy) return
+  function look(): Promise<void> {
+    if (isOn && !isBusy) looking = lookAround()
+    return looking
+  }
+
+  async function lookAround(): Promise<void> {
     isBusy = true
     clearTimeout(timer)
     try {
@@ -155,29 +168,31 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
   }
 
   const present = (): Promise<unknown> =>
-    guarded('presence', () => hold(context(), 'worker', `${own}`, 3 * presenceMs, true))
+    guarded('presence', () => hold(context(), 'worker', own, 3 * presenceMs, true))
 
   return {
     start() {
       isOn = true
-      void guarded('start', () => release(context(), own)).then(look)
+      isStopping = false
+      void guarded('start', () => release(context(), { running: ids(), isThorough: true })).then(look)
       void present()
       presence = setInterval(() => void present(), presenceMs)
     },
     async stop(graceMs = 5000) {
       isOn = false
+      isStopping = true
       clearTimeout(timer)
       clearInterval(presence)
-      stopping.abort()
+      for (const { stop } of running.values()) stop.abort()
       const grace = new Promise<void>((resolve) => setTimeout(resolve, graceMs).unref())
-      await Promise.race([Promise.all(running.values()), grace])
+      await Promise.race([looking.then(allDone), grace])
     },
     wake,
     async drain() {
-      await release(context(), own)
+      await release(context(), { running: ids(), isThorough: true })
       for (;;) {
         const found = await round()
-        if (running.size > 0) await Promise.all(running.values())
+        if (running.size > 0) await allDone()
         else if (!found) return
       }
     },

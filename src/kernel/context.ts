@@ -38,6 +38,12 @@ export interface CallingToken {
   allowedIps: readonly string[]
 }
 
+/** What it means for the rows that a job works on when the job is given up, or somebody wants it done after all (jobs/queue.ts). */
+export interface JobHooks {
+  buried?: (ctx: Context, payload: object, cause: string) => Promise<void>
+  revive?: (ctx: Context, payload: object) => Promise<object | undefined>
+}
+
 /** What is the same for every request of a server. */
 export interface Services {
   config: Config
@@ -64,6 +70,8 @@ export interface Services {
   mailer: Mailer
   /** Requests to addresses that others have chosen. */
   outbound: Outbound
+  /** By the kind of the job; handed in because the slices that define them come after what people decide about jobs. */
+  jobs: ReadonlyMap<string, JobHooks>
   /** Something may be due for the worker of this process. */
   wake: () => void
   /** Whether the published contract is there and current. */

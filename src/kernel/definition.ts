@@ -73,6 +73,8 @@ export interface Resource<Reply, Write> {
   locate(ctx: Context, id: number): Promise<void>
   /** Which of the ids exist and are visible. */
   seen(ctx: Context, ids: readonly number[]): Promise<Set<number>>
+  /** Whose files are seen, where they hold more than the record shows. */
+  seenFiles?(ctx: Context, ids: readonly number[]): Promise<Set<number>>
   /** Whether there is such a record, seen or not. */
   exists(ctx: Context, id: number): Promise<boolean>
   /** Whether the caller may know of a deleted record that was shown like this last (DOMAIN 7.4, history). */

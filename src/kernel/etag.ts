@@ -23,18 +23,25 @@ const tagsOf = (header: string): string[] => header.split(',').map((tag) => tag.
 
 export const matches = (header: string, etag: string): boolean => header.trim() === '*' || tagsOf(header).includes(etag)
 
+/** Whether a record shows how far something is: that goes on without its version. */
+function isMoving(reply: unknown): boolean {
+  const { data } = reply as { data?: { stats?: unknown } | null }
+  const stats = Object.values(data?.stats ?? {})
+  return stats.some((each) => each !== 0 && each !== null)
+}
+
 /**
  * Whether a GET can be answered with 304. A version speaks for the record as it is shown by its own path: not for another
- * selection of its keys, nor for the account, which also shows what the role may do.
+ * selection of its keys, nor for the account, which also shows what the role may do, nor for progress.
  */
 export function isUnchanged(
   header: string,
   etag: string,
-  about: { path: string; query: Record<string, unknown> },
+  about: { path: string; query: Record<string, unknown>; reply: unknown },
 ): boolean {
   const isVersion = /^"\d+"$/.test(etag)
   const isWhole = about.path.includes('{id}') && about.query.fields === undefined && about.query.include === undefined
-  return (!isVersion || isWhole) && matches(header, etag)
+  return (!isVersion || (isWhole && !isMoving(about.reply))) && matches(header, etag)
 }
 
 /** Throws 412 when the request carries an If-Match that does not name the record's version. */

@@ -16,13 +16,13 @@ const secrets = new Set([
 /** Follow from other keys, from the clock or from other records; they are no change of this record. */
 const derived = new Set(['updated_at', 'version', 'tags', 'rotten_days', 'is_rotten', 'is_expired', 'sales_owner'])
 
-/** Longer texts, which only mails have, are left out of snapshots (DOMAIN 17.3). */
-const longestText = 64 * 1024
+/** Longer texts of mails are left out of snapshots (DOMAIN 17.3); what people write themselves is kept, however long. */
+const longestOfMails = 64 * 1024
 
-const isTooLong = (value: unknown): boolean => typeof value === 'string' && value.length > longestText
-
-function withoutSecrets(snapshot: Snapshot | null): string | null {
+function stored(entity: string, snapshot: Snapshot | null): string | null {
   if (snapshot === null) return null
+  const longest = entity === 'emails' ? longestOfMails : Number.POSITIVE_INFINITY
+  const isTooLong = (value: unknown): boolean => typeof value === 'string' && value.length > longest
   // Their keys are words of users, who may call a field of theirs `token`; values of theirs are no secrets.
   const own = new Set<unknown>()
   return JSON.stringify(snapshot, function (this: unknown, key, value: unknown) {
@@ -56,6 +56,12 @@ export function changedKeys(before: Snapshot | undefined, after: Snapshot): stri
   return keys
 }
 
+/** The id of the newest event that is kept, 0 when there is none. */
+export async function newestEvent({ db }: Pick<Context, 'db'>): Promise<number> {
+  const row = await db.selectFrom('events').select('id').orderBy('id', 'desc').limit(1).executeTakeFirst()
+  return row?.id ?? 0
+}
+
 /** Answers the id of the row. */
 export async function record(
   ctx: Context,
@@ -79,15 +85,17 @@ export async function record(
       request_id: event.requestId,
       origin: event.origin,
       ip: ctx.ip,
-      before: withoutSecrets(before),
-      after: withoutSecrets(after),
+      before: stored(event.entityType, before),
+      after: stored(event.entityType, after),
       changed: JSON.stringify(event.changed ?? []),
       restored: event.restored ? 1 : 0,
       owner_id: typeof owner === 'number' ? owner : null,
       workflow_run_id: ctx.workflowRun ?? null,
+      first_event_id: ctx.unit?.firstEventId ?? null,
       created_at: event.timestamp,
     })
     .returning('id')
     .executeTakeFirstOrThrow()
+  if (ctx.unit) ctx.unit.firstEventId ??= id
   return id
 }

@@ -7,7 +7,10 @@ type Attributes = Record<string, string>
 /** A body of a million characters still fits into a request. */
 const most = { length: 1_000_000, elements: 50_000, depth: 250 }
 
-export const tooMuch = `Must have at most ${most.elements} elements, ${most.depth} levels deep, and a million characters once it is cleaned.`
+/** Each style goes through a parser of its own, and that takes longer than all else. One that is longer is lost. */
+const mostStyles = { count: 10_000, length: 300_000, each: 4000 }
+
+export const tooMuch = `Must have at most ${most.elements} elements, ${most.depth} levels deep, ${mostStyles.count} of them with a style, and a million characters once it is cleaned.`
 
 class TooMuch extends Error {}
 
@@ -49,6 +52,9 @@ function place(sent: string, contentIdOf: ContentIdOf): Attributes {
   return /^https?:\/\//i.test(src) && URL.canParse(src) ? { 'data-remote': src } : {}
 }
 
+/** Blocks, rules and escapes are in no style that is kept. */
+const isStyle = (style: string): boolean => style.length <= mostStyles.each && !/[{}\\@]/.test(style)
+
 const only = (attributes: Attributes, names: readonly string[]): Attributes =>
   Object.fromEntries(names.flatMap((name) => (attributes[name] ? [[name, attributes[name]]] : [])))
 
@@ -71,6 +77,7 @@ function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; l
   let depth = 0
   let lost = false
   let length = 0
+  const styled = { count: 0, length: 0 }
   try {
     const cleaned = sanitizeHtml(html, {
       allowedTags: tags,
@@ -90,6 +97,12 @@ function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; l
       allowedSchemesByTag: { img: ['cid', 'data'] },
       allowProtocolRelative: false,
       transformTags: {
+        '*': (tagName, { style, ...rest }) => {
+          if (style === undefined || !keptTags.has(tagName) || !isStyle(style)) return { tagName, attribs: rest }
+          styled.length += style.length
+          if (++styled.count > mostStyles.count || styled.length > mostStyles.length) throw new TooMuch()
+          return { tagName, attribs: { ...rest, style } }
+        },
         img: (_tag, { src = '', 'data-remote': remote = '', ...rest }) => ({
           tagName: 'img',
           attribs: { ...place(src || remote, contentIdOf), ...only(rest, pictureAttributes) },
@@ -111,6 +124,9 @@ function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; l
       onOpenTag: (tag) => {
         lost ||= !keptTags.has(tag)
         if (++elements > most.elements || ++depth > most.depth) throw new TooMuch()
+        // What is kept is longer than its text and its tags, so there is no need to wait for the end.
+        if (keptTags.has(tag)) length += tag.length + 3
+        if (length > most.length) throw new TooMuch()
       },
       onCloseTag: () => {
         depth--

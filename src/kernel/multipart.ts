@@ -8,6 +8,7 @@ import type { Shape } from '../contract/normalise.ts'
 import type { Context } from './context.ts'
 import { Problem } from './errors.ts'
 import { tooLarge, type Upload } from './files.ts'
+import { hold } from './held.ts'
 import { fieldsOf, textsOnly } from './plainform.ts'
 
 /** The files of one request. */
@@ -16,6 +17,8 @@ export interface Uploads {
   readonly files: ReadonlyMap<string, Upload>
   /** Hashes of those that were kept. */
   readonly kept: Set<string>
+  /** Gives back the memory the form had. */
+  readonly release?: () => void
 }
 
 const mostParts = 200
@@ -42,7 +45,8 @@ export async function keep(ctx: Context, upload: Upload): Promise<void> {
 /** Removes what the request brought and nobody kept, and what was kept for a row that never came. */
 export async function leave(ctx: Context, hasFailed: boolean): Promise<void> {
   if (!ctx.uploads) return
-  const { files, kept } = ctx.uploads
+  const { files, kept, release } = ctx.uploads
+  release?.()
   for (const upload of files.values()) await ctx.services.files.discard(upload)
   if (hasFailed && kept.size > 0) await ctx.services.sweepFiles(ctx, [...kept])
 }
@@ -55,12 +59,21 @@ export interface Form {
   schema: Shape
 }
 
-/** Reads all parts. Throws 400 for what is no form, 413 for too much of anything; then nothing is left behind. */
-export async function receive(
-  ctx: Context,
-  request: Readable,
-  { type, longest, schema }: Form,
-): Promise<{ body: Body; uploads: Uploads }> {
+type Received = { body: Body; uploads: Uploads }
+
+/** Reads all parts. Throws 400 for what is no form, 413 for too much of anything, 503; then nothing is left behind. */
+export async function receive(ctx: Context, request: Readable, form: Form): Promise<Received> {
+  const release = hold(ctx, form)
+  try {
+    const { body, uploads } = await read(ctx, request, form)
+    return { body, uploads: { ...uploads, release } }
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
+async function read(ctx: Context, request: Readable, { type, longest, schema }: Form): Promise<Received> {
   const fields = new Map<string, Field>()
   const files = new Map<string, Upload>()
   const field = (sent: string): Field => {

@@ -1,12 +1,12 @@
 // The one client for HTTP to outside (DESIGN 9). Where a call goes was written by users, so the name is resolved once, every
 // address is checked, and the connection is made to a checked address and nothing else, whatever the name answers then.
-import { lookup as resolve } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { Client, type Dispatcher } from 'undici'
 import { version } from '../package.ts'
 import { stopwatch } from './clock.ts'
 import { type AddressCheck, addressCheck } from './outbound.addresses.ts'
 import { OutboundError, toOutboundError } from './outbound.errors.ts'
+import { type Lookup, lookupInTurn } from './outbound.lookup.ts'
 
 export { OutboundError, type OutboundErrorKind } from './outbound.errors.ts'
 
@@ -40,20 +40,16 @@ export interface OutboundOptions {
   connectMs: number
   /** For all of it, to the end of the body. */
   totalMs: number
-  /** All addresses of a name. */
-  lookup?: (hostname: string) => Promise<string[]>
+  lookup?: Lookup
 }
 
 /** What is kept of a body, and what is read of one before the connection is cut. */
 const excerptBytes = 1024
 const readBytes = 64 * 1024
 
-const addressesOf = async (hostname: string): Promise<string[]> =>
-  (await resolve(hostname, { all: true })).map(({ address }) => address)
-
 export function createOutbound(options: OutboundOptions): Outbound {
   const check = addressCheck(options.allowCidrs)
-  const lookup = options.lookup ?? addressesOf
+  const lookup = lookupInTurn(options.lookup)
   return {
     async request(request, signal) {
       const elapsed = stopwatch()
@@ -114,11 +110,11 @@ function readUrl(text: string, allowHttp: boolean): URL {
 /** The addresses of a host, all of them fit to be reached. An address that is written out is one, in whatever notation. */
 async function checked(
   host: string,
-  lookup: (hostname: string) => Promise<string[]>,
+  lookup: ReturnType<typeof lookupInTurn>,
   check: AddressCheck,
   signal: AbortSignal,
 ): Promise<string[]> {
-  const addresses = isIP(host) > 0 ? [host] : await unless(signal, () => lookup(host), host)
+  const addresses = isIP(host) > 0 ? [host] : await lookup(host, signal)
   if (addresses.length === 0) throw new OutboundError('dns', `${host} has no address.`)
   for (const address of addresses) {
     const fault = check(address)
@@ -126,23 +122,6 @@ async function checked(
       throw new OutboundError('refused-address', `${host} is at ${fault} address, which is not called.`)
   }
   return addresses
-}
-
-/** What a name server answers, unless that takes too long: a look-up cannot be called back. */
-async function unless(signal: AbortSignal, work: () => Promise<string[]>, host: string): Promise<string[]> {
-  let stop = (): void => undefined
-  const over = new Promise<never>((_, reject) => {
-    stop = () => reject(new OutboundError('timeout', `${host} was not resolved in time.`))
-    signal.addEventListener('abort', stop)
-  })
-  try {
-    return await Promise.race([work(), over])
-  } catch (cause) {
-    if (cause instanceof OutboundError) throw cause
-    throw new OutboundError('dns', `${host} was not found.`, { cause })
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
 }
 
 /** A look-up that knows one name and answers what was checked, so that asking again cannot lead elsewhere. */

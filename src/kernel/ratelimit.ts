@@ -72,14 +72,37 @@ async function clearLoginFailures(ctx: Context, emailKey: string): Promise<void>
 }
 
 /**
+ * Who is refused, and for which window, as far as this server has seen it: whoever asks all the more then costs no write. By the
+ * database that counts; no more than so many, the oldest go first.
+ */
+const refusals = new WeakMap<object, Map<string, number>>()
+const mostRefusals = 10_000
+
+function refusalsOf({ services: { store } }: Context): Map<string, number> {
+  const known = refusals.get(store.db) ?? new Map<string, number>()
+  refusals.set(store.db, known)
+  return known
+}
+
+/**
  * Counts this call and throws 429 with Retry-After when the caller's address has made more than `most` of the scope within the
  * window; windows begin at multiples of their length. Outside of any transaction, so that a call counts whatever becomes of it.
  */
 export async function limited(ctx: Context, scope: string, most: number, windowMs: number): Promise<void> {
   const start = Math.floor(ctx.time.getTime() / windowMs) * windowMs
+  const address = networkOf(ctx.ip ?? '')
+  const refused = refusalsOf(ctx)
+  const key = `${scope} ${address}`
+  const refuse = (): Problem => {
+    const seconds = Math.max(1, Math.ceil((start + windowMs - ctx.time.getTime()) / 1000))
+    return new Problem('rate_limited', `At most ${most} of these are taken from one address in a while.`, {
+      headers: { 'retry-after': String(seconds) },
+    })
+  }
+  if (refused.get(key) === start) throw refuse()
   const { count } = await ctx.services.store.db
     .insertInto('call_counts')
-    .values({ scope, address: networkOf(ctx.ip ?? ''), window_start: stamp(new Date(start)), count: 1 })
+    .values({ scope, address, window_start: stamp(new Date(start)), count: 1 })
     .onConflict((conflict) =>
       conflict
         .columns(['scope', 'address', 'window_start'])
@@ -88,10 +111,11 @@ export async function limited(ctx: Context, scope: string, most: number, windowM
     .returning('count')
     .executeTakeFirstOrThrow()
   if (count <= most) return
-  const seconds = Math.max(1, Math.ceil((start + windowMs - ctx.time.getTime()) / 1000))
-  throw new Problem('rate_limited', `At most ${most} of these are taken from one address in a while.`, {
-    headers: { 'retry-after': String(seconds) },
-  })
+  refused.delete(key)
+  refused.set(key, start)
+  const [oldest] = refused.keys()
+  if (refused.size > mostRefusals && oldest !== undefined) refused.delete(oldest)
+  throw refuse()
 }
 
 /** An address of IPv6 by its first half: whoever has one has 2^64 of them. */

@@ -13,6 +13,8 @@ import { type AccordEvent, type Snapshot, Veto } from './events.ts'
 export interface Unit {
   /** The events that wait for its commit. */
   readonly after: AccordEvent[]
+  /** The first that it wrote into the log, by which the others say that they belong together. */
+  firstEventId?: number
   /** The records archived in it so far (archive.ts), in their order. */
   readonly archived: { entity: string; id: number; event: number }[]
   /** The records whose words for search may have changed. */
@@ -172,6 +174,10 @@ const eventOf = (ctx: Context, about: Pick<About, 'entity' | 'related' | 'restor
 
 export const actorOf = (ctx: Context): AccordEvent['actor'] =>
   ctx.user ? { type: 'user', id: ctx.user.id, name: ctx.user.name } : { type: 'system', id: null, name: 'system' }
+
+/** Whether a listener refused it. One that failed was not heard: asked again, it may agree. */
+export const isVeto = (error: unknown): error is Problem =>
+  error instanceof Problem && error.code === 'event_vetoed' && error.cause instanceof Veto
 
 function offer(ctx: Context, event: AccordEvent): void {
   try {

@@ -1,5 +1,5 @@
 // Reads a mail from its bytes, whatever they are: the result is bounded, and so is the work. What is cut off is still in the
-// raw bytes, which whoever received them keeps. It may take seconds, so outside of threads it is for small mails only (parse.ts).
+// raw bytes, which whoever received them keeps. It may take seconds: parse.ts says where it runs.
 import { createHash } from 'node:crypto'
 import PostalMime, { type Attachment, type Email } from 'postal-mime'
 import { comparable, idsIn, type Mailbox, mailboxes, mailboxesIn } from './addresses.ts'
@@ -114,7 +114,9 @@ export function receivedMail(parts: Parts): ReceivedMail {
   const from = parts.from ?? mailboxesIn(first('sender'))[0] ?? null
   const date = dateOf(first('date'))
   return {
-    messageId: idsIn(first('message-id'))[0] ?? madeId([from?.address ?? null, first('date'), subject, text ?? html]),
+    messageId:
+      idsIn(first('message-id'))[0] ??
+      withFiles(madeId([from?.address ?? null, first('date'), subject, text ?? html]), parts.attachments),
     inReplyTo: idsIn(first('in-reply-to')),
     references: idsIn(all(/^references$/).join(' ')),
     from,
@@ -153,6 +155,12 @@ function isAutomatic(first: (name: string) => string | null): boolean {
 /** What no sender gave: the same mail received twice has the same one (DOMAIN 14.4). */
 const madeId = (facts: readonly (string | null)[]): string =>
   `${createHash('sha256').update(JSON.stringify(facts)).digest('hex')}@inbound`
+
+/** Of a made id, the one for a mail that brings these files: other files are another mail. Any other id is as it is. */
+export function withFiles(id: string, files: readonly { bytes: Uint8Array }[]): string {
+  if (files.length === 0 || !/^[0-9a-f]{64}@inbound$/.test(id)) return id
+  return madeId([id, ...files.map(({ bytes }) => createHash('sha256').update(bytes).digest('hex'))])
+}
 
 /** Without halves of characters. */
 const wellFormed = (text: string): string => Buffer.from(text).toString()

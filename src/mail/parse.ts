@@ -1,20 +1,15 @@
-// Where received mails are read: small ones where they are, in a few milliseconds, and all others in a thread of their own
-// (parse.thread.ts), so that no mail holds up the server.
+// Where received mails are read: small ones at once, in a few milliseconds, and all others in a process of their own
+// (parse.apart.ts), so that no mail holds up the server.
+
+import { type ReadingLimits, readApart } from './parse.apart.ts'
 import { type Given, read } from './parse.form.ts'
 import type { ReceivedMail } from './parse.read.ts'
-import { readApart } from './parse.thread.ts'
 
 export { Busy, Unreadable } from './failures.ts'
+export type { ReadingLimits } from './parse.apart.ts'
 export type { ReceivedAttachment, ReceivedMail } from './parse.read.ts'
 
-export interface ReadingLimits {
-  /** How many may be waiting for their turn when this one comes; without it, it waits behind any number. Beyond: Busy. */
-  mostWaiting?: number
-  /** How long the thread may take. */
-  mostMs?: number
-}
-
-/** Up to here the worst that is known takes less than a tenth of a second. */
+/** Up to here the worst that is known takes some 50 ms. */
 const mostBytesHere = 16 * 1024
 const mostLinesHere = 500
 

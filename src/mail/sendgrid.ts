@@ -3,7 +3,7 @@
 import { mostBytes } from './bounds.ts'
 import { Unreadable } from './failures.ts'
 import { type Fields, json, textsOf } from './parse.form.ts'
-import { type ReceivedAttachment, received } from './parse.read.ts'
+import { type ReceivedAttachment, received, withFiles } from './parse.read.ts'
 import { type ReadingLimits, type ReceivedMail, reading } from './parse.ts'
 
 export interface PostedFile {
@@ -34,6 +34,7 @@ export async function fromSendgrid(
   return {
     mail: {
       ...mail,
+      messageId: withFiles(mail.messageId, attachments),
       attachments: attachments.slice(0, mostFiles),
       droppedAttachments: Math.max(0, attachments.length - mostFiles),
     },

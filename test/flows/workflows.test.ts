@@ -203,6 +203,43 @@ describe('a run', () => {
     expect(notes.map(({ comment }: { comment: string }) => comment)).toEqual(['Looked at first.'])
     expect(await tagsOf(lead.id)).toEqual(['Late'])
   })
+
+  it('changes many leads part by part: others have their turn in between, and a cut off one goes on behind what is done', async () => {
+    const make = given(server.admin)
+    const person = await make.person()
+    const ids: number[] = []
+    for (let count = 0; count < 60; count++) ids.push((await make.lead({ title: 'x', person_id: person.id })).id)
+    const actions = [set('title', 'done', 'update_related_leads')]
+    const id = await workflow({ entity_type: 'persons', event: 'contacts.person.update.after', actions })
+    await server.work()
+    await server.admin.put(`/contacts/persons/${person.id}`, { job_title: 'x' })
+    await sql`create trigger cut before update on leads when new.id = ${sql.lit(ids[30])} begin
+      select raise(abort, 'the power is gone'); end`.execute(server.store.db)
+    let turns = 0
+    let isOver = false
+    const turn = (): void => {
+      turns++
+      if (!isOver) setImmediate(turn)
+    }
+    setImmediate(turn)
+    await server.work()
+    expect((await runs(id))[0]).toMatchObject({
+      state: 'matched',
+      actions: [{ state: 'pending', result: { lead_ids: ids.slice(0, 25) } }],
+    })
+    await sql`drop trigger cut`.execute(server.store.db)
+    server.clock.advanceMs(60_000)
+    turns = 0
+    await server.work()
+    isOver = true
+    expect(turns).toBeGreaterThanOrEqual(2)
+    expect((await runs(id))[0]).toMatchObject({
+      state: 'succeeded',
+      actions: [{ state: 'succeeded', result: { lead_ids: ids } }],
+    })
+    const told = await server.store.db.selectFrom('events').select('entity_id').where('name', '=', 'lead.update.after')
+    expect((await told.orderBy('id').execute()).map(({ entity_id }) => entity_id)).toEqual(ids)
+  })
 })
 
 describe('a deletion', () => {

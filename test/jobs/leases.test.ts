@@ -1,14 +1,16 @@
-// Who does the work: one worker a job, whoever is left when another is gone, and one scheduler among all processes. The jobs here are
-// the test's own, on a whole server.
+// Who does the work: one worker a job, and whoever is left when another is gone. The jobs here are the test's own, on a whole server.
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { claim, isDead, ownName, renew } from '../../src/jobs/claims.ts'
-import { hold } from '../../src/jobs/lock.ts'
+import { claim, finish, release, renew } from '../../src/jobs/claims.ts'
+import { isDead, nameOf, ownName, self } from '../../src/jobs/owners.ts'
 import { defineJob, enqueue, type Later, type Running } from '../../src/jobs/queue.ts'
-import { createScheduler } from '../../src/jobs/scheduler.ts'
-import { createWorker, type Worker } from '../../src/jobs/worker.ts'
+import { createWorker, mostCrashes, type Worker } from '../../src/jobs/worker.ts'
 import { type Context, systemContext } from '../../src/kernel/context.ts'
 import { transaction } from '../../src/kernel/write.ts'
 import { startServer, type TestServer } from '../support/app.ts'
+import { given } from '../support/given.ts'
 
 interface Payload {
   name: string
@@ -59,7 +61,8 @@ describe('a lease', () => {
     expect(ran).toEqual([])
     server.clock.advanceMs(2_000)
     behave = async (_payload, job) => {
-      expect(job.attempt).toBe(2)
+      // The one that was lost has not failed.
+      expect(job.attempt).toBe(1)
       return undefined
     }
     await worker.drain()
@@ -68,25 +71,95 @@ describe('a lease', () => {
   })
 
   it('of a process of this machine that is gone is taken over at once', async () => {
-    const [host] = ownName().split(':')
+    const killed = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'])
+    await once(killed, 'spawn')
+    const { pid = 0 } = killed
+    const owner = nameOf({ ...self, pid, began: '' }, 'gone')
     await enqueue(ctx(), note, { name: 'a' })
-    await claim(ctx(), `${host}:999999999:gone`, free, 10)
+    await claim(ctx(), owner, free, 10)
+    await worker.drain()
+    expect(ran).toEqual([])
+    killed.kill('SIGKILL')
+    await once(killed, 'exit')
     await worker.drain()
     expect(ran).toEqual(['a'])
-    expect(isDead(`${host}:${process.ppid}:alive`, 'x')).toBe(false)
-    expect(isDead('elsewhere:999999999:x', 'x')).toBe(false)
   })
 
-  it('lost again and again buries the job rather than run it for ever', async () => {
+  it('of a process whose number another has by now is taken over as well', () => {
+    expect(isDead(ownName())).toBe(false)
+    if (process.platform === 'linux') expect(isDead(nameOf({ ...self, began: '1' }, 'x'))).toBe(true)
+  })
+
+  it('of a process that cannot be seen from here is left to end by itself', async () => {
+    // Another machine, and another container on the same host that calls itself the same: each has a process of that number.
+    const others = [
+      { ...self, host: 'elsewhere', pid: 999_999_999 },
+      { ...self, place: 'another boot/4026531836', began: '1' },
+      { ...self, place: 'another boot/4026531836', pid: 999_999_999 },
+    ]
+    for (const owner of others) expect(isDead(nameOf(owner, 'x'))).toBe(false)
+    for (const owner of ['', 'x', `${self.host}:1:x`]) expect(isDead(owner)).toBe(false)
     await enqueue(ctx(), note, { name: 'a' })
-    for (let crash = 0; crash < 3; crash++) {
+    await claim(ctx(), nameOf({ ...self, place: 'another', began: '1' }, 'x'), free, 10)
+    await worker.drain()
+    expect(ran).toEqual([])
+  })
+
+  it('that ends under a worker that still runs the job does not let it run a second time there', async () => {
+    let end = (): void => undefined
+    behave = () =>
+      new Promise((resolve) => {
+        end = () => resolve(undefined)
+      })
+    await enqueue(ctx(), note, { name: 'a' })
+    const drained = worker.drain()
+    while (ran.length === 0) await new Promise((resolve) => setImmediate(resolve))
+    behave = async () => undefined
+    // The machine slept.
+    server.clock.advanceMs(61_000)
+    worker.start()
+    worker.wake()
+    await enqueue(ctx(), note, { name: 'b' })
+    while (ran.length === 1) await new Promise((resolve) => setImmediate(resolve))
+    expect(ran).toEqual(['a', 'b'])
+    expect((await jobs())[0]).toMatchObject({ state: 'running', attempts: 1, crashes: 0 })
+    end()
+    await drained
+    await worker.stop()
+  })
+
+  it('is of one claim: what the same worker claimed before has no say in it any more', async () => {
+    await enqueue(ctx(), note, { name: 'a' })
+    const [first] = await claim(ctx(), 'elsewhere:1:x', free, 10)
+    server.clock.advanceMs(61_000)
+    await release(ctx())
+    const [second] = await claim(ctx(), 'elsewhere:1:x', free, 10)
+    if (!first || !second) throw new Error('not claimed')
+    expect([await renew(ctx(), first), await renew(ctx(), second)]).toEqual([false, true])
+    await finish(ctx(), first)
+    expect(await jobs()).toMatchObject([{ state: 'running' }])
+    await finish(ctx(), second)
+    expect(await jobs()).toEqual([])
+  })
+
+  it('lost again and again buries the job rather than run it for ever, and only then', async () => {
+    await enqueue(ctx(), note, { name: 'a' })
+    const crash = async (): Promise<void> => {
       expect(await claim(ctx(), 'elsewhere:1:x', free, 10)).toHaveLength(1)
       server.clock.advanceMs(61_000)
-      await server.store.db
-        .updateTable('jobs')
-        .set({ state: 'waiting', locked_by: null, last_error: 'The worker ended while it ran.' })
-        .execute()
+      await release(ctx())
     }
+    for (let crashes = 1; crashes < mostCrashes; crashes++) await crash()
+    expect(await jobs()).toMatchObject([{ state: 'waiting', attempts: 0, crashes: mostCrashes - 1 }])
+    // One that comes to an end is no crash, whatever that end is.
+    behave = async () => {
+      throw new Error('away')
+    }
+    await worker.drain()
+    expect(await jobs()).toMatchObject([{ state: 'waiting', attempts: 1, crashes: 0 }])
+    server.clock.advanceMs(70_000)
+    for (let crashes = 0; crashes < mostCrashes; crashes++) await crash()
+    ran = []
     await worker.drain()
     expect(ran).toEqual([])
     expect(buried).toEqual(['a: The worker ended while it ran.'])
@@ -122,45 +195,45 @@ describe('stopping', () => {
   })
 })
 
-describe('the scheduler', () => {
-  const daily = defineJob<{ due: string }>({ kind: 'test.daily', run: async (_ctx, { due }) => void ran.push(due) })
-  const schedules = [{ name: 'daily', at: '00:05', job: daily }]
-  const scheduler = () => createScheduler(server.app.services, schedules)
-  const work = () => createWorker(server.app.services, [daily], []).drain()
-
-  it('does not run what was due before the installation, and then each day once', async () => {
-    const one = scheduler()
-    await one.tick()
-    await work()
-    expect(ran).toEqual([])
-    for (const time of [
-      '2026-03-02T00:04:00Z',
-      '2026-03-02T00:05:00Z',
-      '2026-03-02T00:06:00Z',
-      '2026-03-02T12:00:00Z',
-    ]) {
-      server.clock.set(time)
-      await one.tick()
-      await work()
+describe('a worker', () => {
+  it('leaves nothing behind on what lasts as long as itself, however many jobs it runs', async () => {
+    const signals = new Set<AbortSignal>()
+    behave = async (_payload, job) => {
+      signals.add(job.signal)
+      return undefined
     }
-    expect(ran).toEqual(['2026-03-02T00:05:00.000Z'])
+    for (let count = 0; count < 5; count++) await enqueue(ctx(), note, { name: `${count}` })
+    await worker.drain()
+    await worker.stop()
+    // Those of jobs that are done hang on nothing that could tell them of the end.
+    expect([signals.size, [...signals].filter(({ aborted }) => aborted).length]).toEqual([5, 0])
   })
 
-  it('catches up once what was missed for days', async () => {
-    await scheduler().tick()
-    server.clock.set('2026-03-09T10:00:00Z')
-    const restarted = scheduler()
-    await restarted.tick()
-    await restarted.tick()
-    await work()
-    expect(ran).toEqual(['2026-03-09T00:05:00.000Z'])
-  })
-
-  it('is one of several processes; another takes over when it is gone', async () => {
-    await hold(ctx(), 'scheduler', 'elsewhere:1:x', 90_000)
-    expect(await scheduler().tick()).toBe(false)
-    server.clock.advanceMs(91_000)
-    expect(await scheduler().tick()).toBe(true)
-    expect(await createScheduler(server.app.services, schedules).tick()).toBe(true)
+  it('that is told to stop waits for the look that is under way, and claims nothing more', async () => {
+    await given(server.admin).tag()
+    let goOn = (): void => undefined
+    let isLooking = false
+    const isIdle = (): Promise<boolean> =>
+      new Promise((resolve) => {
+        isLooking = true
+        goOn = () => resolve(true)
+      })
+    worker = createWorker(
+      server.app.services,
+      [note],
+      [{ name: 'webhooks', isIdle, take: async (_, { length }) => length }],
+    )
+    worker.start()
+    while (!isLooking) await new Promise((resolve) => setTimeout(resolve, 1))
+    await enqueue(ctx(), note, { name: 'a' })
+    let hasStopped = false
+    const stopped = worker.stop().then(() => {
+      hasStopped = true
+    })
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(hasStopped).toBe(false)
+    goOn()
+    await stopped
+    expect(await jobs()).toMatchObject([{ state: 'waiting', attempts: 0 }])
   })
 })

@@ -1,20 +1,27 @@
 // Readers of the event log: each event once, in order, whatever fails in between; and nothing of what happened while nobody listened.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createFeeder, type EventReader } from '../../src/jobs/readers.ts'
+import { createFeeder, type EventReader, firstOf } from '../../src/jobs/readers.ts'
+import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
+import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
 import { startServer, type TestServer } from '../support/app.ts'
-import { given } from '../support/given.ts'
+import { given, unique } from '../support/given.ts'
+import { statementsOf } from '../support/statements.ts'
 
 let server: TestServer
 let taken: number[]
 let isIdle: boolean
 let fails: boolean
+/** How many rows each event asks for. */
+let rows: number
 
 const reader: EventReader = {
   name: 'webhooks',
   isIdle: async () => isIdle,
   take: async (_ctx, events) => {
-    taken.push(...events.map(({ id }) => id))
+    const { asked, last } = firstOf(events, ({ id }) => Array.from({ length: rows }, () => id))
+    taken.push(...new Set(asked))
     if (fails) throw new Error('in the middle')
+    return last
   },
 }
 
@@ -23,10 +30,11 @@ beforeEach(async () => {
   taken = []
   isIdle = false
   fails = false
+  rows = 1
 })
 afterEach(() => server.close())
 
-const feeder = () => createFeeder(server.app.services, [reader])
+const feeder = (...others: EventReader[]) => createFeeder(server.app.services, [reader, ...others])
 const place = async () =>
   (
     await server.store.db
@@ -56,7 +64,7 @@ describe('a reader', () => {
   it('sees an event again when what it did with it was rolled back', async () => {
     await given(server.admin).tag()
     fails = true
-    await expect(feeder().feed()).rejects.toThrow('in the middle')
+    expect(await feeder().feed()).toBe(false)
     expect(await place()).toBe(0)
     fails = false
     taken = []
@@ -80,5 +88,84 @@ describe('a reader', () => {
     server.clock.advanceMs(5000)
     await one.feed()
     expect([taken.length, await place()]).toEqual([1, await newest()])
+  })
+
+  it('goes on in steps of so many rows, between which others have their turn', async () => {
+    for (let count = 0; count < 9; count++) await given(server.admin).tag()
+    rows = 90
+    const one = feeder()
+    const steps: number[] = []
+    let turns = 0
+    let isOver = false
+    const turn = (): void => {
+      turns++
+      if (!isOver) setImmediate(turn)
+    }
+    setImmediate(turn)
+    while (await one.feed()) steps.push(taken.length)
+    isOver = true
+    expect(steps).toEqual([2, 4, 6, 8, 9])
+    expect(turns).toBeGreaterThanOrEqual(steps.length)
+    const ids = await server.store.db.selectFrom('events').select('id').orderBy('id').execute()
+    expect(taken).toEqual(ids.map(({ id }) => id))
+  })
+
+  it.each([
+    ['workflows', workflowTriggers, 'workflow_runs', 20],
+    ['webhooks', subscriptions, 'webhook_deliveries', 20],
+  ] as const)(
+    'of %s writes as many rows as there are with as many statements as one row',
+    async (_whose, real, table, many) => {
+      const own = createFeeder(server.app.services, [real])
+      const add = async (count: number): Promise<void> => {
+        for (let n = 0; n < count; n++) {
+          const tag = { id: 'add_tag', value: 'Seen' }
+          const about = { entity_type: 'leads', event: 'lead.create.after', actions: [tag] }
+          const workflow = { name: `W${unique()}`, ...about }
+          const webhook = { name: `H${unique()}`, end_point: 'https://example.com/x', events: ['lead.create.after'] }
+          const isWorkflow = table === 'workflow_runs'
+          const path = isWorkflow ? '/settings/workflows' : '/settings/webhooks'
+          expect((await server.admin.post(path, isWorkflow ? workflow : webhook)).status).toBe(201)
+        }
+      }
+      const statements = async (): Promise<number> => {
+        await drained(own)
+        await given(server.admin).lead()
+        return (await statementsOf(() => drained(own))).length
+      }
+      const rowsNow = async () => (await server.store.db.selectFrom(table).select('id').execute()).length
+      await add(1)
+      await statements()
+      const [few, rowsBefore] = [await statements(), await rowsNow()]
+      await add(many - 1)
+      expect(await statements()).toBe(few)
+      expect((await rowsNow()) - rowsBefore).toBe(many)
+      const jobs = await server.store.db.selectFrom('jobs').select(['state', 'sequence']).orderBy('id').execute()
+      expect(jobs.filter(({ sequence }) => sequence !== null)).toHaveLength(rowsBefore + many)
+    },
+  )
+
+  it('that fails holds up no other, and goes on where it was once it can', async () => {
+    const heard: number[] = []
+    const other: EventReader = {
+      name: 'workflows',
+      isIdle: async () => false,
+      take: async (_ctx, events) => {
+        heard.push(...events.map(({ id }) => id))
+        return events.at(-1)?.id ?? 0
+      },
+    }
+    for (let count = 0; count < 120; count++) await given(server.admin).tag()
+    fails = true
+    const both = feeder(other)
+    await drained(both)
+    expect(heard).toHaveLength(120)
+    // It was asked once while the other one went on.
+    expect([taken.length, await place()]).toEqual([100, 0])
+    fails = false
+    taken = []
+    await drained(both)
+    expect(taken).toEqual(heard)
+    expect(heard).toHaveLength(120)
   })
 })

@@ -1,7 +1,7 @@
 // Durable jobs: made with the write that needs them, run at least once, one after another where that is wanted, tried again, given
 // up, and never run by two workers at once. The jobs here are the test's own, on a whole server.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { Bury, defineJob, enqueue, type Later, type Running } from '../../src/jobs/queue.ts'
+import { Bury, defineJob, enqueue, hurry, type Later, letKeyGo, type Running } from '../../src/jobs/queue.ts'
 import { createWorker, type Worker } from '../../src/jobs/worker.ts'
 import { type Context, systemContext } from '../../src/kernel/context.ts'
 import { transaction } from '../../src/kernel/write.ts'
@@ -126,6 +126,42 @@ describe('a job', () => {
     }
     expect(ran.length).toBe(4)
     expect(await jobs()).toEqual([])
+  })
+})
+
+describe('a job that asks to run again', () => {
+  it('begins its tries anew: failures before are forgotten', async () => {
+    const attempts: number[] = []
+    behave = async (_payload, job) => {
+      attempts.push(job.attempt)
+      if (attempts.length === 2) return { again: server.clock.now() }
+      throw new Error('away')
+    }
+    await enqueue(ctx(), note, { name: 'a' })
+    for (let times = 0; times < 4; times++) {
+      await worker.drain()
+      server.clock.advanceMs(3_600_000)
+    }
+    expect(attempts).toEqual([1, 2, 1, 2, 3])
+    expect(await states()).toEqual(['buried'])
+  })
+})
+
+describe('jobs that wait for a time', () => {
+  it('can be hurried by their keys, and no others', async () => {
+    const runAt = new Date(server.clock.now().getTime() + 60_000)
+    for (const key of ['a', 'b']) await enqueue(ctx(), note, { name: key }, { key, runAt })
+    await hurry(ctx(), ['a', 'unknown'])
+    await worker.drain()
+    expect(ran).toEqual(['a'])
+    await hurry(ctx(), ['b'], new Date(runAt.getTime() + 60_000))
+    expect(await jobs()).toMatchObject([{ run_at: runAt.toISOString() }])
+  })
+
+  it('let their key go when they want to be followed by another', async () => {
+    const id = await enqueue(ctx(), note, { name: 'a' }, { key: 'k' })
+    await letKeyGo(ctx(), id ?? 0)
+    expect(await enqueue(ctx(), note, { name: 'b' }, { key: 'k' })).not.toBeNull()
   })
 })
 

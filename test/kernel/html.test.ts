@@ -61,6 +61,8 @@ describe('a body keeps', () => {
     ['<p style="color: #f00; margin: 0 auto; position: fixed">x</p>', '<p style="color:#f00;margin:0 auto">x</p>'],
     [`<p style="font-family: 'Segoe UI', Arial">x</p>`, `<p style="font-family:'Segoe UI', Arial">x</p>`],
     ['<p style="background-color: rgb(1, 2, 3)">x</p>', '<p style="background-color:rgb(1, 2, 3)">x</p>'],
+    [`<p style="${'color:red;'.repeat(500)}">no style is that long</p>`, '<p>no style is that long</p>'],
+    ['<p style="color:red;@x{}">no rules</p>', '<p>no rules</p>'],
     ['<custom-tag><i>in</i></custom-tag>', '<i>in</i>'],
     ['<p>1<custom-tag><p>2</p>3', '<p>1</p><p>2</p>3<p></p>'],
     ['<table><p>1<s<script>2</script><p>3</p>', '<table><p>12</p><p>3</p><p></p></table>'],
@@ -120,6 +122,7 @@ describe('a body loses', () => {
     '<p title="&quot;><img src=x onerror=alert(1)>">x</p><p title=\'"><script>x</script>\'>x</p><p title="`">x</p>',
     '\u0000<scr\u0000ipt>alert(1)</scr\u0000ipt><img\u0000src=x\u000bonerror=x><a href="\u0001javascript:x">y</a>',
     '<b <script>alert(1)</script>x</b><<script>alert(1)//<</script><img src=x:alert(1) onerror=eval(src)',
+    '<p style="color:red;}">x</p><p style="color:red;a{">x</p><p style="color:red;\\62:url(x)">x</p>',
     '<isindex type=image src=1 onerror=x><keygen autofocus onfocus=x><marquee onstart=x>x</marquee><bgsound src=x>',
   ]
 
@@ -194,6 +197,15 @@ describe('a body of a megabyte', () => {
     expect(clean('<p>x</p>'.repeat(50_000))).not.toBeNull()
     expect(clean('<p>x</p>'.repeat(50_001))).toBeNull()
     expect(clean('&'.repeat(mib / 2))).toBeNull()
+  })
+
+  it('is refused for too many styles, or too much of them', () => {
+    const styled = (count: number, style: string): string => `<p style="${style}">x</p>`.repeat(count)
+    expect(clean(styled(10_000, 'color:red'))).toBe(styled(10_000, 'color:red'))
+    expect(clean(styled(10_001, 'color:red'))).toBeNull()
+    expect(clean(styled(76, `${' '.repeat(3990)}color:red`))).toBeNull()
+    // What is not kept anyway does not count.
+    expect(clean('<body style="color:red"></body>'.repeat(10_001))).toBe('')
   })
 })
 

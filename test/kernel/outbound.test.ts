@@ -221,6 +221,26 @@ describe('bad answers', () => {
     ])
   })
 
+  it('name servers that are silent hold two look-ups at most, one for a name, and none that nobody waits for', async () => {
+    const asked: string[] = []
+    const answers = new Map<string, (addresses: string[]) => void>()
+    const lookup = (host: string) =>
+      new Promise<string[]>((answer) => {
+        asked.push(host)
+        answers.set(host, answer)
+      })
+    const outbound = createOutbound({ ...local, connectMs: 100, lookup })
+    const call = (host: string) => outbound.request({ method: 'get', url: `http://${host}:${receiver.port}/` })
+    const late = ['a.example', 'b.example', 'a.example', 'c.example'].map((host) => fault(call(host)))
+    expect((await Promise.all(late)).map(([kind]) => kind)).toEqual(['timeout', 'timeout', 'timeout', 'timeout'])
+    expect(asked).toEqual(['a.example', 'b.example'])
+    const patient = [call('d.example'), call('b.example')]
+    answers.get('a.example')?.([])
+    await expect.poll(() => asked).toEqual(['a.example', 'b.example', 'd.example'])
+    for (const name of ['d.example', 'b.example']) answers.get(name)?.(['127.0.0.1'])
+    expect((await Promise.all(patient)).map(({ status }) => status)).toEqual([200, 200])
+  })
+
   it('an answer that is no HTTP', async () => {
     const server = createServer((socket) => void socket.on('error', () => undefined).end('220 mail.example ESMTP\r\n'))
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))

@@ -1,5 +1,8 @@
 // What a file must be to be imported: separated values and workbooks, their headers, and what a cell may hold.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { Readable } from 'node:stream'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { readRows } from '../../src/resources/data-transfer/read.ts'
+import { Unreadable } from '../../src/resources/data-transfer/unreadable.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { csvOf, importing } from '../support/importing.ts'
 import { workbook, zip } from '../support/workbook.ts'
@@ -55,6 +58,19 @@ describe('a header', () => {
     ])
   })
 
+  it('is not looked through when it has more columns than any table, and told of by a hundred sentences at most', async () => {
+    const columns = (count: number) => Array.from({ length: count }, (_, n) => `column_${n}`).join(',')
+    const wide = await using().validate('organizations', `${columns(20_000)}\n1\n`)
+    expect([wide.state, wide.errors]).toEqual([
+      'invalid',
+      [{ row: 1, column: null, code: 'unreadable', message: 'A file may have at most 1000 columns.' }],
+    ])
+    const { errors, errors_count } = await using().validate('organizations', `${columns(1000)}\n1\n`)
+    expect([errors_count, errors.at(-1).message]).toEqual([100, 'Unknown column column_99.'])
+    const [long] = await faultsOf('organizations', `name,${'x'.repeat(70_000)}`)
+    expect(long).toBe(`Unknown column ${'x'.repeat(100)}….`)
+  })
+
   it('must have the column that its records are found by', async () => {
     expect(await faultsOf('persons', 'name,job_title,user_id')).toEqual(['The column emails is missing.'])
     expect(await faultsOf('organizations', 'user_id')).toEqual(['The column name is missing.'])
@@ -84,6 +100,47 @@ describe('separated values', () => {
     ])
   })
 
+  it('are read a few KiB at a time, with turns for others between them', async () => {
+    let turns = 0
+    const count = () => {
+      turns++
+      next = setImmediate(count)
+    }
+    let next = setImmediate(count)
+    const text = `name,user_id\n${'a\n'.repeat(50_000)}`
+    const { rows } = await read(text)
+    clearImmediate(next)
+    expect(rows).toHaveLength(50_001)
+    expect(turns).toBeGreaterThanOrEqual(Math.floor(text.length / 4096))
+  })
+
+  it('with rows of another length, or none, cost no error each', async () => {
+    const capture = vi.spyOn(Error, 'captureStackTrace')
+    const { rows, thrown } = await read(
+      `name,user_id\n${'\n'.repeat(5000)}${'a\n'.repeat(5000)}${'a,b,c\n'.repeat(5000)}`,
+    )
+    const errors = capture.mock.calls.length
+    capture.mockRestore()
+    expect([thrown, rows.length, rows[1], rows.at(-1)]).toEqual([
+      undefined,
+      10_001,
+      { row: 5002, cells: ['a'] },
+      { row: 15_001, cells: ['a', 'b', 'c'] },
+    ])
+    expect(errors).toBeLessThan(10)
+  })
+
+  it.each([
+    ['empty', '\n'],
+    ['blank', ',\r\n'],
+  ])('are given up when they have more %s lines than a table can have', async (_what, line) => {
+    const few = await read(`name,user_id\n${line.repeat(10_000)}a,b`)
+    expect([few.thrown, few.rows.at(-1)]).toEqual([undefined, { row: 10_002, cells: ['a', 'b'] }])
+    const { thrown } = await read(`name,user_id\n${line.repeat(200_000)}`)
+    expect(thrown).toBeInstanceOf(Unreadable)
+    expect((thrown as Error).message).toBe('A file may have at most 200000 lines, empty ones included.')
+  })
+
   it.each([
     ['text that is not UTF-8', Buffer.from([0x6e, 0x61, 0x6d, 0x65, 0x0a, 0xe9, 0x0a]).toString('latin1'), 'latin1'],
     ['an open quotation mark', 'name\n"Acme\nBeta\n', 'utf8'],
@@ -104,10 +161,23 @@ describe('separated values', () => {
   })
 })
 
+/** The rows of a text that lies in the memory as a whole, and what ended it. */
+async function read(text: string) {
+  const bytes = Buffer.from(text)
+  const source = { size: bytes.length, read: () => Readable.from([bytes]) }
+  const rows: object[] = []
+  try {
+    const about = { contentType: 'text/csv', separator: ',' }
+    for await (const row of readRows(source as never, about)) rows.push(row)
+  } catch (thrown) {
+    return { rows, thrown }
+  }
+  return { rows, thrown: undefined }
+}
+
 /** A file as if it had come as CSV, whatever it holds. */
 async function stored(bytes: Buffer): Promise<number> {
   const { services } = server.app
-  const { Readable } = await import('node:stream')
   const upload = await services.files.receive(Readable.from([bytes]), 'table.csv')
   await services.files.keep(upload)
   const { id } = await server.store.db

@@ -1,10 +1,12 @@
-// What validating and importing promise: each row is a call of the API on behalf of the import's creator, batches are kept whole or
+// What validating and importing promise: each row is a call of the API on behalf of the import's user, batches are kept whole or
 // not at all, and what ends half-way goes on without losing or repeating a row.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { ownName } from '../../src/jobs/claims.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { ownName } from '../../src/jobs/owners.ts'
+import { mostCrashes } from '../../src/jobs/worker.ts'
 import { type Emitter, Veto } from '../../src/kernel/events.ts'
 import { processRows } from '../../src/resources/data-transfer/process.ts'
-import { startServer, type TestServer } from '../support/app.ts'
+import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
 import { csvOf, importing, path } from '../support/importing.ts'
 import { someone } from '../support/people.ts'
@@ -386,7 +388,7 @@ describe('a run', () => {
   })
 })
 
-describe('the creator of an import', () => {
+describe('the user of an import', () => {
   const keys = [
     'settings.data_transfer.imports.create',
     'settings.data_transfer.imports.import',
@@ -395,9 +397,10 @@ describe('the creator of an import', () => {
     'contacts.organizations.edit',
   ]
   const table = csvOf([['name'], ['Acme'], ['Beta']])
-  async function validated(changes = {}) {
+  async function validated(changes = {}, options: Record<string, unknown> = {}) {
     const user = await someone(server, keys, changes)
-    const { id } = await importing(user.caller).validate('organizations', table)
+    const { id } = await importing(user.caller).validate('organizations', table, options)
+    await server.work()
     return { user, id }
   }
 
@@ -408,7 +411,7 @@ describe('the creator of an import', () => {
     await server.admin.put(`/settings/roles/${user.roleId}`, {
       permissions: role.permissions.filter((key: string) => key !== 'contacts.organizations.create'),
     })
-    const { state, errors, summary } = await using().post(id, 'start')
+    const { state, errors, summary } = await importing(user.caller).post(id, 'start')
     expect([state, summary]).toEqual(['completed', { created: 0, updated: 1, deleted: 0, skipped: 1 }])
     expect(errors).toEqual([
       {
@@ -421,10 +424,12 @@ describe('the creator of an import', () => {
   })
 
   it('must be there and active, else it fails with a sentence', async () => {
-    const { user, id } = await validated()
+    const { user, id } = await validated({}, { process_in_queue: true })
+    await importing(user.caller).post(id, 'start')
     await server.admin.put(`/settings/users/${user.id}`, { status: false })
     server.events()
-    const { state, errors } = await using().post(id, 'start')
+    await server.work()
+    const { state, errors } = await shown(id)
     expect([state, errors[0].row]).toEqual(['failed', 0])
     expect(errors[0].message).toMatch(/gone or no longer active/)
     expect(eventsOfRows()).toEqual([])
@@ -432,7 +437,7 @@ describe('the creator of an import', () => {
 
   it('owns what is created', async () => {
     const { user, id } = await validated()
-    await using().post(id, 'start')
+    await importing(user.caller).post(id, 'start')
     expect((await all('/contacts/organizations')).map((each: any) => each.user_id)).toEqual([user.id, user.id])
   })
 
@@ -441,6 +446,141 @@ describe('the creator of an import', () => {
     const narrow = await server.as(1, ['data-transfer:*'])
     const { status, body } = await narrow.post(`${path}/${id}/validate`)
     expect([status, body.required]).toEqual([403, 'organizations:write'])
+  })
+})
+
+describe('the import of another user', () => {
+  const keys = ['', '.create', '.edit', '.import'].map((key) => `settings.data_transfer.imports${key}`)
+  const all = [...keys, ...['', '.view', '.create', '.edit', '.delete'].map((key) => `contacts.persons${key}`)]
+  const table = csvOf([
+    ['name', 'emails'],
+    ['Hidden', 'hidden@example.com'],
+    ['Wrong', 'no address'],
+  ])
+  const own = csvOf([['emails'], ['hidden@example.com']])
+  const limited = () => someone(server, all, { view_permission: 'individual' })
+  const uploaded = async (caller: Caller, text: string): Promise<number> => {
+    const sent = await form({ file: file('own.csv', text) })
+    return (await caller.post('/files', sent.body, { headers: sent.headers })).body.data.id
+  }
+  const persons = async () => (await server.admin.get('/contacts/persons')).body.data
+
+  it('is started by nobody else', async () => {
+    const { caller } = await someone(server, 'all')
+    const { id } = await using().validate('persons', table)
+    server.events()
+    const { status, body } = await caller.post(`${path}/${id}/start`)
+    expect([status, body.code]).toEqual([409, 'state_conflict'])
+    expect(body.detail).toMatch(/that of another user/)
+    expect([(await shown(id)).state, server.events(), await persons()]).toEqual(['validated', [], []])
+    expect((await using().post(id, 'start')).summary.created).toBe(1)
+  })
+
+  it('becomes that of whoever sends another file: rows run as that user, and the one before cannot start them', async () => {
+    await given(server.admin).person({ emails: [{ value: 'hidden@example.com' }] })
+    const { caller } = await limited()
+    const { id } = await using().validate('persons', table)
+    const file_id = await uploaded(caller, own)
+    const changed = await caller.put(`${path}/${id}`, { action: 'delete', file_id })
+    expect([changed.status, changed.body.data.state]).toEqual([200, 'pending'])
+    expect((await server.admin.post(`${path}/${id}/start`)).status).toBe(409)
+    const { state, errors } = await importing(caller).post(id, 'validate')
+    expect([state, errors[0].code]).toEqual(['invalid', 'not_found'])
+    // As if it were fine all the same: only its user could go on.
+    await server.store.db.updateTable('imports').set({ state: 'validated' }).where('id', '=', id).execute()
+    expect((await server.admin.post(`${path}/${id}/start`)).status).toBe(409)
+    expect((await importing(caller).post(id, 'start')).summary).toMatchObject({ deleted: 0, skipped: 1 })
+    expect(await persons()).toHaveLength(1)
+  })
+
+  it('cannot be changed, validated or read by those who do not see all records, nor its file taken along', async () => {
+    const { caller } = await limited()
+    const waiting = await using().record('persons', table)
+    const { id, file: stored } = await using().validate('persons', table)
+    server.events()
+    const { status, body } = await caller.put(`${path}/${id}`, { allowed_errors: 7 })
+    expect([status, body.code]).toEqual([403, 'forbidden'])
+    expect((await caller.post(`${path}/${waiting.id}/validate`)).body.code).toBe('state_conflict')
+    for (const at of [`${path}/${id}/file`, `${path}/${id}/error-report`, `/files/${stored.id}`])
+      expect((await caller.get(at)).status).toBe(404)
+    expect((await caller.get(`/files/${stored.id}/download`)).status).toBe(404)
+    const options = { type: 'persons', action: 'append', validation_strategy: 'skip-errors' }
+    const taken = await caller.post(path, { ...options, file_id: stored.id })
+    expect(taken.body.errors).toEqual({ file_id: [`No file has id ${stored.id}.`] })
+    expect([await shown(id), server.events()]).toMatchObject([{ state: 'validated', allowed_errors: 0 }, []])
+    // What changes nothing takes nothing over.
+    expect((await caller.put(`${path}/${id}`, { allowed_errors: 0 })).status).toBe(200)
+    expect((await caller.get(`${path}/${id}/file`)).status).toBe(404)
+  })
+
+  it('is read by those who see all records, and theirs when they validate it', async () => {
+    const maker = await limited()
+    const { caller, id: user } = await someone(server, all)
+    const { id, file: stored } = await importing(maker.caller).validate('persons', table)
+    expect((await caller.get(`${path}/${id}/file`)).text).toBe(table)
+    expect((await caller.get(`${path}/${id}/error-report`)).status).toBe(200)
+    expect((await caller.get(`/files/${stored.id}`)).status).toBe(200)
+    const waiting = await importing(maker.caller).record('persons', table)
+    await importing(caller).post(waiting.id, 'validate')
+    expect((await maker.caller.post(`${path}/${waiting.id}/start`)).status).toBe(409)
+    await importing(caller).post(waiting.id, 'start')
+    expect((await persons()).map((each: { user_id: number }) => each.user_id)).toEqual([user])
+  })
+
+  it('goes on for its own user only when it was cancelled; a job that is tried again goes on for that user', async () => {
+    const maker = await limited()
+    const mine = importing(maker.caller)
+    const { id } = await mine.record('persons', table, { process_in_queue: true })
+    await mine.post(id, 'validate')
+    await server.work()
+    await mine.post(id, 'start')
+    await using().post(id, 'cancel')
+    expect((await server.admin.post(`${path}/${id}/start`)).body.code).toBe('state_conflict')
+    await mine.post(id, 'start')
+    const job = await server.store.db
+      .updateTable('jobs')
+      .set({ crashes: mostCrashes })
+      .where('kind', '=', 'imports.process')
+      .where('state', '!=', 'done')
+      .returning('id')
+      .executeTakeFirstOrThrow()
+    await server.work()
+    expect((await shown(id)).state).toBe('failed')
+    expect((await server.admin.post(`${path}/${id}/start`)).body.code).toBe('state_conflict')
+    expect((await server.admin.post(`/jobs/${job.id}/retry`)).status).toBe(202)
+    await server.work()
+    expect((await shown(id)).state).toBe('completed')
+    expect((await persons()).map((each: { user_id: number }) => each.user_id)).toEqual([maker.id])
+  })
+})
+
+describe('rows that take long', () => {
+  it('each let others have their turn, tried or imported', async () => {
+    let turns = 0
+    const count = () => {
+      turns++
+      next = setImmediate(count)
+    }
+    let next = setImmediate(count)
+    const products = server.app.services.resources.get('products') as unknown as {
+      create: (...args: unknown[]) => unknown
+    }
+    const { create } = products
+    const at: number[] = []
+    const slow = vi.spyOn(products, 'create').mockImplementation((...args) => {
+      at.push(turns)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 25)
+      return create(...args)
+    })
+    const rows = numbered(1, 12, (n) => [`p-${n}`, `Product ${n}`, n])
+    try {
+      await using().run('products', csvOf([['sku', 'name', 'price'], ...rows]))
+    } finally {
+      clearImmediate(next)
+      slow.mockRestore()
+    }
+    expect(at).toHaveLength(24)
+    expect(new Set(at).size).toBe(24)
   })
 })
 

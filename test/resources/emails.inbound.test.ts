@@ -1,7 +1,8 @@
 // What receiving promises (DOMAIN 14.4): once, into the right thread, about the right person, harmless to show, and nobody gets in
 // who does not know the secret. How bytes become a mail is in test/mail; the mailbox is in test/flows/mail.test.ts.
+import { PassThrough, Readable } from 'node:stream'
 import fc from 'fast-check'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { Veto } from '../../src/kernel/events.ts'
 import { answerAddress } from '../../src/resources/emails/parents.ts'
@@ -15,12 +16,19 @@ type Email = Schema<'Email'>
 
 let server: TestServer
 let refused: string | null = null
+let failing = false
+let surfacing: Error | null = null
 beforeAll(async () => {
   server = await startServer({
     extensions: [
       (events) =>
         events.on('email.create.before', ({ input }) => {
           if (refused !== null && (input as { subject: string }).subject === refused) throw new Veto('Not this one.')
+          if (failing) throw new TypeError('A defect.')
+        }),
+      (events) =>
+        events.on('email.update.before', () => {
+          if (surfacing) throw surfacing
         }),
     ],
   })
@@ -221,6 +229,22 @@ describe('receiveEmail', () => {
     const [first, second] = [await post({ email: text }), await post({ email: text })]
     expect([first.body.data.duplicate, second.body.data]).toEqual([false, { ...first.body.data, duplicate: true }])
     expect((await shown(first.body.data.id)).message_id).toMatch(/^[0-9a-f]{64}@inbound$/)
+    const whole = (file: string): string =>
+      lines(
+        'From: a@example.com',
+        'Content-Type: multipart/mixed; boundary=b',
+        '',
+        '--b',
+        'Content-Disposition: attachment; filename=a.txt',
+        '',
+        file,
+        '--b--',
+      )
+    const apart = (text: string) => ({ from: 'a@example.com', subject: 'f', attachment1: file('a.txt', text) })
+    for (const mail of [(text: string) => ({ email: whole(text) }), apart]) {
+      const replies = [await post(mail('one')), await post(mail('two')), await post(mail('one'))]
+      expect(replies.map(({ body }) => body.data.duplicate)).toEqual([false, false, true])
+    }
   })
 
   it.each([
@@ -258,13 +282,57 @@ describe('receiveEmail', () => {
       expect(await server.store.db.selectFrom(table).select('id').execute()).toEqual([])
   })
 
-  it('stores nothing in a dry run', async () => {
+  it('asks for it again when a listener merely fails, and keeps nothing', async () => {
+    const text = raw()
+    failing = true
+    const { status, body, headers } = await post({ email: text })
+    failing = false
+    expect([status, body.code, headers['retry-after']]).toEqual([503, 'unavailable', '60'])
+    expect(await server.store.db.selectFrom('files').select('id').execute()).toEqual([])
+    expect((await post({ email: text })).body.data.duplicate).toBe(false)
+  })
+
+  it('takes no more at once than there is room for, and small ones before that', async () => {
+    const size = 31 * 1024 * 1024
+    const open = await Promise.all(
+      [1, 2, 3].map(async () => {
+        const { body, headers } = await form({ email: raw() })
+        const payload = new PassThrough()
+        const reply = server.inject({
+          method: 'POST',
+          url: '/admin/mail/inbound-parse',
+          headers: { ...headers, 'content-length': String(size) },
+          payload,
+        })
+        payload.write(body.subarray(0, 10))
+        return { end: () => payload.end(body.subarray(10)), reply }
+      }),
+    )
+    await vi.waitUntil(async () => {
+      const { headers } = await form({ email: 'x' })
+      const large = { ...headers, 'content-length': String(size) }
+      const { statusCode } = await server.inject({
+        method: 'POST',
+        url: '/admin/mail/inbound-parse',
+        headers: large,
+        payload: Readable.from(['x']),
+      })
+      return statusCode === 503
+    })
+    expect((await post({ email: raw() })).status).toBe(200)
+    for (const { end } of open) end()
+    expect((await Promise.all(open.map(({ reply }) => reply))).map(({ statusCode }) => statusCode)).toEqual([
+      200, 200, 200,
+    ])
+    expect((await post({ email: file('m.eml', raw({ body: 'x '.repeat(1024 * 1024) })) })).status).toBe(200)
+  })
+
+  it('knows no dry run, and no version of what is not there yet', async () => {
     const { body, headers } = await form({ email: raw() })
     const reply = await server.anonymous.post(path, body, {
       headers: { ...headers, 'accord-dry-run': 'true', 'if-match': '"9"' },
     })
-    expect([reply.status, reply.body.data.duplicate, server.events()]).toEqual([200, false, []])
-    expect(await server.store.db.selectFrom('emails').select('id').execute()).toEqual([])
+    expect([reply.status, reply.body.data.duplicate, server.events()]).toEqual([200, false, created])
   })
 })
 
@@ -341,6 +409,22 @@ describe('threads', () => {
     await post({ email: raw({ more: [`In-Reply-To: <${answer.message_id}>`] }) })
     expect(server.events()).toEqual(created)
   })
+
+  it.each([new Veto('Let it rest.'), new TypeError('A defect.')])(
+    'is as it was when a listener will not have it shown anew, and the answer is kept: %s',
+    async (cause) => {
+      const offer = await written()
+      await server.admin.put(`/emails/${offer.id}`, { folders: ['trash'] })
+      const before = await shown(offer.id)
+      server.events()
+      surfacing = cause
+      const { status, body } = await post({ email: raw({ more: [`In-Reply-To: <${offer.message_id}>`] }) })
+      surfacing = null
+      expect([status, body.data?.parent_id]).toEqual([200, offer.id])
+      expect(server.events()).toEqual(['email.create.before', 'email.update.before', 'email.create.after'])
+      expect(await shown(offer.id)).toEqual(before)
+    },
+  )
 
   it('is about the person and lead of the thread, else about the person with the address of the sender', async () => {
     const make = given(server.admin)

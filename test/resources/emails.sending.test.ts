@@ -256,6 +256,22 @@ describe('a mail that is not taken', () => {
     expect(smtp.received).toHaveLength(1)
   })
 
+  it('names no recipient that was hidden, neither to listeners nor to anybody who sees it', async () => {
+    smtp.behave({ refuseRecipient: 'hidden@example.com' })
+    const mail = await written({ bcc: ['hidden@example.com'] })
+    await server.work()
+    expect(await shown(mail.id)).toMatchObject({ status: 'sent', error: 'Not accepted for a hidden recipient' })
+    expect(JSON.stringify(server.seen).toLowerCase()).not.toContain('hidden@example.com')
+    server.events()
+    // Nor when no server takes it at all, whose words are all there is.
+    smtp.behave('refuse')
+    const alone = await written({ bcc: ['hidden@example.com'], reply_to: ['hidden@example.com.example'] })
+    await server.work()
+    const { error, status } = await shown(alone.id)
+    expect([status, error]).toEqual(['failed', expect.stringContaining('unknown here')])
+    expect(error?.replaceAll('hidden@example.com.example', '')).not.toContain('hidden@')
+  })
+
   it('is sent again with the same Message-ID when it may have arrived, and says so', async () => {
     smtp.behave('half-accept')
     const mail = await written()
@@ -301,6 +317,39 @@ describe('a worker that stops', () => {
     expect(smtp.received).toHaveLength(1)
     stopping.app.services.mailer.close()
     await stopping.close()
+  })
+})
+
+describe('a mail that is on its way', () => {
+  it('cannot be deleted meanwhile, so that it is not sent again once it is restored', async () => {
+    smtp.behave('slow')
+    const mail = await written()
+    const before = smtp.connections().total
+    const done = server.work()
+    await vi.waitUntil(() => smtp.connections().total > before)
+    const refused = await server.admin.delete(`/emails/${mail.id}?type=delete`)
+    await done
+    expect([refused.status, refused.body.code]).toEqual([409, 'state_conflict'])
+    smtp.behave('accept')
+    expect((await server.admin.delete(`/emails/${mail.id}?type=delete`)).status).toBe(200)
+    await server.admin.post(`/emails/${mail.id}/restore`)
+    await later(1000)
+    expect([(await shown(mail.id)).status, smtp.received.length]).toEqual(['sent', 1])
+  })
+
+  it('can be deleted where no mail is sent any more, and has failed when it comes back', async () => {
+    const silent = await startServer(options(null))
+    const { body } = await silent.admin.post('/emails', letter)
+    const path = `/emails/${body.data.id}`
+    await silent.store.db.updateTable('emails').set({ status: 'sending' }).execute()
+    expect((await silent.admin.delete(`${path}?type=delete`)).status).toBe(200)
+    const back = await silent.admin.post(`${path}/restore`)
+    expect([back.status, back.body.data.status, back.body.data.error]).toEqual([
+      200,
+      'failed',
+      expect.stringContaining('may have arrived'),
+    ])
+    await silent.close()
   })
 })
 

@@ -1,4 +1,5 @@
 // The change feed as pages: a cursor that misses and repeats nothing, filters, and who may know of what.
+import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { authenticate, issueToken } from '../../src/kernel/auth.ts'
 import { systemContext } from '../../src/kernel/context.ts'
@@ -132,6 +133,75 @@ describe('listEvents as pages', () => {
       'query.after': [`Events are kept from ${last} on; what came before is gone.`],
     })
     for (const after of [0, last - 1]) expect((await page(server.admin, `?after=${after}`)).data).toHaveLength(1)
+  })
+
+  it('refuses a place that the log has not come to, as after a restored backup, and none that it was at', async () => {
+    await given(server.admin).person()
+    const newest = (await all(server.admin)).at(-1).id
+    const refused = await server.admin.get(`/events?after=${newest + 1}`)
+    expect([refused.status, refused.body.code, refused.body.oldest_id]).toEqual([422, 'validation_failed', 1])
+    expect(Object.keys(refused.body.errors)).toEqual(['query.after'])
+    const stream = { accept: 'text/event-stream', 'last-event-id': String(newest + 1) }
+    const cut = await server.admin.get('/events', { headers: stream })
+    expect([cut.status, Object.keys(cut.body.errors)]).toEqual([422, ['header.Last-Event-ID']])
+    expect((await page(server.admin, `?after=${newest}`)).meta.next_after).toBe(newest)
+    // A log that was emptied since then is the same log.
+    await server.work()
+    await server.store.db.updateTable('event_readers').set({ last_event_id: newest }).execute()
+    await server.store.db.deleteFrom('events').execute()
+    expect((await page(server.admin, `?after=${newest}`)).meta.next_after).toBe(newest)
+    expect((await server.admin.get(`/events?after=${newest + 1}`)).status).toBe(422)
+  })
+
+  it('looks at a part of a long log for one answer, and says that there is more of it', async () => {
+    await given(server.admin).lead()
+    const [{ id: newest }] = (await all(server.admin)).slice(-1)
+    const copied = Object.keys((await server.store.db.selectFrom('events').selectAll().executeTakeFirstOrThrow()) ?? {})
+    const columns = sql.join(copied.filter((column) => column !== 'id').map((column) => sql.ref(column)))
+    const many = sql`with recursive n(n) as (select 1 union all select n + 1 from n where n < 25000)
+      insert into events (${columns}) select ${columns} from events, n where events.id = ${newest}`
+    await many.execute(server.store.db)
+    await given(server.admin).person()
+    for (const query of ['name=contacts.person.create.after', 'entity_type=persons', 'created_at[gt]=2030-01-01']) {
+      const places: number[] = []
+      const found: string[] = []
+      for (let after = 0, hasMore = true; hasMore; ) {
+        const { data, meta } = await page(server.admin, `?after=${after}&${query}`)
+        found.push(...names(data))
+        places.push(meta.next_after)
+        ;({ next_after: after, has_more: hasMore } = meta)
+      }
+      expect(places).toEqual([10_000, 20_000, newest + 25_001])
+      expect(found).toEqual(query.startsWith('created_at') ? [] : ['contacts.person.create.after'])
+    }
+    // What is gone is not searched.
+    await server.store.db.deleteFrom('events').where('id', '<', 24_000).execute()
+    expect((await page(server.admin, '?name=contacts.person.create.after')).data).toHaveLength(1)
+  })
+
+  it.each([
+    'name=lead.*.after',
+    'entity_type=leads',
+    'entity_type=leads,persons&created_at[gt]=2030-01-01',
+    'entity_type=leads&entity_id=1',
+    'actor_id=1,2&name=lead.create.after',
+    'request_id=x',
+    'created_at[lt]=2030-01-01',
+  ])('finds the part by its ids, whatever is asked: %s', async (query) => {
+    await given(server.admin).lead()
+    const statements = await statementsOf(() => page(server.admin, `?${query}`))
+    const searches = statements.filter((text) => /^select "id" from "events" where "id" > \? and "id" <= \?/.test(text))
+    expect(searches).toHaveLength(1)
+    const plan = sql<{ detail: string }>`explain query plan ${sql.raw((searches[0] ?? '').replaceAll('?', "'1'"))}`
+    const [{ detail = '' } = {}] = (await plan.execute(server.store.db)).rows
+    expect(detail).toMatch(/(id>\? AND id<\?|rowid>\? AND rowid<\?)/)
+  })
+
+  it('tells long texts, other than those of mails, as they are', async () => {
+    const content = `<p>${'long '.repeat(20_000)}</p>`
+    await server.admin.post('/settings/email-templates', { name: 'Long', subject: 'x', content })
+    const [entry] = await all(server.admin, '&name=settings.email_templates.create.after')
+    expect(entry.after.content).toBe(content)
   })
 
   it('is for those who hold `events` and whose token may read it', async () => {

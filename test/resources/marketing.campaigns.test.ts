@@ -1,10 +1,13 @@
 // What campaigns promise once they run: each address once for each occurrence, at the pace that is set, and nobody who does not want
 // them. Mails go through a real SMTP server.
+import { sql } from 'kysely'
 import PostalMime from 'postal-mime'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { jobs } from '../../src/background.ts'
 import { createWorker } from '../../src/jobs/worker.ts'
+import { systemContext } from '../../src/kernel/context.ts'
 import { Veto } from '../../src/kernel/events.ts'
+import { processNow } from '../../src/resources/marketing/run.ts'
 import { type ServerOptions, start, startServer, type TestServer } from '../support/app.ts'
 import { type SmtpServer, startSmtp } from '../support/smtp.ts'
 import { statementsOf } from '../support/statements.ts'
@@ -162,6 +165,23 @@ describe('runCampaign', () => {
     expect([server.events(), await sends(id)]).toEqual([[], []])
   })
 
+  it('makes the campaign newer, and who asks how far it is gets the numbers of now', async () => {
+    await person('Ada', 'ada@example.com')
+    const id = await campaign()
+    const known = async (etag = '') => server.admin.get(`${campaigns}/${id}`, { headers: { 'if-none-match': etag } })
+    const before = (await known()).headers.etag
+    expect((await known(before)).status).toBe(304)
+    const { body, headers } = await run(id)
+    expect([body.data.version, headers.etag]).toEqual([2, '"2"'])
+    expect((await known(before)).status).toBe(200)
+    await server.work()
+    const after = await known(headers.etag)
+    expect([after.status, after.headers.etag, after.body.data?.stats.sent]).toEqual([200, '"2"', 1])
+    expect(
+      (await server.admin.put(`${campaigns}/${id}`, { name: 'x' }, { headers: { 'if-match': '"2"' } })).status,
+    ).toBe(200)
+  })
+
   it('runs a dry run without a trace', async () => {
     await person('Ada', 'ada@example.com')
     const id = await campaign()
@@ -225,6 +245,17 @@ describe('runCampaign', () => {
 })
 
 describe('the daily run', () => {
+  it('counts what it queues, what it may not send and what it cannot make apart', async () => {
+    await person('Ada', 'ada@example.com')
+    await person('Grace', 'grace@example.com')
+    await person('L'.repeat(1000), 'long@example.com')
+    await server.admin.post(`${marketing}/suppressions`, { address: 'grace@example.com' })
+    await campaign()
+    const ctx = systemContext(server.app.services, 'cli')
+    expect(await processNow(ctx, '2026-03-01')).toEqual({ runs: 1, queued: 1, suppressed: 1, failed: 1 })
+    expect(await processNow(ctx, '2026-03-01')).toEqual({ runs: 1, queued: 0, suppressed: 0, failed: 0 })
+  })
+
   it('takes campaigns of today and of no day, once a day, and no address twice', async () => {
     await person('Ada', 'ada@example.com')
     const today = await campaign({ marketing_event_id: await event('2026-03-02') })
@@ -489,6 +520,95 @@ describe('sending', () => {
     expect([smtp.received.length, (await stats(id)).sent]).toEqual([1, 1])
   })
 
+  it('costs nothing for what waits for campaigns that are not active', async () => {
+    await person('Ada', 'ada@example.com')
+    await run(await campaign())
+    const seen = await statementsOf(() => server.work())
+    const takes = new Set(
+      seen.filter((text) => /from "marketing_campaigns" .*"campaign_sends" as "waiting"/.test(text)),
+    )
+    const plans = await Promise.all(
+      seen
+        .filter((text) => /^select .*"campaign_sends"/.test(text) && text.includes('"marketing_campaigns"."status"'))
+        .map((text) =>
+          sql.raw<{ detail: string }>(`explain query plan ${text.replaceAll('?', 'null')}`).execute(server.store.db),
+        ),
+    )
+    const steps = plans
+      .flatMap(({ rows }) => rows.map(({ detail }) => detail))
+      .filter((step) => !/BY|SUBQUERY/.test(step))
+    expect([takes.size, smtp.received.length]).toEqual([2, 1])
+    expect(
+      steps.filter((step) => !/marketing_campaigns|rowid=\?|campaign_id=\? AND state=\? AND run_at/.test(step)),
+    ).toEqual([])
+  })
+
+  it('does not send late what was for a day, unless it was run after that day', async () => {
+    await person('Ada', 'ada@example.com')
+    const id = await campaign({ marketing_event_id: await event('2026-03-02') })
+    await run(id)
+    await server.admin.put(`${campaigns}/${id}`, { status: false })
+    await server.work()
+    server.clock.set('2026-03-03T00:00:00.000Z')
+    await server.admin.put(`${campaigns}/${id}`, { status: true })
+    await server.work()
+    expect(smtp.received).toEqual([])
+    expect(await sends(id)).toMatchObject([
+      { state: 'failed', error: expect.stringMatching(/^Too late/), sent_at: null },
+    ])
+    await person('Grace', 'grace@example.com')
+    await run(id)
+    await server.work()
+    expect(recipients()).toEqual(['grace@example.com'])
+  })
+
+  it('goes on at its pace when the day ends before all is sent', async () => {
+    await person('Ada', 'ada@example.com')
+    const id = await campaign({ marketing_event_id: await event('2026-03-02') })
+    await run(id)
+    server.clock.set('2026-03-03T00:00:00.000Z')
+    await server.work()
+    expect(recipients()).toEqual(['ada@example.com'])
+  })
+
+  it('sends on the day itself what waited until then', async () => {
+    await person('Ada', 'ada@example.com')
+    const id = await campaign({ marketing_event_id: await event('2026-03-02') })
+    await run(id)
+    await server.admin.put(`${campaigns}/${id}`, { status: false })
+    await server.work()
+    server.clock.set('2026-03-02T23:59:59.000Z')
+    await server.admin.put(`${campaigns}/${id}`, { status: true })
+    await server.work()
+    expect(recipients()).toEqual(['ada@example.com'])
+  })
+
+  it('lets the mail on its way come to its end when the worker stops, and begins no other', async () => {
+    await person('Ada', 'ada@example.com')
+    await person('Grace', 'grace@example.com')
+    const id = await campaign()
+    await run(id)
+    smtp.behave('slow')
+    const { mailer } = server.app.services
+    const { send } = mailer
+    const worker = createWorker(server.app.services, jobs, [])
+    await new Promise<void>((begun) => {
+      mailer.send = (message, signal) => {
+        const sending = send(message, signal)
+        begun()
+        return sending
+      }
+      worker.start()
+    })
+    await worker.stop()
+    mailer.send = send
+    expect(await sends(id)).toMatchObject([{ state: 'sent' }, { state: 'queued' }])
+    expect(recipients()).toEqual(['ada@example.com'])
+    smtp.behave('accept')
+    await server.work()
+    expect(recipients()).toEqual(['ada@example.com', 'grace@example.com'])
+  })
+
   it('ends with the campaign', async () => {
     await person('Ada', 'ada@example.com')
     const id = await campaign()
@@ -604,6 +724,33 @@ describe('unsubscribe', () => {
     expect(server.events()).toEqual([])
   })
 
+  it('reads no body for a link that was not given out, and none that is longer than such a form', async () => {
+    const link = await sentLink()
+    const long = `List-Unsubscribe=${'x'.repeat(5000)}`
+    const types = ['application/x-www-form-urlencoded', 'multipart/form-data; boundary=x']
+    const part = (text: string) =>
+      `--x\r\nContent-Disposition: form-data; name="List-Unsubscribe"\r\n\r\n${text}\r\n--x--\r\n`
+    for (const type of types) {
+      const ask = (url: string, text: string) =>
+        server.anonymous.post(url, type === types[0] ? text : part(text), { headers: { 'content-type': type } })
+      expect([type, (await ask(link, long)).status]).toEqual([type, 413])
+      expect([type, (await ask('//u/example', 'x=1')).status]).toEqual([type, 404])
+    }
+    expect(await server.store.db.selectFrom('suppressions').select('id').execute()).toEqual([])
+  })
+
+  it('is limited for an address, and what is no link does not count', async () => {
+    const link = await sentLink()
+    for (let call = 0; call < 120; call++) {
+      await server.anonymous.post('//u/example')
+      expect((await server.anonymous.post(link)).status).toBe(200)
+    }
+    const { status, headers } = await server.anonymous.post(link)
+    expect([status, Number(headers['retry-after'])]).toEqual([429, expect.any(Number)])
+    server.clock.advanceMs(minute)
+    expect((await server.anonymous.post(link)).status).toBe(200)
+  })
+
   it('escapes what stands in an address', async () => {
     const { unsubscribeToken } = await import('../../src/resources/marketing/unsubscribe.ts')
     const token = unsubscribeToken(server.app.services, '<b>"x"@example.com')
@@ -694,6 +841,37 @@ describe('previewCampaign', () => {
     expect(await preview()).toMatchObject({ recipients: 0, suppressed: 0, already_sent: 3 })
     await server.admin.put(`${campaigns}/${id}`, { status: false })
     expect((await preview()).next_run).toBeNull()
+  })
+
+  it('reads persons a page at a time and gives others their turn', async () => {
+    const id = await campaign()
+    const turns = async () => {
+      let count = 0
+      let next = setImmediate(function again() {
+        count++
+        next = setImmediate(again)
+      })
+      const { body } = await server.admin.get(`${campaigns}/${id}/preview`)
+      clearImmediate(next)
+      return { count, recipients: body.data.recipients }
+    }
+    const few = await turns()
+    await server.store.db
+      .insertInto('persons')
+      .values(
+        Array.from({ length: 2000 }, (_, index) => ({
+          name: `P${index}`,
+          name_key: `p${index}`,
+          emails: JSON.stringify([{ value: `p${index}@example.com` }, { value: 'all@example.com' }]),
+          contact_numbers: '[]',
+          created_at: start,
+          updated_at: start,
+        })),
+      )
+      .execute()
+    const many = await turns()
+    expect([few.recipients, many.recipients]).toEqual([0, 2001])
+    expect(many.count - few.count).toBeGreaterThanOrEqual(10)
   })
 
   it('knows the day of an event, before and after it', async () => {

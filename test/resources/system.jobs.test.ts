@@ -1,11 +1,17 @@
 // Jobs as administrators see them: what waits, why it failed, another try; and what the installation does for itself at night.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { jobs, readers } from '../../src/background.ts'
 import { claim } from '../../src/jobs/claims.ts'
 import { defineJob, enqueue } from '../../src/jobs/queue.ts'
-import { createWorker } from '../../src/jobs/worker.ts'
+import { createFeeder } from '../../src/jobs/readers.ts'
+import { createWorker, mostCrashes } from '../../src/jobs/worker.ts'
 import { type Context, systemContext } from '../../src/kernel/context.ts'
-import { startServer, type TestServer } from '../support/app.ts'
+import { prune } from '../../src/resources/system/housekeeping.ts'
+import { start, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { csvOf, importing } from '../support/importing.ts'
+import { addUser } from '../support/viewers.ts'
+import { alone, workflowsOn } from '../support/workflows.ts'
 
 let server: TestServer
 let isBroken: boolean
@@ -67,6 +73,239 @@ describe('retryJob', () => {
   })
 })
 
+describe('a job of a sequence that begins anew', () => {
+  it('does not run beside another of it, and follows when that is done', async () => {
+    const first = await enqueue(ctx(), note, { name: 'a' }, { sequence: 's' })
+    await work()
+    for (const name of ['b', 'c']) await enqueue(ctx(), note, { name }, { sequence: 's' })
+    const retried = await server.admin.post(`/jobs/${first}/retry`)
+    expect([retried.status, retried.body.data.state]).toEqual([202, 'blocked'])
+    const states = async () => (await server.admin.get('/jobs?sort=id')).body.data.map(({ state }: any) => state)
+    expect(await states()).toEqual(['blocked', 'waiting', 'blocked'])
+    // One that goes lets none past the one that waits.
+    const last = (await server.admin.get('/jobs?sort=-id')).body.data[0]
+    await server.admin.delete(`/jobs/${last.id}`)
+    expect(await states()).toEqual(['blocked', 'waiting'])
+    isBroken = false
+    await work()
+    expect(await states()).toEqual([])
+  })
+})
+
+/** A job that is given up as after its last try, whatever it does. */
+async function giveUpJobs(kind: string): Promise<number> {
+  const job = await server.store.db
+    .updateTable('jobs')
+    .set({ crashes: mostCrashes })
+    .where('kind', '=', kind)
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  await server.work()
+  expect((await server.admin.get(`/jobs/${job.id}`)).body.data.state).toBe('buried')
+  return job.id
+}
+
+async function workflowRun() {
+  await alone(server)
+  const { workflow, runs, tagsOf } = workflowsOn(server)
+  const id = await workflow({ actions: [{ id: 'add_tag', value: 'Seen' }] })
+  const lead = await given(server.admin).lead({ title: 'Chairs' })
+  await server.admin.put(`/leads/${lead.id}`, { title: 'Tables' })
+  await createFeederOf(server)
+  server.events()
+  return { run: async () => (await runs(id))[0], tags: () => tagsOf(lead.id) }
+}
+
+async function importToProcess() {
+  const { record, post } = importing(server.admin)
+  const { id } = await record(
+    'persons',
+    csvOf([
+      ['name', 'emails'],
+      ['Ada Byron', 'ada@example.com'],
+    ]),
+    { process_in_queue: true },
+  )
+  await post(id, 'validate')
+  await server.work()
+  await post(id, 'start')
+  server.events()
+  return async () => (await server.admin.get(`/settings/data-transfer/imports/${id}`)).body.data
+}
+
+async function queuedMail() {
+  const sent = { reply_to: ['ada@example.com'], subject: 'Chairs', reply: '<p>Dear Ada</p>' }
+  const { status, body, text } = await server.admin.post('/emails', sent)
+  expect(status, text).toBe(201)
+  server.events()
+  return async () => (await server.admin.get(`/emails/${body.data.id}`)).body.data
+}
+
+async function delivery() {
+  const hook = { name: 'Hook', end_point: 'https://192.0.2.1/hooks', events: ['lead.create.after'] }
+  const { body } = await server.admin.post('/settings/webhooks', hook)
+  await given(server.admin).lead({ title: 'Chairs' })
+  await createFeederOf(server)
+  server.events()
+  return async () => (await server.admin.get(`/settings/webhooks/${body.data.id}/deliveries`)).body.data[0]
+}
+
+/** What follows events becomes jobs, which do not run yet. */
+async function createFeederOf({ app: { services } }: TestServer): Promise<void> {
+  const { feed } = createFeeder(services, readers)
+  while (await feed());
+}
+
+describe('retryJob of what was given up', () => {
+  it('runs the workflow after all', async () => {
+    const { run, tags } = await workflowRun()
+    const job = await giveUpJobs('workflows.run')
+    expect(await run()).toMatchObject({ state: 'failed', actions: [] })
+    expect((await server.admin.post(`/jobs/${job}/retry`)).status).toBe(202)
+    expect(await run()).toMatchObject({ state: 'pending', finished_at: null, reason: null })
+    await server.work()
+    expect([(await run()).state, await tags()]).toEqual(['succeeded', ['Seen']])
+  })
+
+  it('goes on with the action that failed, and repeats none that was done', async () => {
+    const { run, tags } = await workflowRun()
+    await server.work()
+    const done = (await run()).actions[0]
+    const failed = { ...done, value: 'Twice', attribute: null, state: 'failed', error: 'It crashed.', result: null }
+    const actions = JSON.stringify([
+      { ...done, value: 'Other', attribute: null },
+      failed,
+      { ...failed, state: 'not_run' },
+    ])
+    await server.store.db.updateTable('workflow_runs').set({ state: 'failed', actions }).execute()
+    const { id } = await run()
+    await enqueue(ctx(), { kind: 'workflows.run' }, { run_id: id })
+    await server.store.db.updateTable('jobs').set({ state: 'buried' }).execute()
+    const [job] = (await server.admin.get('/jobs')).body.data
+    expect((await server.admin.post(`/jobs/${job.id}/retry`)).status).toBe(202)
+    await server.work()
+    expect((await run()).actions.map(({ state }: any) => state)).toEqual(['succeeded', 'succeeded', 'succeeded'])
+    expect((await tags()).toSorted()).toEqual(['Seen', 'Twice'])
+  })
+
+  it('tells the receiver after all, with all tries', async () => {
+    const shown = await delivery()
+    const job = await giveUpJobs('webhooks.deliver')
+    expect((await shown()).state).toBe('failed')
+    expect((await server.admin.post(`/jobs/${job}/retry`)).status).toBe(202)
+    expect(await shown()).toMatchObject({ state: 'pending', finished_at: null, next_attempt_at: start })
+    // It is refused: 192.0.2.1 is nobody's. But it was tried.
+    await server.work()
+    expect((await shown()).attempts.length).toBe(2)
+  })
+
+  it('goes on with an import, which tells of it', async () => {
+    const shown = await importToProcess()
+    const job = await giveUpJobs('imports.process')
+    expect((await shown()).state).toBe('failed')
+    server.events()
+    expect((await server.admin.post(`/jobs/${job}/retry`)).status).toBe(202)
+    expect(server.events()).toEqual(['data_transfer.imports.update.before', 'data_transfer.imports.update.after'])
+    await server.work()
+    expect(await shown()).toMatchObject({ state: 'completed', summary: { created: 1 } })
+  })
+
+  it('validates an import after all', async () => {
+    const { record, post } = importing(server.admin)
+    const { id } = await record(
+      'persons',
+      csvOf([
+        ['name', 'emails'],
+        ['Ada Byron', 'ada@example.com'],
+      ]),
+      { process_in_queue: true },
+    )
+    await post(id, 'validate')
+    const job = await giveUpJobs('imports.validate')
+    const state = async () => (await server.admin.get(`/settings/data-transfer/imports/${id}`)).body.data.state
+    expect(await state()).toBe('invalid')
+    expect((await server.admin.post(`/jobs/${job}/retry`)).status).toBe(202)
+    await server.work()
+    expect(await state()).toBe('validated')
+  })
+
+  it('answers 409, and the job stays as it is, when there is nothing to do any more', async () => {
+    const gone = ['webhooks.deliver', 'workflows.run', 'imports.process', 'imports.validate', 'emails.send']
+    const payload = { delivery_id: 99, run_id: 99, import_id: 99, email_id: 99 }
+    for (const kind of gone) {
+      const id = await enqueue(ctx(), { kind }, payload)
+      await server.store.db.updateTable('jobs').set({ state: 'buried' }).execute()
+      const { status, body } = await server.admin.post(`/jobs/${id}/retry`)
+      expect([kind, status, body.code]).toEqual([kind, 409, 'state_conflict'])
+      expect((await server.admin.get(`/jobs/${id}`)).body.data.state).toBe('buried')
+    }
+    expect(server.events()).toEqual([])
+  })
+
+  it('is possible for every kind that says what giving up means', () => {
+    expect(jobs.filter(({ buried, revive }) => buried && !revive).map(({ kind }) => kind)).toEqual([])
+  })
+})
+
+describe('deleteJob of what waits', () => {
+  const remove = async (kind: string): Promise<void> => {
+    const [job] = (await server.admin.get(`/jobs?kind=${kind}`)).body.data
+    expect((await server.admin.delete(`/jobs/${job.id}`)).status).toBe(200)
+  }
+
+  it('fails the run of a workflow', async () => {
+    const { run, tags } = await workflowRun()
+    await remove('workflows.run')
+    expect((await run()).state).toBe('failed')
+    await server.work()
+    expect([(await run()).state, await tags()]).toEqual(['failed', []])
+  })
+
+  it('fails a delivery', async () => {
+    const shown = await delivery()
+    await remove('webhooks.deliver')
+    expect(await shown()).toMatchObject({ state: 'failed', next_attempt_at: null, finished_at: start })
+  })
+
+  it('fails an import, which tells of it; its rows stay out', async () => {
+    const shown = await importToProcess()
+    await remove('imports.process')
+    expect(await shown()).toMatchObject({ state: 'failed', errors: [{ message: 'It was given up by Example Admin.' }] })
+    expect(server.events()).toEqual(['data_transfer.imports.update.before', 'data_transfer.imports.update.after'])
+  })
+
+  it('fails an e-mail, whoever may see it, and it is not queued again', async () => {
+    const shown = await queuedMail()
+    const blind = await addUser(server, 'Blind', { permissions: ['configuration'], view: 'individual' })
+    const [job] = (await server.admin.get('/jobs?kind=emails.send')).body.data
+    const dry = await blind.delete(`/jobs/${job.id}`, { headers: { 'accord-dry-run': 'true' } })
+    expect([dry.status, (await shown()).status, server.events()]).toEqual([200, 'queued', []])
+    expect((await blind.delete(`/jobs/${job.id}`)).status).toBe(200)
+    expect(await shown()).toMatchObject({ status: 'failed', error: expect.stringMatching(/^It was given up by /) })
+    expect(server.events()).toEqual(['email.update.before', 'email.update.after'])
+    server.clock.advanceMs(7_200_000)
+    await server.tick()
+    await server.work()
+    expect((await server.admin.get('/jobs?kind=emails.send')).body.data).toEqual([])
+  })
+
+  it('changes nothing for what is gone', async () => {
+    for (const kind of ['webhooks.deliver', 'workflows.run', 'imports.process', 'imports.validate', 'emails.send']) {
+      const id = await enqueue(ctx(), { kind }, { delivery_id: 99, run_id: 99, import_id: 99, email_id: 99 })
+      expect([kind, (await server.admin.delete(`/jobs/${id}`)).status]).toEqual([kind, 200])
+    }
+    expect(server.events()).toEqual([])
+  })
+
+  it('that was given up already says nothing a second time', async () => {
+    const shown = await delivery()
+    const job = await giveUpJobs('webhooks.deliver')
+    const before = await shown()
+    expect((await server.admin.delete(`/jobs/${job}`)).status).toBe(200)
+    expect(await shown()).toEqual(before)
+  })
+})
+
 describe('deleteJob', () => {
   it('gives up what waits and lets the next of its sequence run', async () => {
     const first = await enqueue(ctx(), note, { name: 'a' }, { sequence: 's' })
@@ -90,6 +329,25 @@ describe('getReadiness', () => {
     expect(await checks()).toMatchObject({ worker: 'ok' })
     server.clock.advanceMs(61_000)
     expect(await checks()).toMatchObject({ worker: 'behind' })
+  })
+
+  it('calls a worker behind when a reader of the event log does not get on', async () => {
+    await server.store.db
+      .insertInto('locks')
+      .values({ name: 'worker', locked_by: 'x', locked_until: '2026-03-02T10:00:00.000Z' })
+      .execute()
+    await given(server.admin).tag()
+    server.clock.advanceMs(59_000)
+    expect(await checks()).toMatchObject({ worker: 'ok' })
+    server.clock.advanceMs(2_000)
+    expect(await checks()).toMatchObject({ worker: 'behind' })
+    const newest = server.store.db.selectFrom('events').select(({ fn }) => fn.max('id').as('id'))
+    const place = (name: string) =>
+      server.store.db.updateTable('event_readers').set({ last_event_id: newest }).where('name', '=', name).execute()
+    await place('webhooks')
+    expect(await checks()).toMatchObject({ worker: 'behind' })
+    await place('workflows')
+    expect(await checks()).toMatchObject({ worker: 'ok' })
   })
 
   it('does not call a worker behind because mails wait for a server', async () => {
@@ -128,6 +386,70 @@ describe('each night', () => {
     await nights(400)
     expect((await admin.get(`/leads/${id}`)).body.data.title).toBe('Kept')
     expect((await admin.get(`/leads/${id}/history`)).body.data).toEqual([])
+  })
+
+  it('forgets runs and deliveries a month after they have ended, and none that has not', async () => {
+    let events = 0
+    const { db } = server.store
+    const { body } = await server.admin.post('/settings/webhooks', {
+      name: 'Hook',
+      end_point: 'https://192.0.2.1/hooks',
+      events: ['lead.create.after'],
+    })
+    await db.updateTable('webhooks').set({ is_active: 0 }).execute()
+    const old = '2026-01-01T00:00:00.000Z'
+    for (const [name, finished_at] of [
+      ['pending', null],
+      ['old', old],
+      ['recent', '2026-02-28T00:00:00.000Z'],
+    ] as const) {
+      const both = {
+        event_id: ++events,
+        event: 'lead.create.after',
+        entity_type: 'leads',
+        entity_id: 1,
+        finished_at,
+        created_at: old,
+        updated_at: old,
+      }
+      const state = finished_at === null ? 'pending' : 'failed'
+      const more = { webhook_id: body.data.id, dedupe_key: name, message_id: name, attempts: '[]' }
+      const told = { ...both, ...more, state, next_attempt_at: finished_at === null ? old : null }
+      await db.insertInto('webhook_deliveries').values(told).execute()
+      await db
+        .insertInto('workflow_runs')
+        .values({ ...both, workflow_id: 1, state })
+        .execute()
+    }
+    await nights(1)
+    const finished = async (table: 'workflow_runs' | 'webhook_deliveries') =>
+      (await db.selectFrom(table).select('finished_at').where('created_at', '=', old).orderBy('id').execute()).map(
+        (row) => row.finished_at,
+      )
+    expect(await finished('webhook_deliveries')).toEqual([null, '2026-02-28T00:00:00.000Z'])
+    expect(await finished('workflow_runs')).toEqual([null, '2026-02-28T00:00:00.000Z'])
+  })
+
+  it('lets others have a turn while it forgets much', async () => {
+    const { db } = server.store
+    const event = { name: 'lead.update.after', entity_type: 'leads', actor_type: 'system', origin: 'cli' }
+    const created_at = '2020-01-01T00:00:00.000Z'
+    for (let made = 0; made < 2000; made += 500)
+      await db
+        .insertInto('events')
+        .values(Array.from({ length: 500 }, () => ({ ...event, changed: '[]', restored: 0, created_at })))
+        .execute()
+    let turns = 0
+    let isOver = false
+    const count = (): void => {
+      turns++
+      if (!isOver) setImmediate(count)
+    }
+    setImmediate(count)
+    await prune.run(ctx(), { due: start }, { id: 1, attempt: 1, isLast: false, signal: new AbortController().signal })
+    isOver = true
+    expect(turns).toBeGreaterThanOrEqual(20)
+    expect(await db.selectFrom('events').select('id').where('created_at', '=', created_at).execute()).toEqual([])
   })
 
   it('makes the index of the search anew when it is wrong', async () => {

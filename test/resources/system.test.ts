@@ -3,11 +3,13 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { openImage } from '../../db/open.ts'
 import { problemCodes } from '../../src/contract/problems.ts'
 import { version } from '../../src/package.ts'
 import { publish, publishedIn } from '../../src/published.ts'
-import { contract, startServer, type TestServer } from '../support/app.ts'
+import { startServer as listen, type Running } from '../../src/server.ts'
+import { contract, seededImage, startServer, type TestServer, testConfig } from '../support/app.ts'
 
 let server: TestServer
 beforeEach(async () => {
@@ -177,5 +179,53 @@ describe('getOpenapiYaml', () => {
     expect(headers['content-type']).toBe('application/yaml; charset=utf-8')
     expect(text).toBe(readFileSync('openapi.yaml', 'utf8'))
     expect(headers.etag).not.toBe((await server.anonymous.get('/openapi.json')).headers.etag)
+  })
+})
+
+describe('a server that stops', () => {
+  async function running(): Promise<Running> {
+    const dataDir = mkdtempSync(join(tmpdir(), 'accord-stopping-'))
+    const store = openImage(await seededImage())
+    const started = await listen(testConfig({ dataDir, host: '127.0.0.1', port: 0, worker: true }), store)
+    return { ...started, close: () => started.close().finally(() => rmSync(dataDir, { recursive: true, force: true })) }
+  }
+
+  it('begins no more work in the background while requests come to their end', async () => {
+    const { app, close } = await running()
+    const { http, worker } = app
+    const said: string[] = []
+    const stop = worker.stop.bind(worker)
+    worker.stop = (graceMs) => stop(graceMs).then(() => void said.push('worker'))
+    const closeHttp = http.close.bind(http)
+    let letGo = (): void => undefined
+    const isAnswered = new Promise<void>((resolve) => {
+      letGo = resolve
+    })
+    http.close = (async () => {
+      await isAnswered
+      await closeHttp()
+      said.push('http')
+    }) as unknown as typeof http.close
+    const closed = close()
+    await vi.waitUntil(() => said.length > 0)
+    letGo()
+    await closed
+    expect(said).toEqual(['worker', 'http'])
+  })
+
+  it('stops the worker and closes the database also when something else cannot be stopped, and says so', async () => {
+    const { app, store, close } = await running()
+    let isStopped = false
+    const stop = app.worker.stop.bind(app.worker)
+    app.worker.stop = (graceMs) =>
+      stop(graceMs).then(() => {
+        isStopped = true
+      })
+    app.scheduler.stop = async () => {
+      throw new Error('The scheduler does not let go.')
+    }
+    await expect(close()).rejects.toThrow('The scheduler does not let go.')
+    expect(isStopped).toBe(true)
+    await expect(store.db.selectFrom('jobs').selectAll().execute()).rejects.toThrow()
   })
 })

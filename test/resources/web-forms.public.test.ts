@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { statementsOf } from '../support/statements.ts'
 
 let server: TestServer
 const attribute: Record<string, number> = {}
@@ -349,6 +350,42 @@ describe('submitWebForm', () => {
     expect((await persons()).map((person: any) => person.user_id)).toEqual([owner.id, null])
   })
 
+  it('does not tell by what others have whether an address is known, and takes what is their own again', async () => {
+    await given(server.admin).person({
+      emails: [{ value: 'grace@example.org' }],
+      contact_numbers: [{ value: '+1 202 555 0100' }],
+    })
+    await given(server.admin).person({
+      emails: [{ value: 'mine@example.org' }],
+      contact_numbers: [{ value: '+1 202 555 0199' }],
+    })
+    const { path } = await makeForm({ attributes: [field('persons.contact_numbers')] })
+    const send = async (addresses: string[], number: string) => {
+      const emails = addresses.map((value) => ({ value }))
+      const { status, body } = await server.anonymous.post(path, {
+        persons: { name: 'x', emails, contact_numbers: [{ value: number }] },
+      })
+      return [status, body.errors, body.conflicts]
+    }
+    const known = await send(['grace@example.org'], '+12025550199')
+    expect(known).toEqual(await send(['other@example.org'], '+12025550199'))
+    expect(known[0]).toBe(409)
+    // Nor beside an address of one's own.
+    const beside = await send(['grace@example.org', 'mine@example.org'], '+12025550199')
+    expect(beside).toEqual(await send(['other@example.org', 'mine@example.org'], '+12025550199'))
+    expect((await send(['grace@example.org'], '+12025550100'))[0]).toBe(200)
+    expect(await persons()).toHaveLength(2)
+  })
+
+  it('knows no dry run: whoever asks leaves a trace', async () => {
+    const { path } = await makeForm()
+    const trial = { headers: { 'accord-dry-run': 'true' } }
+    const { status, headers } = await server.anonymous.post(path, { persons: grace }, trial)
+    expect([status, headers['accord-dry-run']]).toEqual([200, undefined])
+    expect((await persons()).map(({ name }: any) => name)).toEqual(['Grace Hopper'])
+    expect(server.events()).toEqual(['contacts.person.create.before', 'contacts.person.create.after'])
+  })
+
   it('keeps what must be unique unique, and names nobody', async () => {
     await given(server.admin).person({ contact_numbers: [{ value: '+1 202 555 0100' }] })
     const { path } = await makeForm({ attributes: [field('persons.contact_numbers')] })
@@ -377,6 +414,9 @@ describe('submitWebForm', () => {
     expect(statuses).toEqual([...Array(10).fill(422), 429])
     const refused = await server.anonymous.post(path, { persons: grace })
     expect([refused.status, Number(refused.headers['retry-after'])]).toEqual([429, 60])
+    // Nor does refusing cost anything: what the form asks is not looked at, and nobody counts any more.
+    const asked = await statementsOf(() => server.anonymous.post(path, { persons: grace }))
+    expect(asked.filter((each) => /attributes|call_counts/.test(each))).toEqual([])
     server.clock.advanceMs(60_000)
     expect((await server.anonymous.post(path, { persons: grace })).status).toBe(200)
   })

@@ -2,12 +2,14 @@
 // misbehave. The receiver is a real server.
 import { Webhook as Verifier } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { finish } from '../../src/jobs/claims.ts'
 import { createFeeder } from '../../src/jobs/readers.ts'
 import { systemContext } from '../../src/kernel/context.ts'
-import { createOutbound } from '../../src/kernel/outbound.ts'
+import { createOutbound, type Outbound } from '../../src/kernel/outbound.ts'
 import { triggerWebhook } from '../../src/resources/webhooks/deliveries.ts'
 import { deliver, ladder } from '../../src/resources/webhooks/jobs.ts'
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
+import { jobs as sweeps } from '../../src/resources/webhooks/sweeps.ts'
 import { start, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { type Received, type Receiver, startReceiver } from '../support/receiver.ts'
@@ -20,9 +22,18 @@ const day = 24 * hour
 
 let server: TestServer
 let receiver: Receiver
+/** Requests that are on their way, the most there were at once, and what the server itself fails with. */
+const calls = { busy: 0, most: 0, fault: null as Error | null }
 beforeAll(async () => {
   receiver = await startReceiver()
-  const outbound = createOutbound({ allowCidrs: ['127.0.0.1/32'], allowHttp: true, connectMs: 500, totalMs: 300 })
+  const real = createOutbound({ allowCidrs: ['127.0.0.1/32'], allowHttp: true, connectMs: 500, totalMs: 300 })
+  const outbound: Outbound = {
+    async request(request, signal) {
+      if (calls.fault) throw calls.fault
+      calls.most = Math.max(calls.most, ++calls.busy)
+      return real.request(request, signal).finally(() => calls.busy--)
+    },
+  }
   server = await startServer({ config: { webhookAllowHttp: true }, outbound })
   server.keep()
 })
@@ -30,6 +41,7 @@ beforeEach(async () => {
   await server.rewind()
   receiver.behave('ok')
   receiver.received.length = 0
+  Object.assign(calls, { most: 0, fault: null })
 })
 afterEach(() => vi.useRealTimers())
 afterAll(async () => {
@@ -54,6 +66,7 @@ const deliveries = async (id: number, query = '') => {
 const lead = async (title = 'Chairs', changes: object = {}) => given(server.admin).lead({ title, ...changes })
 const rename = (id: number, title: string) => server.admin.put(`/leads/${id}`, { title })
 const sent = () => receiver.received.map(({ body }) => JSON.parse(body))
+const jobs = () => server.store.db.selectFrom('jobs').selectAll().where('kind', 'like', 'webhooks.deliver%').execute()
 const titles = () => sent().map(({ data }) => data.entity.title)
 
 /** What a receiver gets that checks the signature, at the time it was sent. */
@@ -158,6 +171,45 @@ describe('an event', () => {
     await server.work()
     expect(await deliveries(id)).toEqual([])
     expect(receiver.received).toEqual([])
+  })
+
+  it('is not told to a webhook that was made or switched on after it, not even in the same moment', async () => {
+    await lead('Before')
+    const { id } = await create()
+    await lead('On')
+    await server.work()
+    await server.admin.put(`${path}/${id}`, { is_active: false })
+    await lead('Off')
+    await server.admin.put(`${path}/${id}`, { is_active: true })
+    await server.admin.put(`${path}/${id}`, { is_active: true, description: 'On as before' })
+    await lead('On again')
+    await server.admin.put(`${path}/${id}`, { is_active: true })
+    await server.work()
+    expect(titles()).toEqual(['On', 'On again'])
+  })
+
+  it('of an e-mail does not give away who was not to be seen, although the log shows it to users', async () => {
+    await create({ events: ['email.*.after'] })
+    const letter = {
+      subject: 'Offer',
+      reply: 'Please see below.',
+      reply_to: ['ada@example.com'],
+      cc: ['bo@example.com'],
+    }
+    const { body } = await server.admin.post('/emails', { ...letter, is_draft: true, bcc: ['hidden@example.com'] })
+    await server.admin.put(`/emails/${body.data.id}`, { subject: 'Our offer', bcc: ['secret@example.com'] })
+    await server.admin.delete(`/emails/${body.data.id}?type=delete`)
+    await server.work()
+    const told = sent().map(({ type, data }) => [type, data.entity.cc, data.entity.bcc])
+    expect(told.slice(0, 2)).toEqual([
+      ['email.create.after', ['bo@example.com'], []],
+      ['email.update.after', ['bo@example.com'], []],
+    ])
+    expect(sent()[1].data.changed).toContain('subject')
+    expect(sent()[1].data.changed).not.toContain('bcc')
+    for (const request of receiver.received) expect(request.body).not.toMatch(/hidden|secret/)
+    const feed = await server.admin.get('/events?entity_type=emails&name=email.create.after')
+    expect(feed.body.data[0].after.bcc).toEqual(['hidden@example.com'])
   })
 
   it('is told by the method that was chosen, with get in the address alone', async () => {
@@ -416,6 +468,87 @@ describe('a receiver that misbehaves', () => {
     expect(titles()).toEqual(['New', 'Short', 'Long'])
   })
 
+  it('had been left alone for weeks: one try that fails does not switch it off', async () => {
+    receiver.behave({ mode: 'status', status: 500 })
+    const { id } = await create()
+    await lead()
+    for (let tries = 0; tries < 10; tries++) {
+      await server.work()
+      const [{ next_attempt_at: next }] = await deliveries(id)
+      if (next !== null) server.clock.set(next)
+    }
+    expect(await get(id)).toMatchObject({ is_active: true, failing_since: start })
+    expect((await deliveries(id))[0]).toMatchObject({ state: 'failed' })
+    server.clock.advanceMs(20 * day)
+    await lead()
+    await server.work()
+    expect(await get(id)).toMatchObject({ is_active: true, failing_since: server.clock.now().toISOString() })
+  })
+
+  it('is not blamed for a request that cannot be made', async () => {
+    const { id } = await create({ end_point: `${receiver.url}/hooks/{%leads.title%}/x` })
+    await lead('..')
+    await server.work()
+    const [{ state, attempts }] = await deliveries(id)
+    expect([state, receiver.received, attempts]).toMatchObject([
+      'pending',
+      [],
+      [{ status: null, error: 'A value would lead to another address: filled in, a part of the path is dots.' }],
+    ])
+    expect(await get(id)).toMatchObject({ last_status: null, failing_since: null, version: 1 })
+    await lead('Chairs')
+    await server.work()
+    expect(receiver.received.map((each) => each.path)).toEqual(['/hooks/Chairs/x'])
+  })
+
+  it('holds three requests at most while it fails, and has all it is due at once when it is back', async () => {
+    const failing = await create()
+    receiver.behave('hang')
+    await lead('First')
+    await server.work()
+    calls.most = 0
+    for (let each = 0; each < 7; each++) await lead(`Lead ${each}`)
+    await server.work()
+    expect([calls.most, receiver.received.length]).toEqual([3, 8])
+    calls.most = 0
+    receiver.behave({ mode: 'late', ms: 50 })
+    await lead('New')
+    await server.work()
+    expect(calls.most).toBeGreaterThan(4)
+    expect((await deliveries(failing.id)).map(({ state }: any) => state)).toEqual(Array(9).fill('succeeded'))
+    expect(await jobs()).toEqual([])
+  })
+
+  it.each(sweeps.map((job) => [job.kind, job] as const))('%s goes through what waits in steps', async (kind, job) => {
+    const { id } = await create()
+    const late = '2026-04-01T00:00:00.000Z'
+    const row = { webhook_id: id, event: 'lead.create.after', entity_type: 'leads', entity_id: 1, event_id: 1 }
+    const rows = Array.from({ length: 1100 }, (_, index) => ({
+      ...row,
+      dedupe_key: `${index}`,
+      message_id: `${index}`,
+    }))
+    const at = { next_attempt_at: late, created_at: start, updated_at: start, finished_at: null }
+    for (let from = 0; from < rows.length; from += 550)
+      await server.store.db
+        .insertInto('webhook_deliveries')
+        .values(rows.slice(from, from + 550).map((each) => ({ ...each, ...at })))
+        .execute()
+    if (kind === 'webhooks.give-up') await server.admin.put(`${path}/${id}`, { is_active: false })
+    const waiting = async () => {
+      const left = server.store.db.selectFrom('webhook_deliveries').select('id').where('next_attempt_at', '=', late)
+      return (await left.execute()).length
+    }
+    const run = async (steps: number) => {
+      const signal = { aborted: false } as AbortSignal
+      Object.defineProperty(signal, 'aborted', { get: () => steps-- === 0 })
+      const ctx = systemContext(server.app.services, 'api')
+      return job.run(ctx, { webhook_id: id }, { id: 1, attempt: 1, isLast: false, signal })
+    }
+    expect([await run(1), await waiting()]).toEqual([{ again: expect.any(Date) }, 600])
+    expect([await run(-1), await waiting()]).toEqual([undefined, 0])
+  })
+
   it('whose address is in the own network is not called at all', async () => {
     const guarded = await startServer({ config: { webhookAllowHttp: true } })
     const { body } = await guarded.admin.post(path, {
@@ -658,6 +791,65 @@ describe('replayWebhookDelivery', () => {
     await server.work()
     const [delivery] = await deliveries(id)
     expect((await server.admin.post(`${path}/${other.id}/deliveries/${delivery.id}/replay`)).status).toBe(404)
+  })
+
+  it('sends one again whose job is about to end, behind it', async () => {
+    const { id } = await create()
+    await lead()
+    await createFeeder(server.app.services, [subscriptions]).feed()
+    const [waiting] = await jobs()
+    if (!waiting) throw new Error('No job was made.')
+    await server.work()
+    // It was sent, and the worker has not yet deleted what it held.
+    const running = { ...waiting, state: 'running', locked_by: 'somebody', locked_until: '2026-03-02T00:00:00.000Z' }
+    await server.store.db.insertInto('jobs').values(running).execute()
+    const [delivery] = await deliveries(id)
+    expect((await server.admin.post(`${path}/${id}/deliveries/${delivery.id}/replay`)).status).toBe(202)
+    await server.work()
+    expect(receiver.received).toHaveLength(1)
+    const [held] = await server.store.db.selectFrom('jobs').selectAll().where('id', '=', running.id).execute()
+    if (held) await finish(systemContext(server.app.services, 'api'), held)
+    await server.work()
+    expect([receiver.received.length, (await deliveries(id))[0].state, await jobs()]).toEqual([2, 'succeeded', []])
+  })
+
+  it('brings forward what fails once more, however often it was tried before it was sent again', async () => {
+    const { id } = await create()
+    receiver.behave('drop')
+    await lead('Old')
+    await server.work()
+    const attempt = { at: start, status: 500, duration_ms: 1, error: 'x', response_excerpt: null }
+    await server.store.db
+      .updateTable('webhook_deliveries')
+      .set({ attempts: JSON.stringify(Array(9).fill(attempt)), tries: 9, state: 'failed' })
+      .execute()
+    const [delivery] = await deliveries(id)
+    // Its job waits for a later time: that is no reason to wait.
+    expect((await server.admin.post(`${path}/${id}/deliveries/${delivery.id}/replay`)).status).toBe(202)
+    await server.work()
+    expect((await deliveries(id))[0]).toMatchObject({ state: 'pending', attempts: { length: 10 } })
+    receiver.behave('ok')
+    receiver.received.length = 0
+    await lead('New')
+    await server.work()
+    expect(titles()).toEqual(['New', 'Old'])
+  })
+
+  it('is done by the retry of its job as well, when the server failed', async () => {
+    const { id } = await create()
+    await lead()
+    calls.fault = new Error('The disk is full.')
+    for (let tries = 0; tries < 5; tries++) {
+      await server.work()
+      server.clock.advanceMs(3 * hour)
+    }
+    calls.fault = null
+    const [job] = await jobs()
+    expect(job?.state).toBe('buried')
+    expect((await deliveries(id))[0]).toMatchObject({ state: 'failed', attempts: [{ error: 'The disk is full.' }] })
+    expect((await server.admin.post(`/jobs/${job?.id}/retry`)).status).toBe(202)
+    await server.work()
+    expect([receiver.received.length, (await deliveries(id))[0].state, await jobs()]).toEqual([1, 'succeeded', []])
   })
 
   it('brings back one whose job somebody deleted', async () => {

@@ -105,6 +105,31 @@ describe('the request', () => {
     expect(parsed.hash).toBe('')
   })
 
+  it.each([
+    ['https://example.com/leads/{%leads.dots%}/hooks', '..'],
+    ['https://example.com/leads/{%leads.dots%}', '.'],
+    ['https://example.com/leads\\{%leads.dots%}?a=1', '..'],
+    ['https://example.com/leads/.{%leads.dots%}/hooks', '.'],
+    ['https://example.com/leads/%2E{%leads.dots%}#part', '.'],
+    ['https://example.com/{%?%}/{%leads.dots%}/hooks', '..'],
+    ['https://example.com/leads/..{%leads.empty%}/hooks', ''],
+  ])('leads nowhere else because a value is dots: %s', (end_point, dots) => {
+    const facts = new Map([...occasion.facts, ['leads.dots', dots]])
+    const error = fault(() => request({ end_point }, { facts }))
+    expect(error).toMatchObject({ kind: 'invalid', message: expect.stringContaining('another address') })
+  })
+
+  it.each([
+    ['https://example.com/leads/{%leads.dots%}/hooks', '...', '/leads/.../hooks'],
+    ['https://example.com/leads/x{%leads.dots%}/hooks', '..', '/leads/x../hooks'],
+    ['https://example.com/leads/{%leads.dots%}/hooks', '../..', '/leads/..%2F../hooks'],
+    ['https://example.com/leads/{%leads.dots%}/hooks', '%2e%2e', '/leads/%252e%252e/hooks'],
+    ['https://example.com/a/../hooks?v=/{%leads.dots%}/', '..', '/hooks'],
+  ])('stays where it is with dots that mean nothing: %s', (end_point, dots, pathname) => {
+    const facts = new Map([...occasion.facts, ['leads.dots', dots]])
+    expect(new URL(request({ end_point }, { facts }).url).pathname).toBe(pathname)
+  })
+
   it('sends form fields', () => {
     const payload = [
       { key: 'title', value: '{%leads.title%}' },

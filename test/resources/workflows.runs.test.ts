@@ -2,10 +2,13 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createFeeder } from '../../src/jobs/readers.ts'
+import { systemContext } from '../../src/kernel/context.ts'
 import type { Emitter } from '../../src/kernel/events.ts'
+import { runWorkflow } from '../../src/resources/workflows/run.ts'
 import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { given, unique } from '../support/given.ts'
+import { statementsOf } from '../support/statements.ts'
 import { addUser } from '../support/viewers.ts'
 import { alone, note, path, set, workflowsOn } from '../support/workflows.ts'
 
@@ -415,6 +418,39 @@ describe('a run', () => {
     expect(await runs(pending)).toHaveLength(1)
   })
 
+  it('is not made for what happened while its workflow was off, or waited for another event', async () => {
+    const [off, other] = [await workflow({}), await workflow({ event: 'lead.delete.before', actions: [note] })]
+    const lead = await make.lead()
+    await server.admin.put(`${path}/${off}`, { is_active: false })
+    await server.admin.put(`/leads/${lead.id}`, { lead_value: 1 })
+    // In the same moment: the order of the log counts, not the time.
+    await server.admin.put(`${path}/${off}`, { is_active: true })
+    await server.admin.put(`${path}/${other}`, { event: 'lead.update.after' })
+    const later = await workflow({})
+    await server.work()
+    expect([await runs(off), await runs(other), await runs(later)]).toEqual([[], [], []])
+    await server.admin.put(`/leads/${lead.id}`, { lead_value: 2 })
+    await server.admin.put(`${path}/${off}`, { name: 'Renamed', is_active: true })
+    await server.work()
+    for (const id of [off, other, later]) expect((await ownRuns(id))[0]).toMatchObject({ state: 'succeeded' })
+  })
+
+  it('is left to the next worker when its own stops', async () => {
+    const id = await workflow({ actions: [note] })
+    const lead = await make.lead()
+    await server.admin.put(`/leads/${lead.id}`, { lead_value: 1 })
+    const { services } = server.app
+    await createFeeder(services, [workflowTriggers]).feed()
+    const [{ id: run_id }] = await runs(id)
+    const job = { id: 1, attempt: 1, isLast: false, signal: AbortSignal.abort() }
+    expect(await runWorkflow.run(systemContext(services, 'api'), { run_id }, job as never)).toMatchObject({
+      again: expect.any(Date),
+    })
+    expect((await runs(id))[0].actions).toMatchObject([{ state: 'pending' }])
+    await server.work()
+    expect((await runs(id))[0].actions).toMatchObject([{ state: 'succeeded' }])
+  })
+
   it('is left out when its workflow was switched off or given another event meanwhile', async () => {
     const [off, other] = [await workflow({}), await workflow({ actions: [set('title', 'never')] })]
     const person = await make.person({ name: 'Ada' })
@@ -467,6 +503,22 @@ describe('conditions on tags', () => {
     expect(await states(id)).toEqual(['succeeded', 'skipped'])
     expect(await states(other)).toEqual(['succeeded'])
   })
+
+  it('see nothing that a later request did, whatever it calls itself', async () => {
+    const tag = await make.tag()
+    const conditions = [{ attribute: 'tag_ids', operator: '{}', value: [tag.id] }]
+    const id = await workflow({ event: 'lead.create.after', conditions, actions: [note] })
+    const lead = await make.lead()
+    const { request_id } = await server.store.db
+      .selectFrom('events')
+      .select('request_id')
+      .where('name', '=', 'lead.create.after')
+      .executeTakeFirstOrThrow()
+    const headers = { 'x-request-id': String(request_id) }
+    await server.admin.post(`/leads/${lead.id}/tags`, { tag_id: tag.id }, { headers })
+    await server.work()
+    expect(await states(id)).toEqual(['skipped'])
+  })
 })
 
 describe('listWorkflowRuns', () => {
@@ -486,6 +538,40 @@ describe('listWorkflowRuns', () => {
     expect(body.data.map(({ entity_id }: { entity_id: number }) => entity_id)).toEqual([hers.id, deleted.id])
     expect(body.meta.total).toBe(2)
     expect(await runs(id)).toHaveLength(4)
+  })
+
+  it('names in results only records that the caller sees', async () => {
+    const ina = await addUser(server, 'Ina', { view: 'individual' })
+    const persons = [await make.person({ user_id: 1 }), await make.person({ user_id: ina.id })]
+    const id = await workflow({ actions: [set('job_title', 'x', 'update_person')] })
+    const related = await workflow({
+      entity_type: 'persons',
+      event: 'contacts.person.update.after',
+      actions: [set('title', 'y', 'update_related_leads')],
+    })
+    const leads: number[] = []
+    for (const person of persons) leads.push((await make.lead({ user_id: ina.id, person_id: person.id })).id)
+    const hidden = await make.lead({ user_id: 1, person_id: persons[1]?.id ?? null })
+    for (const lead of leads) await server.admin.put(`/leads/${lead}`, { lead_value: 7 })
+    await server.work()
+    const results = async (of: number, caller: Caller) =>
+      (await ownRuns(of, caller)).map(({ actions }: { actions: { result: unknown }[] }) => actions[0]?.result)
+    const [others, hers] = persons.map((person) => person.id)
+    // The lead that the second one changes makes the first one run as well.
+    expect(await results(id, server.admin)).toEqual([others, hers, hers].map((person_id) => ({ person_id })))
+    expect(await results(id, ina)).toEqual([{ person_id: null }, { person_id: hers }])
+    expect(await results(related, server.admin)).toEqual([
+      { lead_ids: [leads[0]] },
+      { lead_ids: [leads[1], hidden.id] },
+    ])
+    expect(await results(related, ina)).toEqual([{ lead_ids: [leads[1]] }])
+    const seller = await addUser(server, 'Leads only', {
+      permissions: ['settings', 'settings.automation', 'settings.automation.workflows', 'leads'],
+    })
+    expect(await results(id, seller)).toEqual([null, null, null].map((person_id) => ({ person_id })))
+    const statements = async (query: string) => (await statementsOf(() => runs(id, server.admin, query))).length
+    await statements('')
+    expect(await statements('&per_page=2')).toBe(await statements('&per_page=1'))
   })
 
   it('shows none to who may not view such records, and is not there for who may not see workflows', async () => {

@@ -1,4 +1,4 @@
-// What one row does: the call of the API that it stands for, with the permissions of the import's creator, through the
+// What one row does: the call of the API that it stands for, with the permissions of the import's user, through the
 // resource's own rules and events. It runs in a transaction of others, who roll back what a refused row has begun.
 import { bodyReader } from '../../contract/bodies.ts'
 import { type Context, requireCall } from '../../kernel/context.ts'

@@ -144,16 +144,21 @@ export async function readHeader(
   const seen = new Set<string>()
   const columns = cells.map((cell, index): Column | null => {
     const name = cell.trim()
+    const told = name.length > longestTold ? `${name.slice(0, longestTold)}…` : name
+    if (faults.length >= mostFaults) return null
     if (name === '') faults.push({ column: null, message: `Column ${index + 1} has no name.` })
-    else if (seen.has(name)) faults.push({ column: name, message: `The column ${name} occurs twice.` })
+    else if (seen.has(name)) faults.push({ column: told, message: `The column ${told} occurs twice.` })
     else if (!known.has(name) && !passed.has(name))
-      faults.push({ column: name, message: `Unknown column ${name}.${didYouMean(name, known.keys())}` })
+      faults.push({ column: told, message: `Unknown column ${told}.${didYouMean(name, known.keys())}` })
     seen.add(name)
     // Of a record that goes only its key matters.
     return action === 'delete' && name !== key ? null : (known.get(name) ?? null)
   })
-  if (!seen.has(key)) faults.push({ column: key, message: `The column ${key} is missing.` })
-  return { columns, faults: faults.slice(0, mostFaults) }
+  if (faults.length < mostFaults && !seen.has(key))
+    faults.push({ column: key, message: `The column ${key} is missing.` })
+  return { columns, faults }
 }
 
 const mostFaults = 100
+/** Characters of a name that is told. */
+const longestTold = 100

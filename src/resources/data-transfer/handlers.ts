@@ -8,6 +8,7 @@ import type { Handler, HandlersFor } from '../../kernel/handler.ts'
 import { bytesOf } from '../files/handlers.ts'
 import { rowsOf } from '../files/rows.ts'
 import { reportOf } from './errors.ts'
+import { opens } from './owner.ts'
 import { imports } from './resource.ts'
 import { batchSize, countRows, find } from './run.ts'
 import { runHere, runLater, type What } from './runs.ts'
@@ -22,7 +23,8 @@ const safetyMs = 60_000
 
 const downloadImportFile: Handler<'downloadImportFile'> = async (ctx, { params }) => {
   const { file } = await imports.get(ctx, params.id)
-  const [row] = file ? await rowsOf(ctx, [file.id]) : []
+  const isOpen = opens(ctx, await find(ctx, params.id))
+  const [row] = file && isOpen ? await rowsOf(ctx, [file.id]) : []
   if (!row) throw notFound('file of import', params.id)
   return bytesOf(ctx, row)
 }
@@ -37,8 +39,8 @@ const downloadImportSample: Handler<'downloadImportSample'> = async (ctx, { para
 const downloadImportErrorReport: Handler<'downloadImportErrorReport'> = async (ctx, { params }) => {
   await imports.locate({ ...ctx, ifMatch: null }, params.id)
   const row = await find(ctx, params.id)
-  const body = row.invalid_rows_count === 0 ? null : await reportOf(ctx, row)
-  if (!body) throw new Problem('not_found', 'No row of this import has failed.')
+  const body = row.invalid_rows_count === 0 || !opens(ctx, row) ? null : await reportOf(ctx, row)
+  if (!body) throw new Problem('not_found', 'There are no failed rows of this import that you may see.')
   return download({
     mediaType: 'text/csv; charset=utf-8',
     name: `import-${row.id}-errors.csv`,

@@ -1,17 +1,19 @@
 // Imports in the background (DOMAIN 25.1). A run that a crash ends is taken up by the next try where its last batch was kept.
-import { ownName } from '../../jobs/claims.ts'
+import { ownName } from '../../jobs/owners.ts'
 import { defineJob, enqueue, type Later, type Running } from '../../jobs/queue.ts'
 import type { Context } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
 import { processRows } from './process.ts'
 import { rehearse } from './rehearse.ts'
-import { Elsewhere, type Run } from './run.ts'
-import { fail, faultOf, giveUp } from './states.ts'
+import { fresh } from './resource.ts'
+import { Elsewhere, type ImportRow, type Run } from './run.ts'
+import { beginProcessing, fail, faultOf, giveUp, store } from './states.ts'
 
 interface Payload {
   import_id: number
 }
 
-/** Seconds behind failed tries: a crash counts as one, and must not end an import. */
+/** Seconds behind failed tries. */
 const retryAfter = [5, 5, 15, 15, 60, 60, 300, 300, 900, 900]
 const whileOccupiedMs = 5000
 
@@ -33,18 +35,49 @@ async function attempt(
   return undefined
 }
 
+/** The import may be gone, and its job not. */
+async function ifThere(
+  ctx: Context,
+  { import_id: id }: Payload,
+  work: (ctx: Context, row: ImportRow) => Promise<unknown>,
+): Promise<void> {
+  const row = await ctx.db.selectFrom('imports').selectAll().where('id', '=', id).executeTakeFirst()
+  if (row) await work({ ...ctx, origin: 'import' }, row)
+}
+
+/** It goes on where it was given up; its errors are forgotten or kept as for whoever starts it by hand. */
+async function revived(
+  ctx: Context,
+  payload: Payload,
+  state: 'invalid' | 'failed',
+  work: (ctx: Context, row: ImportRow) => Promise<unknown>,
+): Promise<undefined> {
+  let isRevived = false
+  await ifThere(ctx, payload, async (ctx, row) => {
+    if (row.state !== state) return
+    await work(ctx, row)
+    isRevived = true
+  })
+  if (!isRevived) throw new Problem('state_conflict', `The import is not ${state} any more.`)
+}
+
 export const validateImport = defineJob<Payload>({
   kind: 'imports.validate',
   retryAfter,
   run: (ctx, payload, job) => attempt(ctx, payload, job, rehearse),
-  buried: (ctx, { import_id: id }, cause) => giveUp({ ...ctx, origin: 'import' }, id, cause),
+  buried: (ctx, payload, cause) => ifThere(ctx, payload, (ctx, { id }) => giveUp(ctx, id, cause)),
+  revive: (ctx, payload) =>
+    revived(ctx, payload, 'invalid', (ctx, row) => store(ctx, row, { ...fresh, state: 'validating' })),
 })
 
 export const processImport = defineJob<Payload>({
   kind: 'imports.process',
   retryAfter,
   run: (ctx, payload, job) => attempt(ctx, payload, job, processRows),
-  buried: (ctx, { import_id: id }, cause) => fail({ ...ctx, origin: 'import' }, id, [faultOf(cause, 'import_failed')]),
+  buried: (ctx, payload, cause) =>
+    ifThere(ctx, payload, (ctx, { id }) => fail(ctx, id, [faultOf(cause, 'import_failed')])),
+  revive: (ctx, payload) =>
+    revived(ctx, payload, 'failed', (ctx, { id }) => beginProcessing(ctx, id, { isRevived: true })),
 })
 
 export const jobs = [validateImport, processImport]

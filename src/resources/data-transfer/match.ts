@@ -1,5 +1,5 @@
 // Which record a row stands for (DOMAIN 21.1): persons by any e-mail address, organizations by name, products by SKU, leads by
-// id. Only records that the import's creator sees are found; another one's name or address is refused as taken.
+// id. Only records that the import's user sees are found; another one's name or address is refused as taken.
 import type { Context } from '../../kernel/context.ts'
 import { fold } from '../../kernel/format.ts'
 import { attributeSet } from '../attributes/set.ts'

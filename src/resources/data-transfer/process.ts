@@ -1,6 +1,5 @@
 // Imports the rows (DOMAIN 21.1): batches of 100, each in one transaction that also moves the import on, so that a crash at any
 // moment repeats nothing and loses nothing. A row that is refused is undone alone. Events as everywhere, origin `import`.
-import { setImmediate as turn } from 'node:timers/promises'
 import { type Context, now } from '../../kernel/context.ts'
 import { savepoint, transaction } from '../../kernel/write.ts'
 import { applyRow } from './apply.ts'
@@ -17,6 +16,7 @@ import {
   find,
   type ImportRow,
   occupy,
+  pacer,
   planOf,
   Refused,
   type Run,
@@ -61,19 +61,19 @@ export async function processRows(run: Run): Promise<boolean> {
       if (!(await processBatch(run, batch, columns))) return true
       await breathe()
     }
-    await complete(await creatorOr(contextOf(run), row), run.id)
+    await complete(await userOr(contextOf(run), row), run.id)
   } catch (error) {
     if (!(error instanceof Refused || error instanceof Unreadable)) throw error
     const failing = error instanceof TooMany ? error.failing : [faultOf(error.message, 'import_failed')]
-    await fail(await creatorOr(contextOf(run), row), run.id, failing)
+    await fail(await userOr(contextOf(run), row), run.id, failing)
   } finally {
     await vacate(run)
   }
   return true
 }
 
-/** The creator where there still is one: who acts is told in the events. */
-async function creatorOr(ctx: Context, row: ImportRow): Promise<Context> {
+/** The user of the import where there still is one: who acts is told in the events. */
+async function userOr(ctx: Context, row: ImportRow): Promise<Context> {
   try {
     return await actingFor(ctx, row)
   } catch (error) {
@@ -81,9 +81,6 @@ async function creatorOr(ctx: Context, row: ImportRow): Promise<Context> {
     throw error
   }
 }
-
-/** The database answers at once, so that nothing else would have its turn before the batch is done. */
-export const rowsPerTurn = 10
 
 /** One batch, all of it or nothing. False when the import is to go no further. */
 async function processBatch(run: Run, batch: Batch, columns: readonly (Column | null)[]): Promise<boolean> {
@@ -97,8 +94,9 @@ async function processBatch(run: Run, batch: Batch, columns: readonly (Column | 
     const summary = JSON.parse(row.summary) as Summary
     const own: Summary = { created: 0, updated: 0, deleted: 0, skipped: 0 }
     const failing: Failing[] = []
-    for (const [index, each] of batch.rows.entries()) {
-      if (index % rowsPerTurn === 0) await turn()
+    const pace = pacer()
+    for (const each of batch.rows) {
+      await pace()
       const draft = draftOf(each, columns)
       try {
         own[(await savepoint(acting, () => applyRow(acting, planOf(row), draft))).did]++

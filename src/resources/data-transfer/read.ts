@@ -1,15 +1,20 @@
 // The rows of an uploaded table, one by one, whatever its size: separated values (RFC 4180, UTF-8) or the first sheet of an
 // XLSX. All cells are texts. What is wrong with a row is told by others; what makes a file no table is thrown as `Unreadable`.
 
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
-import { CsvError, parse } from 'csv-parse'
+import { setImmediate as turn } from 'node:timers/promises'
+import { CsvError, type Parser, parse } from 'csv-parse'
 import type { Source } from '../../kernel/download.ts'
 import { sheetRows } from './sheet.ts'
 import { Unreadable } from './unreadable.ts'
 
 /** DOMAIN 21.1. */
 export const mostRows = 100_000
+/** With the empty ones, which cost time as well. */
+const mostLines = 2 * mostRows
+const mostColumns = 1000
+const pieceBytes = 4096
 /** Characters of one row; the longest text of a field is 65,535. */
 const longestRow = 1024 * 1024
 const workbook = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
@@ -27,42 +32,81 @@ export async function* readRows(
 ): AsyncGenerator<SheetRow> {
   const rows =
     about.contentType === workbook
-      ? sheetRows(await buffer(source.read(0, source.size - 1)))
+      ? numbered(sheetRows(await buffer(source.read(0, source.size - 1))))
       : separatedRows(source.read(0, source.size - 1), about.separator)
-  let row = 0
   let found = 0
-  for await (const cells of rows) {
-    row++
-    if (row > 1 && cells.every((cell) => cell.trim() === '')) continue
-    if (++found > mostRows + 1) throw new Unreadable(`A file may have at most ${mostRows} rows.`, undefined, row)
-    yield { row, cells }
-  }
+  for await (const some of rows)
+    for (const { row, cells } of some) {
+      requireLines(row)
+      if (found > 0 && cells.every((cell) => cell.trim() === '')) continue
+      if (++found > mostRows + 1) throw new Unreadable(`A file may have at most ${mostRows} rows.`, undefined, row)
+      if (cells.length > mostColumns)
+        throw new Unreadable(`A file may have at most ${mostColumns} columns.`, undefined, row)
+      yield { row, cells }
+    }
 }
 
-async function* separatedRows(bytes: Readable, separator: string): AsyncGenerator<string[]> {
-  const texts = Readable.from(decoded(bytes))
+/** Throws `Unreadable` for more than a table can have with empty rows here and there. */
+function requireLines(lines: number): void {
+  if (lines > mostLines)
+    throw new Unreadable(`A file may have at most ${mostLines} lines, empty ones included.`, undefined, mostLines)
+}
+
+async function* numbered(rows: AsyncIterable<string[]>): AsyncGenerator<SheetRow[]> {
+  let row = 0
+  for await (const cells of rows) yield [{ row: ++row, cells }]
+}
+
+/** Some rows at a time. Empty lines are passed over and counted. */
+async function* separatedRows(bytes: Readable, separator: string): AsyncGenerator<SheetRow[]> {
+  let records = 0
+  const rows: SheetRow[] = []
   const parser = parse({
     delimiter: separator,
+    // To find out which of them it is would cost more than the reading.
+    record_delimiter: ['\r\n', '\n', '\r'],
     // Which rows are too short or too long is for others to say.
     relax_column_count: true,
     // A quote inside a text that does not begin with one is a character like others, as in spreadsheets.
     relax_quotes: true,
-    skip_empty_lines: false,
+    skip_empty_lines: true,
     max_record_size: longestRow,
+    on_record: (cells: string[], { empty_lines }) => {
+      rows.push({ row: ++records + empty_lines, cells })
+      // Rows of another length than the first cost an error each, with a stack, also when they are allowed: each is the first.
+      ;(parser.info as { records: number }).records = 0
+      return null
+    },
   })
-  texts.on('error', (cause) => parser.destroy(cause))
-  texts.pipe(parser)
+  // Told by `feed`.
+  parser.on('error', () => undefined)
   try {
-    for await (const cells of parser) yield cells as string[]
+    for await (const text of decoded(bytes)) {
+      await feed(parser, text)
+      requireLines(records + parser.info.empty_lines)
+      yield rows.splice(0)
+      await turn()
+    }
+    await feed(parser, null)
+    requireLines(records + parser.info.empty_lines)
+    yield rows.splice(0)
   } catch (cause) {
     throw cause instanceof CsvError ? unreadable(cause) : cause
   } finally {
     bytes.destroy()
-    texts.destroy()
     parser.destroy()
   }
 }
 
+/** Hands on a piece, or says that it was the last one. Throws what the parser has against it. */
+const feed = (parser: Parser, text: string | null): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const done = (cause?: Error | null): void => (cause ? reject(cause) : resolve())
+    if (text === null) parser.end(done)
+    else parser.write(text, done)
+  })
+
+/** In pieces that take a moment each: what is in a piece is parsed at a stretch. */
 async function* decoded(bytes: AsyncIterable<Buffer>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const decode = (chunk?: Buffer): string => {
@@ -72,7 +116,8 @@ async function* decoded(bytes: AsyncIterable<Buffer>): AsyncGenerator<string> {
       throw new Unreadable('The file is not valid UTF-8. Save it as "CSV UTF-8".', cause)
     }
   }
-  for await (const chunk of bytes) yield decode(chunk)
+  for await (const chunk of bytes)
+    for (let at = 0; at < chunk.length; at += pieceBytes) yield decode(chunk.subarray(at, at + pieceBytes))
   yield decode()
 }
 

@@ -1,13 +1,12 @@
 // Validates an import (DOMAIN 21.1): every row goes through the service as if it were imported, in batches that are rolled back.
 // Nothing is kept but what was wrong, and nobody is told. What rows have in common is remembered (memory.ts).
-import { setImmediate as turn } from 'node:timers/promises'
 import type { Context } from '../../kernel/context.ts'
 import { savepoint, transaction } from '../../kernel/write.ts'
 import { applyRow, type Done, keysIn } from './apply.ts'
 import type { Column } from './columns.ts'
 import { counted, type Failing, keepErrors } from './errors.ts'
 import { emptyMemory, type Memory, madeBefore, nextBatch, remember, rememberSame } from './memory.ts'
-import { rowsPerTurn, shareOf } from './process.ts'
+import { shareOf } from './process.ts'
 import { fresh } from './resource.ts'
 import { draftOf, errorsOf } from './rows.ts'
 import {
@@ -20,6 +19,7 @@ import {
   find,
   type ImportRow,
   occupy,
+  pacer,
   planOf,
   Refused,
   type Run,
@@ -82,8 +82,9 @@ function tryBatch(run: Run, batch: Batch, columns: readonly (Column | null)[], m
     const plan = planOf(row)
     const acting = await actingFor(ctx, row)
     const failing: Failing[] = []
-    for (const [index, each] of batch.rows.entries()) {
-      if (index % rowsPerTurn === 0) await turn()
+    const pace = pacer()
+    for (const each of batch.rows) {
+      await pace()
       const draft = draftOf(each, columns)
       try {
         await savepoint(acting, async () => {

@@ -7,6 +7,7 @@ import { time, value } from '../../kernel/filter.ts'
 import { uploaded } from '../../kernel/multipart.ts'
 import { defineResource, type Writing } from '../../kernel/resource.ts'
 import { addFile, attachFile, checkLimits, fileRefs, referFile, releaseFiles } from '../files/attach.ts'
+import { opened, opens } from './owner.ts'
 import { pathOf } from './paths.ts'
 
 type Body = Schema<'ImportUpdate'>
@@ -15,6 +16,7 @@ type Row = {
   id: number
   type: string
   state: string
+  user_id: number | null
   file_id: number | null
   action: string
   validation_strategy: string
@@ -58,12 +60,18 @@ async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<stri
     field_separator,
     process_in_queue: process_in_queue === undefined ? undefined : Number(process_in_queue),
   }
-  if (!current) return { ...columns, type, user_id: ctx.user?.id ?? null }
-  // Other options or another file: what was found before says nothing any more.
-  const isNew =
-    typeof body.file === 'string' ||
-    Object.entries(columns).some(([name, each]) => each !== undefined && each !== current[name as keyof Row])
-  return { ...columns, ...(isNew && fresh) }
+  const owner = { user_id: ctx.user?.id ?? null }
+  if (!current) return { ...columns, type, ...owner }
+  const sent = sentFile(ctx, body)
+  const hasFile = sent !== undefined && ('upload' in sent || sent.id !== current.file_id)
+  const isOther = Object.entries(columns).some(
+    ([name, each]) => each !== undefined && each !== current[name as keyof Row],
+  )
+  if (!hasFile && !isOther) return columns
+  if (!hasFile && !opens(ctx, current))
+    throw new Problem('forbidden', 'The import is that of another user; send a file of your own to take it over.')
+  // Other options or another file: what was found before says nothing any more, and it is the import of whoever sent them.
+  return { ...columns, ...fresh, ...owner }
 }
 
 /** What was sent for the file: its bytes, the id of an upload, or what a reply gave. */
@@ -104,7 +112,7 @@ async function settleFile(ctx: Context, id: number, body: Body): Promise<void> {
   if (old !== null) await releaseFiles(ctx, owner, [old])
 }
 
-export const imports = defineResource({
+const resource = defineResource({
   noun: 'import',
   table: 'imports',
   operations: {
@@ -171,3 +179,5 @@ export const imports = defineResource({
     await releaseFiles(ctx, { type: 'imports', id })
   },
 })
+
+export const imports = { ...resource, seenFiles: opened }

@@ -1,11 +1,12 @@
 // What validating and processing share: the import as a row, its file as batches of rows, the lock that lets one process at a time
 // work on it, and whom it acts for.
-import { setTimeout } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import type { Selectable } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { hold, letGo } from '../../jobs/lock.ts'
 import { signedInAs } from '../../kernel/auth.ts'
+import { stopwatch } from '../../kernel/clock.ts'
 import { type Context, holds, type Services, systemContext } from '../../kernel/context.ts'
 import { rowsOf } from '../files/rows.ts'
 import type { Plan } from './apply.ts'
@@ -18,7 +19,7 @@ export type ImportRow = Selectable<Tables['imports']>
 export interface Run {
   services: Services
   id: number
-  /** A name for whoever works on the import (claims.ts `ownName`). */
+  /** A name for whoever works on the import (owners.ts `ownName`). */
   own: string
   /** Aborts between two batches; what is left is for the next run. */
   signal?: AbortSignal
@@ -53,6 +54,18 @@ export async function find({ db }: Context, id: number): Promise<ImportRow> {
 /** Between two batches. Other processes look for the free database with growing pauses, and would come too late for none. */
 export const breathe = (): Promise<void> => setTimeout(20)
 
+const turnMs = 20
+
+/** Gives others their turn where the last one was some time ago: the database answers at once, so nothing else would before the end. */
+export function pacer(): () => Promise<void> {
+  let since = stopwatch()
+  return async () => {
+    if (since() < turnMs) return
+    await setImmediate()
+    since = stopwatch()
+  }
+}
+
 const lockOf = (id: number): string => `import:${id}`
 
 /** Takes the lock of the import or keeps it; in the transaction of a batch. */
@@ -62,17 +75,17 @@ export async function occupy(ctx: Context, { id, own }: Pick<Run, 'id' | 'own'>)
 
 export const vacate = (run: Run): Promise<void> => letGo(contextOf(run), lockOf(run.id), run.own)
 
-/** The context of the import's creator, with the permissions of this moment. Throws `Refused` when there are none. */
+/** The context of whose import it is, with the permissions of this moment. Throws `Refused` when there are none. */
 export async function actingFor<C extends Context>(ctx: C, { user_id: id }: ImportRow): Promise<C> {
   const user = id === null ? null : await signedInAs(ctx.db, id)
   if (!user)
     throw new Refused(
-      'Whoever created the import is gone or no longer active; rows are imported on behalf of that user.',
+      'The user whose import this is is gone or no longer active; rows are imported on behalf of that user.',
     )
   const acting = { ...ctx, user }
   const { permission } = operations.startImport
   if (!holds(acting, permission))
-    throw new Refused(`${user.name}, who created the import, no longer has the permission ${permission}.`)
+    throw new Refused(`${user.name}, whose import this is, no longer has the permission ${permission}.`)
   return acting
 }
 

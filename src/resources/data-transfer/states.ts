@@ -10,6 +10,7 @@ import { Problem } from '../../kernel/errors.ts'
 import type { Snapshot } from '../../kernel/events.ts'
 import { announce, transaction, write } from '../../kernel/write.ts'
 import { counted, type Failing, keepErrors } from './errors.ts'
+import { requireOwn, takenOver } from './owner.ts'
 import { fresh, imports } from './resource.ts'
 import { operationOf } from './rows.ts'
 import { find, type ImportRow, planOf } from './run.ts'
@@ -56,16 +57,24 @@ export const beginValidation = (ctx: Context, id: number): Promise<Schema<'Impor
   transaction(ctx, (ctx) =>
     move(ctx, id, 'data_transfer.imports.validate', ['pending'], async (row) => {
       requireAbility(ctx, row)
-      return { ...fresh, state: 'validating' }
+      return { ...fresh, ...takenOver(ctx, row), state: 'validating' }
     }),
   )
 
-/** From the beginning, or behind the last batch of an earlier run. */
-export const beginProcessing = (ctx: Context, id: number): Promise<Schema<'Import'>> =>
+/**
+ * From the beginning, or behind the last batch of an earlier run. `isRevived`: whoever looks after jobs has it gone on with; nothing
+ * but what its user had started.
+ */
+export const beginProcessing = (
+  ctx: Context,
+  id: number,
+  { isRevived = false }: { isRevived?: boolean } = {},
+): Promise<Schema<'Import'>> =>
   transaction(ctx, async (ctx) => {
     let isFirst = false
     const started = await move(ctx, id, imports.events.update, ['validated', 'failed', 'cancelled'], async (row) => {
       requireAbility(ctx, row)
+      if (!isRevived) requireOwn(ctx, row)
       isFirst = row.state === 'validated'
       if (isFirst) await ctx.db.deleteFrom('import_errors').where('import_id', '=', id).execute()
       return { ...(isFirst && { ...fresh, rows_count: row.rows_count, started_at: now(ctx) }), state: 'processing' }

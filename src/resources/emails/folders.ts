@@ -41,8 +41,13 @@ export function outgoing(now: Filed): Filed {
 }
 
 /** Sent: in the place of where it waited, also while it is in the trash. */
-export function delivered({ folders, kept }: Filed): Filed {
-  const [now, before] = [folders, kept].map((each) => inOrder(each.map((one) => (one === 'outbox' ? 'sent' : one))))
+export const delivered = (now: Filed): Filed => sentFrom('outbox', now)
+
+/** The same for a draft that was sent elsewhere. */
+export const completed = (now: Filed): Filed => sentFrom('draft', now)
+
+function sentFrom(place: Folder, { folders, kept }: Filed): Filed {
+  const [now, before] = [folders, kept].map((each) => inOrder(each.map((one) => (one === place ? 'sent' : one))))
   return { folders: now ?? [], kept: before ?? [] }
 }
 

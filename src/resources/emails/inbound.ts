@@ -5,7 +5,8 @@ import type { Context } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
 import type { Gates, Handler, HandlersFor } from '../../kernel/handler.ts'
 import { limited } from '../../kernel/ratelimit.ts'
-import { Unreadable } from '../../mail/parse.ts'
+import { isVeto } from '../../kernel/write.ts'
+import { Busy, Unreadable } from '../../mail/parse.ts'
 import { fromSendgrid, type PostedFile } from '../../mail/sendgrid.ts'
 import { bytesOf } from '../files/handlers.ts'
 import { receive } from './receive.ts'
@@ -14,6 +15,8 @@ import { emails } from './resource.ts'
 /** Calls a minute from one address, while no secret is set. */
 const mostCalls = 60
 const minuteMs = 60_000
+/** E-mails that may be waiting to be read; a mail service tries again after a 503. */
+const mostWaiting = 4
 
 /** Lets in who knows the secret, or nobody too often. Throws 404 where mail is fetched, 401 and 429. */
 async function admit(ctx: Context): Promise<void> {
@@ -51,8 +54,8 @@ const receiveEmail: Handler<'receiveEmail'> = async (ctx, { body }) => {
       files.push({ field, name: upload?.name ?? field, contentType: upload?.contentType ?? '', bytes })
     else texts[field] = bytes
   }
-  const { mail, raw } = await reading(() => fromSendgrid(texts, files))
-  const { id, duplicate, parent_id, person_id } = await receive(ctx, mail, { raw })
+  const { mail, raw } = await reading(() => fromSendgrid(texts, files, { mostWaiting }))
+  const { id, duplicate, parent_id, person_id } = await storing(() => receive(ctx, mail, { raw }))
   return {
     data: { id, duplicate, parent_id, person_id },
     message: duplicate ? 'The e-mail was here before.' : 'E-mail received.',
@@ -64,7 +67,19 @@ async function reading<T>(work: () => Promise<T>): Promise<T> {
     return await work()
   } catch (cause) {
     if (cause instanceof Unreadable) throw new Problem('malformed_request', cause.message, { cause })
+    if (cause instanceof Busy)
+      throw new Problem('unavailable', cause.message, { cause, headers: { 'retry-after': '10' } })
     throw cause
+  }
+}
+
+/** A mail service lets go of what is refused, and comes again with what could not be taken. */
+async function storing<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (cause) {
+    if (isVeto(cause) || !(cause instanceof Problem) || cause.code !== 'event_vetoed') throw cause
+    throw new Problem('unavailable', cause.message, { cause, headers: { 'retry-after': '60' } })
   }
 }
 

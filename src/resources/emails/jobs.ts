@@ -5,6 +5,7 @@ import { defineJob } from '../../jobs/queue.ts'
 import type { Schedule } from '../../jobs/schedules.ts'
 import { daysAfter } from '../../kernel/clock.ts'
 import type { Context } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
 import { transaction } from '../../kernel/write.ts'
 import { releaseFiles } from '../files/attach.ts'
 import { poll } from './poll.ts'
@@ -26,6 +27,11 @@ const send = defineJob<{ email_id: number }>({
   isReady: ({ mailer }) => mailer.isConfigured,
   run: (ctx, { email_id: id }, job) => sendMail(ctx, id, job),
   buried: (ctx, { email_id: id }, cause) => giveUp(ctx, id, cause),
+  // The mail itself says so with its first try.
+  async revive(ctx, { email_id: id }): Promise<undefined> {
+    const mail = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirst()
+    if (mail?.status !== 'failed') throw new Problem('state_conflict', 'The e-mail is not waiting for another try.')
+  },
 })
 
 /** Queued mails without a job: those of a time before there were jobs, and of jobs somebody deleted. */

@@ -1,7 +1,7 @@
 // Fetches the mails of a mailbox (DOMAIN 14.4): all its folders, from where the last time ended. What was taken and not marked, such
 // as by a crash, is taken again and known by its Message-ID.
 import { type Context, now, systemContext } from '../../kernel/context.ts'
-import { Problem } from '../../kernel/errors.ts'
+import { isVeto } from '../../kernel/write.ts'
 import { MailboxFailed, type MailboxSettings, type PolledMessage, pollMailbox } from '../../mail/imap.ts'
 import { parseMail, Unreadable } from '../../mail/parse.ts'
 import { secretOf, storedValues } from '../configuration/values.ts'
@@ -84,7 +84,7 @@ async function taken(
     const { duplicate } = await receive(ctx, await parseMail(bytes), { raw: bytes, folder })
     return duplicate ? 'duplicates' : 'received'
   } catch (error) {
-    const isFinal = error instanceof Unreadable || (error instanceof Problem && error.code === 'event_vetoed')
+    const isFinal = error instanceof Unreadable || isVeto(error)
     if (!isFinal) throw error
     services.log.warn({ path, uid, reason: error.message }, 'A mail of the mailbox is left there.')
     return 'left'

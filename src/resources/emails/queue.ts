@@ -2,6 +2,7 @@
 // is sent once somebody takes it out.
 import { enqueue } from '../../jobs/queue.ts'
 import type { Context } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
 import { type Filed, filedOf } from './folders.ts'
 
 /** How the job is stored; what it does is in jobs.ts. */
@@ -28,4 +29,22 @@ export async function queueIfDue(ctx: Context, id: number, before: Filed): Promi
     .where('state', 'in', ['waiting', 'blocked'])
     .executeTakeFirst()
   if (!waiting) await queueSending(ctx, id)
+}
+
+/**
+ * Throws 409 for a mail that may be on its way this moment: deleted, it could not be told that it was sent, and once it is restored
+ * it would be sent again.
+ */
+export async function checkAtRest({ services }: Context, { status }: { status: string }): Promise<void> {
+  if (status === 'sending' && services.mailer.isConfigured)
+    throw new Problem('state_conflict', 'The e-mail is being sent this moment; delete it in a while.')
+}
+
+/** Restored as it was: what waited to be sent waits again. Of one that was being sent nobody knows. */
+export async function queuedAgain(
+  ctx: Context,
+  { id, status }: { id: number; status: string },
+): Promise<Record<string, string>> {
+  if (status === 'queued') await queueSending(ctx, id)
+  return status === 'sending' ? { status: 'failed', error: 'It was being sent, and may have arrived.' } : {}
 }

@@ -10,13 +10,13 @@ import type { Upload } from '../../kernel/files.ts'
 import { escapeHtml, fold } from '../../kernel/format.ts'
 import { clean, plainText } from '../../kernel/html.ts'
 import { leave, type Uploads } from '../../kernel/multipart.ts'
-import { transaction, write } from '../../kernel/write.ts'
+import { savepoint, transaction, type Unit, write } from '../../kernel/write.ts'
 import type { ReceivedMail } from '../../mail/parse.ts'
-import { addFile } from '../files/attach.ts'
+import { addFile, releaseFiles } from '../files/attach.ts'
 import { persons } from '../persons/resource.ts'
-import { keepReceived } from './attachments.ts'
-import { surface } from './changes.ts'
-import { putInto } from './folders.ts'
+import { keepReceived, settleAttachments } from './attachments.ts'
+import { change, surface } from './changes.ts'
+import { completed, filedOf, putInto } from './folders.ts'
 import { parentOf, threadNaming } from './parents.ts'
 import { emails } from './resource.ts'
 import { inheritance, joinThread } from './threads.ts'
@@ -42,9 +42,13 @@ const mostBytes = 31 * 1024 * 1024
 const longestText = 1_000_000
 
 /** Throws what a listener refuses it with. */
-export async function receive(ctx: Context, mail: ReceivedMail, { raw, folder }: Receiving): Promise<Received> {
+export async function receive(
+  ctx: Context,
+  mail: ReceivedMail,
+  { raw, folder = 'inbox' }: Receiving,
+): Promise<Received> {
   const known = await knownOf(ctx, mail)
-  if (known) return known
+  if (known && !(await isFinished(ctx, known, folder))) return known
   // A header of the request is about no record here.
   const own: Context & { uploads: Uploads & { files: Map<string, Upload> } } = {
     ...ctx,
@@ -62,7 +66,7 @@ export async function receive(ctx: Context, mail: ReceivedMail, { raw, folder }:
     const files: Files = { attachments: [], raw: raw && (await take(raw, 'message.eml')) }
     for (const { name, contentId, bytes } of mail.attachments)
       files.attachments.push({ upload: await take(bytes, name), contentId })
-    const stored = await store(own, mail, files, folder ?? 'inbox')
+    const stored = await store(own, mail, files, folder)
     isStored = true
     return stored
   } catch (error) {
@@ -92,7 +96,10 @@ const store = (ctx: Context, mail: ReceivedMail, files: Files, folder: Folder): 
   transaction(ctx, async (ctx) => {
     // The same mail may have come on another way meanwhile.
     const known = await knownOf(ctx, mail)
-    if (known) return known
+    if (known) {
+      if (await isFinished(ctx, known, folder)) await finish(ctx, known.id, mail, files)
+      return known
+    }
     const isOwn = (await isOurs(ctx, mail)) || folder === 'sent' || folder === 'draft'
     const place = isOwn && folder === 'inbox' ? 'sent' : folder
     const parent = await parentOf(ctx, mail)
@@ -121,9 +128,41 @@ const store = (ctx: Context, mail: ReceivedMail, files: Files, folder: Folder): 
     )
     // An answer is seen where the thread is; what we wrote ourselves, and what nobody wants, is no reason to look.
     if (parent !== null && !isOwn && place !== 'trash' && place !== 'spam')
-      await surface(ctx, Number(entity?.thread_id), id)
+      await surfaced(ctx, Number(entity?.thread_id), id)
     return { id, duplicate: false, parent_id: parent, person_id: person }
   })
+
+/** Whether what is known was read while it was being written in a mailbox, and this is what was sent. */
+async function isFinished(ctx: Context, { id }: Received, folder: Folder): Promise<boolean> {
+  if (folder !== 'sent') return false
+  const { status } = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirstOrThrow()
+  const { folders, kept } = await filedOf(ctx, id)
+  return status === 'received' && [...folders, ...kept].includes('draft')
+}
+
+/** A draft that was sent meanwhile is as it was sent. */
+async function finish(ctx: Context, id: number, mail: ReceivedMail, files: Files): Promise<void> {
+  const work = async (ctx: Context): Promise<void> => {
+    const columns = { ...columnsOf(mail, true), raw_file_id: null }
+    await ctx.db.updateTable('emails').set(columns).where('id', '=', id).execute()
+    await putInto(ctx, id, completed(await filedOf(ctx, id)))
+    await settleAttachments(ctx, id, { attachment_ids: [] })
+    await releaseFiles(ctx, { type: 'emails', id })
+    await keepReceived(ctx, id, files.attachments)
+    if (files.raw) await keepRaw(ctx, id, files.raw)
+  }
+  await change(ctx, id, inputOf(mail, 'sent'), () => undefined, work)
+}
+
+/** A listener that will not have the thread shown anew has no say about the mail that came. */
+async function surfaced(ctx: Context & { unit: Unit }, thread: number, id: number): Promise<void> {
+  try {
+    await savepoint(ctx, () => surface(ctx, thread, id))
+  } catch (error) {
+    if (!(error instanceof Problem && error.code === 'event_vetoed')) throw error
+    ctx.services.log.warn({ err: error, thread, email: id }, 'A listener refused to have a thread shown anew.')
+  }
+}
 
 /** What listeners are asked about. */
 const inputOf = (mail: ReceivedMail, folder: Folder) => ({

@@ -16,7 +16,7 @@ import { pictureUrl } from '../users/picture.ts'
 import { gatherAttachments, settleAttachments } from './attachments.ts'
 import { type Body, checkComplete, contentColumns, type Stored } from './content.ts'
 import { checkFolders, filedOf, gatherFolders, homeOf, putInto, refiled } from './folders.ts'
-import { queueIfDue, queueSending } from './queue.ts'
+import { checkAtRest, queuedAgain, queueIfDue } from './queue.ts'
 import { inheritance, joinThread, newMessageId, referencesOf } from './threads.ts'
 import { type Folder, opensOneOf, visibleEmail } from './visibility.ts'
 
@@ -193,11 +193,8 @@ export const emails = defineResource({
     await settleAttachments(ctx, id, body)
     await queueIfDue(ctx, id, before)
   },
-  // Restored as it was: what waited to be sent waits again.
-  mend: async (ctx, { row }) => {
-    if (row.status === 'queued' || row.status === 'sending') await queueSending(ctx, Number(row.id))
-    return {}
-  },
+  release: checkAtRest,
+  mend: (ctx, { row }) => queuedAgain(ctx, { id: Number(row.id), status: String(row.status) }),
   link: (ctx, id, body) => setTags(ctx, 'emails', id, body.tag_ids),
   opensDeleted: (ctx, last) => opensOneOf(ctx, last.folders as Folder[]),
 })

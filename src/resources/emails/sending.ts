@@ -19,46 +19,37 @@ import {
   type OutboundMessage,
   type Sent,
 } from '../../mail/outbound.ts'
+import { patient } from '../../mail/patience.ts'
 import { attachmentRows } from './attachments.ts'
 import { change } from './changes.ts'
 import { delivered, filedOf, putInto } from './folders.ts'
 import { answerAddress } from './parents.ts'
+import { hiddenOf, refusal, withoutHidden } from './refusals.ts'
 import { emails } from './resource.ts'
 import { referencesOf } from './threads.ts'
-
-/** Less than a worker has to stop. */
-const patienceMs = 3000
 
 /** One try. Throws when the mail was not taken; Bury when it never will be. */
 export async function sendMail(ctx: Context, id: number, job: Running): Promise<void> {
   if (!(await begin(ctx, id, job.attempt))) return
   let sent: Sent
+  let hidden: readonly string[] = []
   try {
-    sent = await ctx.services.mailer.send(await messageOf(ctx, id), patient(job.signal))
+    const message = await messageOf(ctx, id)
+    hidden = hiddenOf(message)
+    sent = await ctx.services.mailer.send(message, patient(job.signal))
   } catch (cause) {
-    if (cause instanceof MailRefused) throw new Bury(cause.message, { cause })
-    const error = deferral(cause)
+    if (cause instanceof MailRefused) throw new Bury(withoutHidden(cause.message, hidden), { cause })
+    const error = deferral(cause, hidden)
     // Who is told to stop leaves it as it is: somebody else may have it by now. The last words are those of `giveUp`.
     if (!job.isLast && !job.signal.aborted) await step(ctx, id, ['sending'], { status: 'queued', error: error.message })
     throw error
   }
-  await accept(ctx, id, sent)
-}
-
-/** A worker that stops lets a conversation come to its end: what is broken off may have arrived, and would be sent again. */
-function patient(signal: AbortSignal): AbortSignal {
-  const late = new AbortController()
-  const end = (): void => void setTimeout(() => late.abort(), patienceMs).unref()
-  if (signal.aborted) end()
-  else signal.addEventListener('abort', end, { once: true })
-  return late.signal
+  await accept(ctx, id, { refused: refusal(sent, hidden) })
 }
 
 /** It is sent, whoever likes it: a listener that refuses to hear of it must not have it sent again. */
-async function accept(ctx: Context, id: number, { refused }: Sent): Promise<void> {
-  const names = refused.map(({ address, reason }) => `${address}: ${reason}`)
-  const error = names.length === 0 ? null : `Not accepted for ${names.join('; ')}`
-  const columns: Step = { status: 'sent', error, sent_at: stamp(ctx.services.clock.now()) }
+async function accept(ctx: Context, id: number, { refused }: { refused: string | null }): Promise<void> {
+  const columns: Step = { status: 'sent', error: refused, sent_at: stamp(ctx.services.clock.now()) }
   const file = async (ctx: Context): Promise<void> => putInto(ctx, id, delivered(await filedOf(ctx, id)))
   try {
     await step(ctx, id, ['sending', 'queued'], columns, file)
@@ -130,9 +121,10 @@ const step = (
     return true
   })
 
-function deferral(cause: unknown): Error {
+function deferral(cause: unknown, hidden: readonly string[]): Error {
   if (!(cause instanceof MailDeferred)) return cause instanceof Error ? cause : new Error(String(cause))
-  return cause.mayHaveArrived ? new Error(`${cause.message} It may have arrived all the same.`, { cause }) : cause
+  const reason = withoutHidden(cause.message, hidden)
+  return new Error(cause.mayHaveArrived ? `${reason} It may have arrived all the same.` : reason, { cause })
 }
 
 async function messageOf(ctx: Context, id: number): Promise<OutboundMessage> {

@@ -6,6 +6,7 @@ import type { OperationFact, Query, Schema } from '../../contract/types.ts'
 import { asSeen } from '../../kernel/changes.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
+import { newestEvent } from '../../kernel/eventlog.ts'
 import { matcher, type Snapshot } from '../../kernel/events.ts'
 import { conditions, exists, time, value } from '../../kernel/filter.ts'
 import { type EventRow, openTypes, seenOf } from './sight.ts'
@@ -13,8 +14,8 @@ import { type EventRow, openTypes, seenOf } from './sight.ts'
 type Entry = Schema<'Event'>
 type Condition = Expression<SqlBool>
 
-/** Rows that are looked through for one answer, however few of them may be shown. */
-const mostLookedAt = 1000
+/** For one answer: ids that are searched for what the filters mean, and rows of these whose visibility is asked. */
+const most = { searched: 10_000, looked: 1000 }
 const atOnce = 100
 
 export interface Part {
@@ -45,7 +46,8 @@ export const conditionsOf = (ctx: Context, query: Query<'listEvents'>): Conditio
       name: exists((patterns) =>
         patterns.includes('*') ? sql<SqlBool>`1 = 1` : sql<SqlBool>`events.name in (${sql.join(namesOf(patterns))})`,
       ),
-      entity_type: value('events.entity_type'),
+      // One record is found by the index; a type alone is not looked for there.
+      entity_type: query.entity_id === undefined ? exists(ofTypes) : value('events.entity_type'),
       entity_id: value('events.entity_id'),
       actor_id: value('events.actor_id'),
       request_id: value('events.request_id'),
@@ -62,39 +64,40 @@ export async function readPart(
   size: number,
 ): Promise<Part> {
   const types = openTypes(ctx)
+  const newest = Math.max(after, await newestEvent(ctx))
+  const begin = Math.max(after, ((await oldestOf(ctx)) ?? 1) - 1)
   // Ids grow in the order of commits, so what is there now and was passed over need never be looked at again.
-  const end = Math.max(after, await newestOf(ctx))
+  const end = types.length === 0 ? newest : Math.min(newest, begin + most.searched)
   const found: EventRow[] = []
-  let place = after
-  for (let looked = 0; looked < mostLookedAt && types.length > 0; looked += atOnce) {
-    const rows = await rowsBehind(ctx, place, [...filters, ofTypes(types)])
+  let place = begin
+  for (let looked = 0; place < end && types.length > 0; looked += atOnce) {
+    if (looked === most.looked) return { entries: presented(ctx, found), next: place, hasMore: true }
+    const rows = await rowsWithin(ctx, { place, end }, [...filters, ofTypes(types)])
     found.push(...(await seenOf(ctx, rows)))
     const next = found[size - 1]
     if (found.length > size && next)
-      return { entries: found.slice(0, size).map((row) => presentEntry(ctx, row)), next: next.id, hasMore: true }
-    place = rows.at(-1)?.id ?? place
-    if (rows.length < atOnce) break
-    if (looked + atOnce >= mostLookedAt)
-      return { entries: found.map((row) => presentEntry(ctx, row)), next: place, hasMore: true }
+      return { entries: presented(ctx, found.slice(0, size)), next: next.id, hasMore: true }
+    place = rows.length < atOnce ? end : (rows.at(-1)?.id ?? end)
   }
-  return { entries: found.map((row) => presentEntry(ctx, row)), next: Math.max(place, end), hasMore: false }
+  return { entries: presented(ctx, found), next: end, hasMore: end < newest }
 }
 
+const presented = (ctx: Context, rows: readonly EventRow[]): Entry[] => rows.map((row) => presentEntry(ctx, row))
+
 /** No bare column: an index of types would be read whole and sorted, where the log in its order ends after a page. */
-const ofTypes = (types: readonly string[]): Condition =>
+const ofTypes = (types: readonly (string | number)[]): Condition =>
   sql<SqlBool>`(events.entity_type || '') in (${sql.join([...types])})`
 
 /** First the ids, which an index may serve, then the rows, which are large. */
-async function rowsBehind({ db }: Context, place: number, conditions: readonly Condition[]): Promise<EventRow[]> {
-  let query = db.selectFrom('events').select('id').where('id', '>', place)
+async function rowsWithin(
+  { db }: Context,
+  { place, end }: { place: number; end: number },
+  conditions: readonly Condition[],
+): Promise<EventRow[]> {
+  let query = db.selectFrom('events').select('id').where('id', '>', place).where('id', '<=', end)
   for (const condition of conditions) query = query.where(condition)
   const ids = (await query.orderBy('id').limit(atOnce).execute()).map(({ id }) => id)
   return ids.length === 0 ? [] : db.selectFrom('events').selectAll().where('id', 'in', ids).orderBy('id').execute()
-}
-
-export async function newestOf({ db }: Pick<Context, 'db'>): Promise<number> {
-  const row = await db.selectFrom('events').select('id').orderBy('id', 'desc').limit(1).executeTakeFirst()
-  return row?.id ?? 0
 }
 
 export async function oldestOf({ db }: Context): Promise<number | null> {
@@ -102,13 +105,30 @@ export async function oldestOf({ db }: Context): Promise<number | null> {
   return row?.id ?? null
 }
 
-/** Throws 422 for a place before the oldest event that is kept: what lies between is gone. 0 is no place, but the beginning. */
-export function checkPlace(field: string, after: number, oldest: number | null): void {
-  if (after === 0 || oldest === null || after >= oldest - 1) return
-  throw new Problem('validation_failed', undefined, {
-    errors: { [field]: [`Events are kept from ${oldest} on; what came before is gone.`] },
-    oldest_id: oldest,
-  })
+/**
+ * Throws 422 for a place before the oldest event that is kept: what lies between is gone; and for one that the log has not come to,
+ * as after a restored backup: who waited there would miss what comes until then. 0 is no place, but the beginning.
+ */
+export async function checkPlace(ctx: Context, field: string, after: number, oldest: number | null): Promise<void> {
+  if (after === 0) return
+  const refuse = (sentence: string): Problem =>
+    new Problem('validation_failed', undefined, {
+      errors: { [field]: [sentence] },
+      ...(oldest !== null && { oldest_id: oldest }),
+    })
+  if (oldest !== null && after < oldest - 1)
+    throw refuse(`Events are kept from ${oldest} on; what came before is gone.`)
+  const newest = await lastId(ctx)
+  if (after > newest) throw refuse(`The newest event is ${newest}; whoever has read further has read another log.`)
+}
+
+/** The newest id that is known; readers remember it of events that are not kept any more. */
+async function lastId(ctx: Context): Promise<number> {
+  const { last } = await ctx.db
+    .selectFrom('event_readers')
+    .select((eb) => eb.fn.max('last_event_id').as('last'))
+    .executeTakeFirstOrThrow()
+  return Math.max(await newestEvent(ctx), Number(last ?? 0))
 }
 
 function presentEntry(ctx: Context, row: EventRow): Entry {

@@ -2,8 +2,9 @@
 import { preferred } from '../../kernel/accept.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
+import { newestEvent } from '../../kernel/eventlog.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { checkPlace, conditionsOf, newestOf, oldestOf, readPart } from './entries.ts'
+import { checkPlace, conditionsOf, oldestOf, readPart } from './entries.ts'
 import { follow } from './stream.ts'
 
 const stream = 'text/event-stream'
@@ -13,12 +14,12 @@ const listEvents: Handler<'listEvents'> = async (ctx, { query }) => {
   const oldest = await oldestOf(ctx)
   if (preferred(ctx, ['application/json', stream]) === stream) {
     const last = lastEventId(ctx)
-    const after = last ?? query.after ?? (await newestOf(ctx))
-    checkPlace(last === undefined ? 'query.after' : 'header.Last-Event-ID', after, oldest)
+    const after = last ?? query.after ?? (await newestEvent(ctx))
+    await checkPlace(ctx, last === undefined ? 'query.after' : 'header.Last-Event-ID', after, oldest)
     return follow(ctx, filters, after)
   }
   const after = query.after ?? 0
-  checkPlace('query.after', after, oldest)
+  await checkPlace(ctx, 'query.after', after, oldest)
   const { entries, next, hasMore } = await readPart(ctx, filters, after, query.per_page ?? 10)
   return { data: entries, meta: { next_after: next, has_more: hasMore, oldest_id: oldest } }
 }

@@ -1,5 +1,6 @@
 // The feed as server-sent events (DOMAIN 17.4): one log is read behind a place again and again, so a reader that comes back misses
 // nothing, and nothing waits in memory for a slow one. Who follows, and what wakes them, is in streams.ts.
+import { setImmediate } from 'node:timers/promises'
 import type { Expression, SqlBool } from 'kysely'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -103,6 +104,8 @@ async function* told(
         place = part.next
         hasMore = part.hasMore
         if (part.entries.length > 0) yield part.entries.map(block).join('')
+        // A long log in which nothing is found keeps nobody waiting.
+        else if (hasMore) await setImmediate()
       }
       // With the place, which moves on while there is nothing the reader may see.
       if (alarm.takeBeat()) yield `: still here\nid: ${place}\n\n`

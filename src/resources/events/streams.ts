@@ -2,7 +2,7 @@
 // them at once; those of other processes are looked for every second.
 import type { Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { newestOf } from './entries.ts'
+import { newestEvent } from '../../kernel/eventlog.ts'
 
 const mostPerToken = 5
 
@@ -51,7 +51,7 @@ function watch({ events, store, log }: Services, open: ReadonlySet<Stream>, look
   }
   const look = async (): Promise<void> => {
     try {
-      const now = await newestOf(store)
+      const now = await newestEvent(store)
       if (now > newest) wake()
       newest = now
     } catch (cause) {

@@ -67,7 +67,8 @@ async function seenOwners(ctx: Context, type: string, ids: readonly number[]): P
   if (type === 'users') return new Set(ids)
   if (type === 'configuration') return may(ctx, operations.getConfiguration) ? new Set(ids) : new Set()
   const resource = ctx.services.resources.get(type)
-  return resource && may(ctx, resource.shows) ? resource.seen(ctx, ids) : new Set()
+  if (!resource || !may(ctx, resource.shows)) return new Set()
+  return resource.seenFiles ? resource.seenFiles(ctx, ids) : resource.seen(ctx, ids)
 }
 
 /** Throws 404 for a file that does not exist or is out of the caller's sight. */

@@ -1,5 +1,6 @@
 // E-mails to all persons on the date of an event, as they are defined (DOMAIN 20.1). What goes out is decided when they run.
 import type { Schema } from '../../contract/types.ts'
+import { now } from '../../kernel/context.ts'
 import { flag, text, value } from '../../kernel/filter.ts'
 import { fold, oneLine } from '../../kernel/format.ts'
 import { expand, refer } from '../../kernel/references.ts'
@@ -58,6 +59,7 @@ export const campaigns = defineResource({
       name_key: name === undefined ? undefined : fold(name),
       subject: oneLine(subject),
       status: status === undefined ? undefined : Number(status),
+      ...(status === true && current?.status !== 1 && { active_since: now(writing.ctx) }),
       marketing_template_id: template,
       marketing_event_id: event,
     }

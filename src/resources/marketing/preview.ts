@@ -1,5 +1,6 @@
 // A look at a campaign before it goes out (DOMAIN 20.2): filled in for somebody the caller sees, and how many addresses its next run
 // would reach, of all persons, because that is whom it goes to.
+import { setImmediate as turn } from 'node:timers/promises'
 import { DateTime } from 'luxon'
 import type { Schema } from '../../contract/types.ts'
 import { lastDue } from '../../jobs/schedules.ts'
@@ -13,12 +14,16 @@ import { emailTemplates } from '../email-templates/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { campaigns } from './campaigns.ts'
 import { filledIn } from './content.ts'
-import { addressesIn } from './queue.ts'
-import { occurrenceOf } from './run.ts'
+import { occurrenceOf } from './occurrence.ts'
+import { addressesIn, inLedger } from './queue.ts'
+import { suppressedOf } from './suppressions.ts'
 import { exampleUrl } from './unsubscribe.ts'
 
 /** When the campaigns of a day run. */
 export const dailyAt = '00:05'
+
+/** Persons that are read in one turn. */
+const atOnce = 200
 
 export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params, query }) => {
   const campaign = await campaigns.get(ctx, params.id)
@@ -58,23 +63,33 @@ async function personOf(ctx: Context, id: number | undefined): Promise<number | 
   return first?.id ?? null
 }
 
-async function reach({ db }: Context, id: number, occurrence: string) {
-  const people = await db.selectFrom('persons').select('emails').execute()
-  const sends = await db
-    .selectFrom('campaign_sends')
-    .select('address')
-    .where('campaign_id', '=', id)
-    .where('occurrence', '=', occurrence)
-    .execute()
-  const suppressions = await db.selectFrom('suppressions').select('address').execute()
-  const [had, none] = [sends, suppressions].map((rows) => new Set(rows.map(({ address }) => address)))
+/** Of all persons, a page at a time: there may be many, and others have a turn in between. */
+async function reach(ctx: Context, id: number, occurrence: string) {
   const counts = { recipients: 0, suppressed: 0, already_sent: 0 }
-  for (const address of new Set(people.flatMap(({ emails }) => addressesIn(emails)))) {
-    if (had?.has(address)) counts.already_sent++
-    else if (none?.has(address)) counts.suppressed++
-    else counts.recipients++
+  const counted = new Set<string>()
+  for (let after = 0; ; await turn()) {
+    const people = await ctx.db
+      .selectFrom('persons')
+      .select(['id', 'emails'])
+      .where('id', '>', after)
+      .orderBy('id')
+      .limit(atOnce)
+      .execute()
+    const last = people.at(-1)
+    if (!last) return counts
+    after = last.id
+    const addresses = [...new Set(people.flatMap(({ emails }) => addressesIn(emails)))].filter(
+      (each) => !counted.has(each),
+    )
+    const had = await inLedger(ctx, { campaign_id: id, occurrence }, addresses)
+    const none = await suppressedOf(ctx, addresses)
+    for (const address of addresses) {
+      counted.add(address)
+      if (had.has(address)) counts.already_sent++
+      else if (none.has(address)) counts.suppressed++
+      else counts.recipients++
+    }
   }
-  return counts
 }
 
 /** The next day on which the daily run takes it; null for one that is inactive or whose day has been. */

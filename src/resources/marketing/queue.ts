@@ -1,14 +1,14 @@
 // A run of a campaign becomes rows of the ledger (DOMAIN 20.2): one mail for each e-mail address of each person, ready to be sent. The
 // ledger itself says how far that is, so a run that was interrupted goes on where it was, and one that is repeated adds what is new.
 import { v7 } from 'uuid'
-import { defineJob } from '../../jobs/queue.ts'
+import { defineJob, letKeyGo } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { fold } from '../../kernel/format.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { factsOfPersons } from '../email-templates/facts.ts'
 import { type Draft, type Filled, filledIn } from './content.ts'
-import { letKeyGo, sendSoon } from './sending.ts'
+import { sendSoon } from './sending.ts'
 import { presentSend } from './sends.ts'
 import { suppressedOf } from './suppressions.ts'
 import { unsubscribeUrl } from './unsubscribe.ts'
@@ -30,7 +30,7 @@ interface Recipient {
   person: Person
 }
 
-/** Persons that are read, and mails that are queued in one transaction. */
+/** Persons that are read, addresses that are looked up, and mails that are queued in one transaction. */
 const atOnce = 100
 
 /** The addresses of stored contact points, as they are compared. */
@@ -92,23 +92,29 @@ function recipientsIn(people: readonly Person[]): Recipient[] {
 }
 
 /** Those without a row for this occurrence. */
-async function notYet({ db }: Context, run: Run, recipients: readonly Recipient[]): Promise<Recipient[]> {
+async function notYet(ctx: Context, run: Run, recipients: readonly Recipient[]): Promise<Recipient[]> {
+  const known = await inLedger(
+    ctx,
+    run,
+    recipients.map(({ address }) => address),
+  )
+  return recipients.filter(({ address }) => !known.has(address))
+}
+
+/** Which of the addresses have a row for this occurrence. */
+export async function inLedger({ db }: Context, run: Run, addresses: readonly string[]): Promise<ReadonlySet<string>> {
   const known = new Set<string>()
-  for (let from = 0; from < recipients.length; from += atOnce) {
+  for (let from = 0; from < addresses.length; from += atOnce) {
     const rows = await db
       .selectFrom('campaign_sends')
       .select('address')
       .where('campaign_id', '=', run.campaign_id)
       .where('occurrence', '=', run.occurrence)
-      .where(
-        'address',
-        'in',
-        recipients.slice(from, from + atOnce).map(({ address }) => address),
-      )
+      .where('address', 'in', addresses.slice(from, from + atOnce))
       .execute()
     for (const { address } of rows) known.add(address)
   }
-  return recipients.filter(({ address }) => !known.has(address))
+  return known
 }
 
 /** Filled in before the transaction, which others wait for. */

@@ -7,13 +7,9 @@ import type { Snapshot } from '../../kernel/events.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { campaigns } from './campaigns.ts'
+import { occurrenceOf } from './occurrence.ts'
 import { queueAll, queueMails, type Run } from './queue.ts'
 import { sendSoon } from './sending.ts'
-
-/** The occurrence of a campaign without a date: it goes to each address once. */
-const once = 'once'
-
-export const occurrenceOf = (date: string | null | undefined): string => date ?? once
 
 const keyOf = (run: Run): string => `campaigns.queue:${run.campaign_id}:${run.occurrence}`
 
@@ -30,6 +26,7 @@ async function start(ctx: Context, run: Run, runAt = ctx.time): Promise<void> {
       .set({ last_run_at: now(ctx) })
       .where('id', '=', id)
       .execute()
+    await campaigns.touch(ctx, id)
     await enqueue(ctx, queueMails, run, { key: keyOf(run), sequence: keyOf(run), runAt })
     return { id, entity: await show(ctx) }
   })
@@ -65,15 +62,22 @@ export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<Ru
     return runs
   })
 
-/** The same, and the mails are queued when it returns: how many are new, and how many of them are suppressed. */
-export async function processNow(ctx: Context, date: string): Promise<{ runs: number; queued: number; left: number }> {
+interface Counts {
+  runs: number
+  queued: number
+  suppressed: number
+  failed: number
+}
+
+/** The same, and the mails are queued when it returns: how many are new, and how many will not go out. */
+export async function processNow(ctx: Context, date: string): Promise<Counts> {
   const { db } = ctx
   const { before } = await db
     .selectFrom('campaign_sends')
     .select(({ fn }) => fn.max('id').as('before'))
     .executeTakeFirstOrThrow()
   const runs = await processDay(ctx, date, new Date(ctx.time.getTime() + headStartMs))
-  const counts = { runs: runs.length, queued: 0, left: 0 }
+  const counts: Counts = { runs: runs.length, queued: 0, suppressed: 0, failed: 0 }
   for (const run of runs) {
     await queueAll(ctx, run)
     // Whoever has queued them: a worker of a server may have helped.
@@ -85,7 +89,8 @@ export async function processNow(ctx: Context, date: string): Promise<{ runs: nu
       .where('id', '>', Number(before ?? 0))
       .groupBy('state')
       .execute()
-    for (const { state, count } of rows) counts[state === 'suppressed' ? 'left' : 'queued'] += Number(count)
+    for (const { state, count } of rows)
+      counts[state === 'suppressed' || state === 'failed' ? state : 'queued'] += Number(count)
   }
   return counts
 }

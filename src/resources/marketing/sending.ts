@@ -1,12 +1,15 @@
 // Sends what the ledger has queued, one mail after the other over all campaigns and workers, at most ACCORD_CAMPAIGN_RATE a minute,
 // counted from the ledger so that a restart does not begin anew. A row says when it is handed over and what became of it: a crash
 // in between is seen, and that one mail goes out again with the same Message-ID.
-import { defineJob, enqueue } from '../../jobs/queue.ts'
+import { defineJob, enqueue, hurry, letKeyGo } from '../../jobs/queue.ts'
 import { stamp } from '../../kernel/clock.ts'
 import { type Context, now } from '../../kernel/context.ts'
+import { today } from '../../kernel/format.ts'
 import { transaction } from '../../kernel/write.ts'
 import { MailDeferred, MailRefused, type OutboundMessage } from '../../mail/outbound.ts'
+import { patient } from '../../mail/patience.ts'
 import { textOf } from './content.ts'
+import { once } from './occurrence.ts'
 import type { Send } from './sends.ts'
 import { suppressedOf } from './suppressions.ts'
 import { unsubscribeUrl } from './unsubscribe.ts'
@@ -14,7 +17,7 @@ import { unsubscribeUrl } from './unsubscribe.ts'
 const kind = 'campaigns.send'
 /** Seconds behind the first, second … try of a mail that the server did not take now; then it has failed. */
 const ladder = [60, 300, 1800, 7200]
-/** Of one job: a row of jobs that is tried again after each crash would be given up at last. */
+/** Of one job: one that crashes again and again would be given up at last. */
 const mostMails = 250
 const minuteMs = 60_000
 
@@ -24,20 +27,9 @@ const minuteMs = 60_000
  */
 export const sendSoon = (ctx: Context, at: Date = ctx.time): Promise<void> =>
   transaction(ctx, async (ctx) => {
-    if ((await enqueue(ctx, { kind }, {}, { key: kind, sequence: kind, runAt: at })) !== null) return
-    await ctx.db
-      .updateTable('jobs')
-      .set({ run_at: stamp(at), updated_at: now(ctx) })
-      .where('dedupe_key', '=', kind)
-      .where('state', 'in', ['waiting', 'blocked'])
-      .where('run_at', '>', stamp(at))
-      .execute()
-    ctx.unit.wakes = true
+    if ((await enqueue(ctx, { kind }, {}, { key: kind, sequence: kind, runAt: at })) === null)
+      await hurry(ctx, [kind], at)
   })
-
-/** Said by a job that begins: what is enqueued from now on is not for it. */
-export const letKeyGo = async ({ db }: Context, jobId: number): Promise<void> =>
-  void (await db.updateTable('jobs').set({ dedupe_key: null }).where('id', '=', jobId).execute())
 
 export const sendMails = defineJob<Record<string, never>>({
   kind,
@@ -47,6 +39,7 @@ export const sendMails = defineJob<Record<string, never>>({
     const current = (): Context => ({ ...job, origin: 'campaign', time: job.services.clock.now() })
     await letKeyGo(job, id)
     await recover(current())
+    const late = patient(signal)
     for (let tried = 0; tried < mostMails && !signal.aborted; tried++) {
       const ctx = current()
       const free = await freeAt(ctx)
@@ -56,12 +49,14 @@ export const sendMails = defineJob<Record<string, never>>({
         const due = await nextDue(ctx)
         return due === null ? undefined : sendSoon(ctx, due)
       }
-      if (mail !== 'left out') await hand(current, mail, signal)
+      if (mail !== 'left out') await hand(current, mail, late)
     }
     await sendSoon(current())
   },
   // What is queued is never forgotten: whatever made this one fail, the next begins.
   buried: (ctx) => sendSoon(ctx),
+  // It takes whatever is due.
+  revive: async () => undefined,
 })
 
 /** Rows that were being handed over when a worker ended. The server may have taken them; they go out first. */
@@ -97,22 +92,43 @@ async function freeAt(ctx: Context): Promise<Date> {
   return row?.started_at ? new Date(new Date(row.started_at).getTime() + minuteMs) : ctx.time
 }
 
-/** Of campaigns that are active: those of others wait until they are again. */
+/**
+ * The next mail of each campaign that is active, the one that is due first before the others. Those of other campaigns wait until they
+ * are active again, and are not even looked at: there may be many.
+ */
 const queued = ({ db }: Context) =>
   db
-    .selectFrom('campaign_sends')
-    .innerJoin('marketing_campaigns', 'marketing_campaigns.id', 'campaign_sends.campaign_id')
+    .selectFrom('marketing_campaigns')
+    .innerJoin('campaign_sends', (join) =>
+      join.on('campaign_sends.id', '=', ({ selectFrom }) =>
+        selectFrom('campaign_sends as waiting')
+          .select('waiting.id')
+          .whereRef('waiting.campaign_id', '=', 'marketing_campaigns.id')
+          .where('waiting.state', '=', 'queued')
+          .where('waiting.run_at', 'is not', null)
+          .orderBy('waiting.run_at')
+          .orderBy('waiting.id')
+          .limit(1),
+      ),
+    )
     .where('marketing_campaigns.status', '=', 1)
-    .where('campaign_sends.state', '=', 'queued')
-    .where('campaign_sends.run_at', 'is not', null)
+    .orderBy('campaign_sends.run_at')
+    .orderBy('campaign_sends.id')
+    .limit(1)
 
 async function nextDue(ctx: Context): Promise<Date | null> {
-  const row = await queued(ctx)
-    .select('campaign_sends.run_at')
-    .orderBy('campaign_sends.run_at')
-    .limit(1)
-    .executeTakeFirst()
+  const row = await queued(ctx).select('campaign_sends.run_at').executeTakeFirst()
   return row?.run_at ? new Date(row.run_at) : null
+}
+
+/**
+ * Meant for a day on which its campaign was off, and which had passed when it was switched on. What was on its way on the day goes out
+ * at its pace, however long that takes; and whoever runs a campaign after its day wants it to go out all the same (DOMAIN 20.2).
+ */
+function isTooLate(ctx: Context, { occurrence, created_at, active_since }: Send & { active_since: string | null }) {
+  if (occurrence === once) return false
+  const dayOf = (time: string): string => today(new Date(time), ctx.services.config.timezone)
+  return dayOf(created_at) <= occurrence && occurrence < dayOf(active_since ?? created_at)
 }
 
 /** The next mail that is due, marked as being handed over; null when there is none. */
@@ -120,20 +136,21 @@ const take = (ctx: Context): Promise<Send | 'left out' | null> =>
   transaction(ctx, async (ctx) => {
     const row = await queued(ctx)
       .selectAll('campaign_sends')
+      .select('marketing_campaigns.active_since')
       .where('campaign_sends.run_at', '<=', now(ctx))
-      .orderBy('campaign_sends.run_at')
-      .orderBy('campaign_sends.id')
-      .limit(1)
       .executeTakeFirst()
     if (!row) return null
     if ((await suppressedOf(ctx, [row.address])).size > 0) return leftOut(ctx, row, { state: 'suppressed' })
     if (row.person_id === null) return leftOut(ctx, row, { state: 'failed', error: 'The person was deleted.' })
+    if (isTooLate(ctx, row))
+      return leftOut(ctx, row, { state: 'failed', error: 'Too late: the day it was for has passed.' })
     // Each time it ended the worker.
     if (row.attempts > ladder.length)
       return leftOut(ctx, row, { state: 'failed', error: 'Sending it never came to an end.' })
     const started = { started_at: now(ctx), run_at: null, attempts: row.attempts + 1 }
     await ctx.db.updateTable('campaign_sends').set(started).where('id', '=', row.id).execute()
-    return { ...row, ...started }
+    const { active_since: _since, ...mail } = row
+    return { ...mail, ...started }
   })
 
 type Change = { state?: Send['state']; error?: string | null; sent_at?: string; run_at?: string; attempts?: number }
@@ -150,7 +167,7 @@ async function leftOut(ctx: Context, { id }: Send, change: Change): Promise<'lef
   return 'left out'
 }
 
-async function hand(current: () => Context, mail: Send, signal: AbortSignal): Promise<void> {
+async function hand(current: () => Context, mail: Send, late: AbortSignal): Promise<void> {
   const ctx = current()
   const settle = async (change: Change): Promise<void> => {
     const ctx = current()
@@ -162,9 +179,9 @@ async function hand(current: () => Context, mail: Send, signal: AbortSignal): Pr
       .execute()
   }
   try {
-    await ctx.services.mailer.send(messageOf(ctx, mail), signal)
+    await ctx.services.mailer.send(messageOf(ctx, mail), late)
   } catch (cause) {
-    return settle(afterFailure(current(), mail, cause, signal.aborted))
+    return settle(afterFailure(current(), mail, cause, late.aborted))
   }
   await settle({ state: 'sent', sent_at: now(current()) })
 }

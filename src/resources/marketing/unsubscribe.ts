@@ -7,7 +7,8 @@ import type { Context, Services } from '../../kernel/context.ts'
 import { download } from '../../kernel/download.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { escapeHtml } from '../../kernel/format.ts'
-import type { Handler } from '../../kernel/handler.ts'
+import type { Gates, Handler } from '../../kernel/handler.ts'
+import { limited } from '../../kernel/ratelimit.ts'
 import { suppress } from './suppressions.ts'
 
 /** What else is sealed with the same key is no token. */
@@ -79,6 +80,18 @@ function page({ services: { config } }: Context, address: string, main: typeof q
     },
   })
 }
+
+/** Calls a minute from one address: a mail service calls for many of its people. */
+const mostCalls = 120
+const minuteMs = 60_000
+
+/** Before the body is read: only with a link that was given out, and not too often. */
+async function admit(ctx: Context): Promise<void> {
+  addressIn(ctx, ctx.path.split('/').at(-1) ?? '')
+  await limited(ctx, 'unsubscribe', mostCalls, minuteMs)
+}
+
+export const gates: Gates = { unsubscribe: admit }
 
 export const getUnsubscribePage: Handler<'getUnsubscribePage'> = async (ctx, { params }) =>
   page(ctx, addressIn(ctx, params.token), question)

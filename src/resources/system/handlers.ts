@@ -12,19 +12,32 @@ import { handlers as jobs } from './jobs.ts'
 const patienceMs = 60_000
 
 /** Whether what is due gets done: told by the rows, whichever process does it. */
-async function worker({ db, time, ...ctx }: Context): Promise<'ok' | 'behind' | 'off'> {
-  const lock = await db.selectFrom('locks').select('locked_until').where('name', '=', 'worker').executeTakeFirst()
-  if ((lock?.locked_until ?? '') < now({ ...ctx, db, time })) return 'off'
+async function worker(ctx: Context): Promise<'ok' | 'behind' | 'off'> {
+  const lock = await ctx.db.selectFrom('locks').select('locked_until').where('name', '=', 'worker').executeTakeFirst()
+  if ((lock?.locked_until ?? '') < now(ctx)) return 'off'
+  const since = stamp(new Date(ctx.time.getTime() - patienceMs))
+  return (await areReadersBehind(ctx, since)) || (await areJobsBehind(ctx, since)) ? 'behind' : 'ok'
+}
+
+/** Whether a reader of the event log has not come to an event that is older. */
+async function areReadersBehind({ db }: Context, since: string): Promise<boolean> {
+  const place = db.selectFrom('event_readers').select(({ fn }) => fn.min('last_event_id').as('place'))
+  const next = db.selectFrom('events').select('created_at').where('id', '>', place).orderBy('id').limit(1)
+  const event = await next.executeTakeFirst()
+  return event !== undefined && event.created_at < since
+}
+
+async function areJobsBehind({ db, services }: Context, since: string): Promise<boolean> {
   const late = await db
     .selectFrom('jobs')
     .select('kind')
     .where('state', '=', 'waiting')
-    .where('run_at', '<', stamp(new Date(time.getTime() - patienceMs)))
+    .where('run_at', '<', since)
     .limit(1)
     .executeTakeFirst()
-  if (!late) return 'ok'
+  if (!late) return false
   const busy = await db.selectFrom('jobs').select('id').where('state', '=', 'running').limit(1).executeTakeFirst()
-  return busy || (!ctx.services.mailer.isConfigured && /^(emails|campaigns)\.send$/.test(late.kind)) ? 'ok' : 'behind'
+  return !busy && (services.mailer.isConfigured || !/^(emails|campaigns)\.send$/.test(late.kind))
 }
 
 async function mail({ db, services }: Context): Promise<'ok' | 'unconfigured' | 'failing'> {

@@ -1,5 +1,7 @@
 // What the installation does for itself each night (DOMAIN 25.1): forgets what is too old, tends the database, looks at the index of
 // the search.
+import { setImmediate as turn } from 'node:timers/promises'
+import { sql } from 'kysely'
 import { finding, rebuildAll } from '../../../db/search.ts'
 import { defineJob } from '../../jobs/queue.ts'
 import type { Schedule } from '../../jobs/schedules.ts'
@@ -16,35 +18,47 @@ interface Due {
 
 /** Days that runs of workflows and deliveries are kept, and tokens after they have expired. */
 const keptDays = 30
-/** Rows at once, so that nobody waits long for the database. */
-const atOnce = 500
+/** Rows at once: between them everybody else has a turn. */
+const atOnce = 100
 
-type Log = 'workflow_runs' | 'webhook_deliveries' | 'archives' | 'events'
+type Log =
+  | 'workflow_runs'
+  | 'webhook_deliveries'
+  | 'archives'
+  | 'events'
+  | 'idempotency_keys'
+  | 'login_attempts'
+  | 'call_counts'
 
-/** What is only added to, and since when it is kept. */
-const logs = (ctx: Context): [table: Log, since: string][] => [
-  ['workflow_runs', daysAfter(ctx.time, -keptDays)],
-  ['webhook_deliveries', daysAfter(ctx.time, -keptDays)],
-  ['archives', daysAfter(ctx.time, -restoreDays)],
-  ['events', daysAfter(ctx.time, -ctx.services.config.eventsRetentionDays)],
-]
+/** What is only added to, and until when it is forgotten, by a column with an index. What has not ended yet is not old. */
+function logs(ctx: Context): [table: Log, column: string, until: string][] {
+  const daysAgo = (days: number): string => daysAfter(ctx.time, -days)
+  return [
+    ['workflow_runs', 'finished_at', daysAgo(keptDays)],
+    ['webhook_deliveries', 'finished_at', daysAgo(keptDays)],
+    ['archives', 'created_at', daysAgo(restoreDays)],
+    ['events', 'created_at', daysAgo(ctx.services.config.eventsRetentionDays)],
+    ['idempotency_keys', 'expires_at', now(ctx)],
+    ['login_attempts', 'created_at', daysAgo(1)],
+    ['call_counts', 'window_start', daysAgo(1)],
+  ]
+}
 
 export const prune = defineJob<Due>({
   kind: 'system.prune',
   async run(ctx, _payload, { signal }) {
-    for (const [table, since] of logs(ctx)) {
-      for (let gone = atOnce; gone === atOnce && !signal.aborted; ) gone = await pruneSome(ctx, table, since)
+    for (const log of logs(ctx)) {
+      for (let gone = atOnce; gone === atOnce && !signal.aborted; await turn()) gone = await pruneSome(ctx, ...log)
     }
-    await ctx.db.deleteFrom('idempotency_keys').where('expires_at', '<', now(ctx)).execute()
-    await ctx.db.deleteFrom('login_attempts').where('created_at', '<', daysAfter(ctx.time, -1)).execute()
-    await ctx.db.deleteFrom('call_counts').where('window_start', '<', daysAfter(ctx.time, -1)).execute()
+    if (signal.aborted) return
     await pruneTokens(ctx)
     await cleanFiles(ctx)
   },
 })
 
-async function pruneSome({ db }: Context, table: Log, since: string): Promise<number> {
-  const old = db.selectFrom(table).select('id').where('created_at', '<', since).orderBy('id').limit(atOnce)
+async function pruneSome({ db }: Context, table: Log, column: string, until: string): Promise<number> {
+  const by = sql.ref(column)
+  const old = db.selectFrom(table).select('id').where(by, '<', until).orderBy(by).limit(atOnce)
   const ids = (await old.execute()).map(({ id }) => id)
   if (ids.length > 0) await db.deleteFrom(table).where('id', 'in', ids).execute()
   return ids.length
@@ -53,7 +67,10 @@ async function pruneSome({ db }: Context, table: Log, since: string): Promise<nu
 /** Tokens that expired long ago; like every other end of a token it is told. */
 async function pruneTokens(ctx: Context): Promise<void> {
   const rows = await tokenRows(ctx).where('expires_at', '<', daysAfter(ctx.time, -keptDays)).execute()
-  for (const row of rows) await transaction(ctx, (ctx) => revoke(ctx, row))
+  for (const row of rows) {
+    await transaction(ctx, (ctx) => revoke(ctx, row))
+    await turn()
+  }
 }
 
 export const optimise = defineJob<Due>({
@@ -67,6 +84,7 @@ export const checkSearch = defineJob<Due>({
     const found = await finding(db, services.store.dialect)
     if (found === null) return
     services.log.error({ finding: found }, 'The index of the search was wrong and is made anew.')
+    // In one transaction, which everybody waits for: a search that finds half of the records would be worse.
     await rebuildAll(services.store)
   },
 })

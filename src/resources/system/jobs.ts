@@ -1,6 +1,6 @@
 // Jobs as people see them (DOMAIN 25.1): what waits, runs or was given up, and another try for it.
 import type { Schema } from '../../contract/types.ts'
-import { unblock } from '../../jobs/claims.ts'
+import { isBehind, unblock } from '../../jobs/claims.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
 import { time, value } from '../../kernel/filter.ts'
@@ -57,30 +57,48 @@ async function idle(ctx: Context, id: number): Promise<Row> {
   return job
 }
 
-/** Another try, from now on. Throws 409 for one that runs or is blocked. */
+/** Decides for the job: whoever asks need not see, or be allowed to change, what it works on. */
+const inItsName = <C extends Context>(ctx: C): C => ({ ...ctx, user: null, token: null, ifMatch: null })
+
+/** Another try, from now on. Throws 409 for one that runs or is blocked, and for one with nothing to do any more. */
 export const retry = (ctx: Context, id: number): Promise<Job> =>
   transaction(ctx, async (ctx) => {
     const job = await idle(ctx, id)
     if (job.state === 'blocked')
       throw new Problem('state_conflict', 'The job is blocked by an earlier one of its sequence.')
+    const changes = job.state === 'buried' ? await begunAnew(ctx, job) : { state: 'waiting' }
     await ctx.db
       .updateTable('jobs')
-      .set({
-        state: 'waiting',
-        run_at: now(ctx),
-        updated_at: now(ctx),
-        ...(job.state === 'buried' && { attempts: 0 }),
-      })
+      .set({ ...changes, run_at: now(ctx), updated_at: now(ctx) })
       .where('id', '=', id)
       .execute()
     ctx.unit.wakes = true
     return present(await jobOf(ctx, id))
   })
 
+/** What it was to do is to be done after all, behind others of its sequence that have gone past it. */
+async function begunAnew(ctx: Context, job: Row) {
+  const hooks = ctx.services.jobs.get(job.kind)
+  if (hooks?.buried && !hooks.revive)
+    throw new Problem('state_conflict', `What a job ${job.kind} does cannot be taken up again once it was given up.`)
+  const payload = await hooks?.revive?.(inItsName(ctx), JSON.parse(job.payload) as object)
+  return {
+    state: (await isBehind(ctx, job)) ? 'blocked' : 'waiting',
+    attempts: 0,
+    crashes: 0,
+    ...(payload && { payload: JSON.stringify(payload) }),
+  }
+}
+
 const deleteJob: Handler<'deleteJob'> = (ctx, { params: { id } }) =>
   transaction(ctx, async (ctx) => {
-    const { sequence } = await idle(ctx, id)
+    const { kind, state, payload, sequence } = await idle(ctx, id)
     await ctx.db.deleteFrom('jobs').where('id', '=', id).execute()
+    // Of one that is buried that was said when it was.
+    if (state !== 'buried') {
+      const cause = `It was given up by ${ctx.user?.name ?? 'the system'}.`
+      await ctx.services.jobs.get(kind)?.buried?.(inItsName(ctx), JSON.parse(payload) as object, cause)
+    }
     await unblock(ctx, sequence)
     return { message: 'Job deleted.' }
   })

@@ -11,15 +11,15 @@ import { embeddedScript } from './behaviour.ts'
 import { answerPage, formPage } from './page.ts'
 import { webForms } from './resource.ts'
 import { submit } from './submission.ts'
-import { type OpenForm, openForm, presentForm } from './visitors.ts'
+import { checkOpen, type OpenForm, openForm, presentForm } from './visitors.ts'
 
 /** Submissions a minute from one address. */
 const mostCalls = 10
 const minuteMs = 60_000
 
-/** Before the body is read: only to a form that is there, and not too often. */
+/** Before the body is read: only to a form that is there, and not too often. What the form asks is no business of this. */
 async function admit(ctx: Context): Promise<void> {
-  await openForm(ctx, ctx.path.split('/').at(-1) ?? '')
+  await checkOpen(ctx, ctx.path.split('/').at(-1) ?? '')
   await limited(ctx, 'web-form', mostCalls, minuteMs)
 }
 

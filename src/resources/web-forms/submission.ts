@@ -44,14 +44,14 @@ const store = (ctx: Context, form: OpenForm, sent: Schema<'WebFormSubmission'>):
     const lead = form.createsLead
       ? checked(ctx, 'createLead', await leadOf(ctx, values.leads), visitorsWords(said, 'leads'))
       : undefined
-    const known = person && (await knownPerson(ctx, person.emails))
-    // Whoever is known already has what must be unique; all else is checked the same way, so that nobody can tell.
-    const words = visitorsWords(said, 'persons', known !== undefined)
+    const known = person ? await knownPersons(ctx, person.emails) : []
+    // Whoever is known keeps what is theirs. What others have is refused all the same, so that nobody can tell.
+    const words = visitorsWords(said, 'persons', known)
     await (person ? checkPerson(ctx, person, words) : checkValues(ctx, 'persons', values.persons, words))
     if (form.createsLead) await checkValues(ctx, 'leads', values.leads, visitorsWords(said, 'leads'))
     found.settle()
     if (!person) return
-    const personId = known ?? (await inVisitorsWords('persons', () => persons.create(ctx, person))).id
+    const personId = known[0] ?? (await inVisitorsWords('persons', () => persons.create(ctx, person))).id
     if (lead) await inVisitorsWords('leads', () => leads.create(ctx, { ...lead, person_id: personId }))
   })
 
@@ -119,10 +119,10 @@ function checked<O extends 'createPerson' | 'createLead'>(
   return Object.keys(errors).length > 0 ? undefined : (value as Body<O>)
 }
 
-/** The person with one of the addresses, the first that anybody has; whoever owns the person. */
-async function knownPerson({ db }: Context, emails: Body<'createPerson'>['emails']): Promise<number | undefined> {
+/** The persons with these addresses, in the order of the addresses; whoever owns them. */
+async function knownPersons({ db }: Context, emails: Body<'createPerson'>['emails']): Promise<number[]> {
   const keys = emails.flatMap(({ value }) => (value === null ? [] : [fold(value)]))
-  if (keys.length === 0) return undefined
+  if (keys.length === 0) return []
   const rows = await db
     .selectFrom('unique_values')
     .innerJoin('attributes', 'attributes.id', 'unique_values.attribute_id')
@@ -133,7 +133,7 @@ async function knownPerson({ db }: Context, emails: Body<'createPerson'>['emails
     .where('unique_values.value', 'in', keys)
     .execute()
   const holders = new Map(rows.map((row) => [row.value, row.entity_id]))
-  return keys.map((key) => holders.get(key)).find((id) => id !== undefined)
+  return [...new Set(keys.flatMap((key) => holders.get(key) ?? []))]
 }
 
 const fieldOf = (entity: Entity, field: string): string => `${entity}.${field.replace(/^custom_attributes\./, '')}`
@@ -151,12 +151,12 @@ function sayOnce(found: Findings): Findings {
   return inner
 }
 
-/** Findings about a record under the names the form has, and without the id of any other. */
-function visitorsWords(found: Findings, entity: Entity, isKnown = false): Findings {
+/** Findings about a record under the names the form has, and without the id of any other; `known` may have what they have. */
+function visitorsWords(found: Findings, entity: Entity, known: readonly number[] = []): Findings {
   const inner = new Findings()
   inner.invalid = (field, sentence) => found.invalid(fieldOf(entity, field), sentence)
-  inner.taken = (field, of, _id, sentence) => {
-    if (!isKnown) found.taken(fieldOf(entity, field), of, null, sentence)
+  inner.taken = (field, of, id, sentence) => {
+    if (id === null || !known.includes(id)) found.taken(fieldOf(entity, field), of, null, sentence)
   }
   return inner
 }

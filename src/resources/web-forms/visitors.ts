@@ -41,15 +41,20 @@ export interface OpenForm {
   fields: readonly OpenField[]
 }
 
+const noForm = (): Problem => new Problem('not_found', 'There is no such form.')
+
+const activeForm = ({ db }: Context, formId: string) =>
+  db.selectFrom('web_forms').where('form_id', '=', formId).where('is_active', '=', 1)
+
+/** Throws 404 unless there is an active form with this public key. */
+export async function checkOpen(ctx: Context, formId: string): Promise<void> {
+  if (!(await activeForm(ctx, formId).select('id').executeTakeFirst())) throw noForm()
+}
+
 /** An active form by its public key. Throws 404 for any other: nobody learns whether there is one that rests. */
 export async function openForm(ctx: Context, formId: string): Promise<OpenForm> {
-  const row = await ctx.db
-    .selectFrom('web_forms')
-    .selectAll()
-    .where('form_id', '=', formId)
-    .where('is_active', '=', 1)
-    .executeTakeFirst()
-  if (!row) throw new Problem('not_found', 'There is no such form.')
+  const row = await activeForm(ctx, formId).selectAll().executeTakeFirst()
+  if (!row) throw noForm()
   const fields: OpenField[] = []
   const attributes = [...(await attributesOf(ctx, 'persons')), ...(await attributesOf(ctx, 'leads'))]
   for (const field of (await fieldsOf(ctx, [row.id])).get(row.id) ?? []) {

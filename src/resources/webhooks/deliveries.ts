@@ -1,23 +1,23 @@
 // Deliveries: one row for each event a webhook is to be told, and the job that tells it. Made in the transaction of what asks for
 // it, once for each cause.
 import type { Selectable } from 'kysely'
-import { sql } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import type { Schema } from '../../contract/types.ts'
-import { enqueue } from '../../jobs/queue.ts'
+import { enqueue, enqueueAll, hurry, letKeyGo } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { transaction } from '../../kernel/write.ts'
 
 export type Delivery = Selectable<DB['webhook_deliveries']>
 
-/** How the job of a delivery is stored; what it does is jobs.ts. */
-export const deliverKind = { kind: 'webhooks.deliver' }
+/**
+ * How the job of a delivery is stored; what it does is jobs.ts. Receivers that fail are tried in slots of their own, so that one that
+ * hangs does not hold those of the others.
+ */
+export const kinds = { healthy: 'webhooks.deliver', failing: 'webhooks.deliver-to-failing' } as const
 
 export interface DeliverPayload {
   delivery_id: number
-  /** Tries of earlier rounds: one that is sent again begins the ladder anew. */
-  earlier_tries: number
 }
 
 /** What a delivery tells. */
@@ -28,7 +28,7 @@ export interface Cause {
   entity_id: number | null
 }
 
-const keyOf = (id: number): string => `webhook-delivery:${id}`
+export const keyOf = (id: number): string => `webhook-delivery:${id}`
 
 /** What happens to one record arrives in its order. */
 const sequenceOf = ({
@@ -42,83 +42,92 @@ export const messageIdOf = (eventId: number, webhookId: number): string => `msg_
 export const eventKey = (eventId: number): string => `event:${eventId}`
 
 /** Null when there is one for this cause already. */
-export async function queueDelivery(
+export const queueDelivery = async (
   ctx: Context,
   webhookId: number,
   event: Cause,
-  { dedupeKey = eventKey(event.id), messageId = messageIdOf(event.id, webhookId) } = {},
-): Promise<number | null> {
-  const at = now(ctx)
-  const row = await ctx.db
-    .insertInto('webhook_deliveries')
-    .values({
-      webhook_id: webhookId,
-      dedupe_key: dedupeKey,
-      message_id: messageId,
-      event_id: event.id,
-      event: event.name,
-      entity_type: event.entity_type,
-      entity_id: event.entity_id,
-      next_attempt_at: at,
-      finished_at: null,
-      created_at: at,
-      updated_at: at,
-    })
-    .onConflict((conflict) => conflict.columns(['webhook_id', 'dedupe_key']).doNothing())
-    .returningAll()
-    .executeTakeFirst()
-  if (!row) return null
-  await run(ctx, row)
-  return row.id
+  names: Partial<Names> = {},
+): Promise<number | null> => (await queueDeliveries(ctx, [{ webhookId, event, ...names }]))[0] ?? null
+
+interface Names {
+  dedupeKey: string
+  messageId: string
 }
 
-/** Sends one again that has ended, with the same `webhook-id`. False when it still waits. */
-export async function requeue(ctx: Context, row: Delivery): Promise<boolean> {
-  if ((await run(ctx, row)) === null) {
-    if (row.state === 'pending') return false
-    // It was ended by something else than its job, which still waits to find that out.
-    await hasten(ctx, [row.id])
-  }
-  await ctx.db
-    .updateTable('webhook_deliveries')
-    .set({ state: 'pending', next_attempt_at: now(ctx), finished_at: null, updated_at: now(ctx) })
-    .where('id', '=', row.id)
+/** Those for whose cause there is none yet, with as many statements as for one. Answers their ids. */
+export async function queueDeliveries(
+  ctx: Context,
+  wanted: readonly ({ webhookId: number; event: Cause } & Partial<Names>)[],
+): Promise<number[]> {
+  const at = now(ctx)
+  const made = await ctx.db
+    .insertInto('webhook_deliveries')
+    .values(
+      wanted.map(({ webhookId, event, dedupeKey, messageId }) => ({
+        webhook_id: webhookId,
+        dedupe_key: dedupeKey ?? eventKey(event.id),
+        message_id: messageId ?? messageIdOf(event.id, webhookId),
+        event_id: event.id,
+        event: event.name,
+        entity_type: event.entity_type,
+        entity_id: event.entity_id,
+        next_attempt_at: at,
+        finished_at: null,
+        created_at: at,
+        updated_at: at,
+      })),
+    )
+    .onConflict((conflict) => conflict.columns(['webhook_id', 'dedupe_key']).doNothing())
+    .returning(['id', 'webhook_id', 'entity_type', 'entity_id'])
     .execute()
+  made.sort((a, b) => a.id - b.id)
+  await enqueueAll(ctx, { kind: kinds.healthy }, made.map(jobOf))
+  return made.map(({ id }) => id)
+}
+
+const jobOf = (row: Pick<Delivery, 'id' | 'webhook_id' | 'entity_type' | 'entity_id'>) => {
+  const payload: DeliverPayload = { delivery_id: row.id }
+  return { payload, key: keyOf(row.id), sequence: sequenceOf(row) }
+}
+
+/** Sends one again that has ended, with the same `webhook-id`, up the whole ladder. False when it still waits. */
+export async function requeue(ctx: Context, row: Delivery): Promise<boolean> {
+  if (row.state !== 'pending') await leaveToEnd(ctx, row)
+  const isQueued = (await run(ctx, row)) !== null
+  // Its job may have been deleted: then one that waits has none.
+  if (row.state === 'pending' && !isQueued) return false
+  if (!isQueued) await hurry(ctx, [keyOf(row.id)])
+  await restart(ctx, row.id)
   return true
 }
 
+/** The job that has ended it is about to be deleted, and must not take with it what is wanted now: that comes behind it. */
+async function leaveToEnd(ctx: Context, { id }: Delivery): Promise<void> {
+  const job = await ctx.db
+    .selectFrom('jobs')
+    .select('id')
+    .where('dedupe_key', '=', keyOf(id))
+    .where('state', '=', 'running')
+    .executeTakeFirst()
+  if (job) await letKeyGo(ctx, job.id)
+}
+
+/** The delivery waits, as on its first day. Its job is for the caller to see to. */
+export async function restart(ctx: Context, id: number): Promise<void> {
+  await ctx.db
+    .updateTable('webhook_deliveries')
+    .set({ state: 'pending', tries: 0, next_attempt_at: now(ctx), finished_at: null, updated_at: now(ctx) })
+    .where('id', '=', id)
+    .execute()
+}
+
 const run = (ctx: Context, row: Delivery): Promise<number | null> => {
-  const payload: DeliverPayload = { delivery_id: row.id, earlier_tries: attemptsOf(row).length }
-  return enqueue(ctx, deliverKind, payload, { key: keyOf(row.id), sequence: sequenceOf(row) })
+  const { payload, ...options } = jobOf(row)
+  return enqueue(ctx, { kind: kinds.healthy }, payload, options)
 }
 
 export const attemptsOf = ({ attempts }: Pick<Delivery, 'attempts'>): Schema<'WebhookAttempt'>[] =>
   JSON.parse(attempts) as Schema<'WebhookAttempt'>[]
-
-const atOnce = 500
-
-/** Lets deliveries that wait for a later try be tried now. */
-export const hasten = (ctx: Context, ids: readonly number[]): Promise<void> =>
-  transaction(ctx, async (ctx) => {
-    for (let from = 0; from < ids.length; from += atOnce) {
-      const some = ids.slice(from, from + atOnce)
-      await ctx.db
-        .updateTable('jobs')
-        .set({ run_at: now(ctx), updated_at: now(ctx) })
-        .where('dedupe_key', 'in', some.map(keyOf))
-        .where('state', '=', 'waiting')
-        .where('run_at', '>', now(ctx))
-        .execute()
-      await ctx.db
-        .updateTable('webhook_deliveries')
-        .set({ next_attempt_at: now(ctx) })
-        .where('id', 'in', some)
-        .where('state', '=', 'pending')
-        .where(sql<boolean>`next_attempt_at > ${now(ctx)}`)
-        .execute()
-    }
-    ctx.unit.wakes = true
-  })
 
 /**
  * The action `trigger_webhook` of a workflow: tells the event of the run, whatever the webhook subscribes to. Once for each action of

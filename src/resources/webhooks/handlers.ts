@@ -2,6 +2,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid, notFound, Problem } from '../../kernel/errors.ts'
+import { newestEvent } from '../../kernel/eventlog.ts'
 import { time, value } from '../../kernel/filter.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
 import { ledgerPage } from '../../kernel/ledger.ts'
@@ -78,8 +79,7 @@ const replayWebhook: Handler<'replayWebhook'> = (ctx, { params: { id }, body }) 
   transaction(ctx, async (ctx) => {
     const webhook = await webhookOf(ctx, id)
     requireActive(webhook)
-    const newest = await ctx.db.selectFrom('events').select('id').orderBy('id', 'desc').limit(1).executeTakeFirst()
-    if (body.after_event_id > (newest?.id ?? 0)) throw invalid({ after_event_id: ['No event has such an id.'] })
+    if (body.after_event_id > (await newestEvent(ctx))) throw invalid({ after_event_id: ['No event has such an id.'] })
     const data = await tellAgain(ctx, webhook, body.after_event_id)
     return { data, message: data.queued === 1 ? '1 delivery queued.' : `${data.queued} deliveries queued.` }
   })
@@ -96,7 +96,7 @@ const testWebhook: Handler<'testWebhook'> = async (ctx, { params: { id } }) => {
         error: 'This is a dry run: nothing was sent.',
         response_excerpt: null,
       }
-    : await send(ctx, webhook, recipeOf(webhook), occasion)
+    : (await send(ctx, webhook, recipeOf(webhook), occasion)).attempt
   const isSuccess = isTaken(attempt)
   return {
     data: { state: isSuccess ? 'succeeded' : 'failed', attempt },

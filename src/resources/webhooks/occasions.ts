@@ -1,43 +1,25 @@
 // A stored event as something to tell (DOMAIN 18.5). It is told as it was stored, not as the record is by now, so that every try
 // says the same; only what placeholders say of its person and organization is of today.
 import { pathTo } from '../../contract/paths.ts'
+import { readEvent, type StoredEvent } from '../../jobs/readers.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Actor, Snapshot } from '../../kernel/events.ts'
 import { factsFrom, factsOf, type Subject, subjects } from '../email-templates/facts.ts'
 import type { Placeholders } from '../email-templates/placeholders.ts'
 import type { Occasion, Recipe } from './request.ts'
 
-/** What is told of an event. */
-export interface Told {
-  name: string
-  entity_type: string
-  entity_id: number | null
-  /** Set for a link between two records: then the snapshot is that of the link. */
-  related_type: string | null
-  actor_type: string
-  actor_id: number | null
-  actor_name: string | null
-  before: Snapshot | null
-  after: Snapshot | null
-  changed: string[]
-  created_at: string
-}
+/** What of a record is for users only (DOMAIN 14): it was stored as the user saw it who wrote it, and nobody else is told. */
+const forUsers: Readonly<Record<string, readonly string[]>> = { emails: ['bcc'] }
 
 /** The stored event, null when it is not kept any more. */
-export async function storedEvent(ctx: Context, id: number): Promise<Told | null> {
-  const row = await ctx.db.selectFrom('events').selectAll().where('id', '=', id).executeTakeFirst()
-  if (!row) return null
-  const snapshot = (text: string | null): Snapshot | null => (text === null ? null : (JSON.parse(text) as Snapshot))
-  return {
-    ...row,
-    before: snapshot(row.before),
-    after: snapshot(row.after),
-    changed: JSON.parse(row.changed) as string[],
-  }
+export async function storedEvent({ db }: Context, id: number): Promise<StoredEvent | null> {
+  const row = await db.selectFrom('events').selectAll().where('id', '=', id).executeTakeFirst()
+  return row ? readEvent(row) : null
 }
 
-export async function occasionOf(ctx: Context, id: string, event: Told, recipe: Recipe): Promise<Occasion> {
-  const entity = event.after ?? event.before
+export async function occasionOf(ctx: Context, id: string, event: StoredEvent, recipe: Recipe): Promise<Occasion> {
+  const kept = forUsers[event.entity_type] ?? []
+  const entity = without(kept, event.after ?? event.before)
   return {
     id,
     type: event.name,
@@ -46,7 +28,7 @@ export async function occasionOf(ctx: Context, id: string, event: Told, recipe: 
     entityId: event.entity_id,
     entity,
     entityUrl: urlOf(ctx, event),
-    changed: event.changed,
+    changed: event.changed.filter((key) => !kept.includes(key)),
     actor: {
       type: event.actor_type === 'user' ? 'user' : 'system',
       id: event.actor_id,
@@ -55,6 +37,10 @@ export async function occasionOf(ctx: Context, id: string, event: Told, recipe: 
     facts: hasPlaceholders(recipe) ? await factsAbout(ctx, event, entity) : new Map(),
   }
 }
+
+/** As somebody sees a record from whom these lists are kept. */
+const without = (kept: readonly string[], entity: Snapshot | null): Snapshot | null =>
+  entity && { ...entity, ...Object.fromEntries(kept.filter((key) => key in entity).map((key) => [key, []])) }
 
 /** What is sent as a test: an event that never happened. */
 export async function testOccasion(ctx: Context, id: string, webhook: { id: number; name: string }): Promise<Occasion> {
@@ -77,14 +63,17 @@ export async function testOccasion(ctx: Context, id: string, webhook: { id: numb
 const hasPlaceholders = (recipe: Recipe): boolean =>
   JSON.stringify([recipe.end_point, recipe.query_params, recipe.headers, recipe.payload]).includes('{%')
 
-function urlOf({ base, services }: Context, { entity_type, entity_id }: Pick<Told, 'entity_type' | 'entity_id'>) {
+function urlOf(
+  { base, services }: Context,
+  { entity_type, entity_id }: Pick<StoredEvent, 'entity_type' | 'entity_id'>,
+) {
   const shows = services.resources.get(entity_type)?.shows
   return shows && entity_id !== null ? `${base}${pathTo(shows, entity_id)}` : null
 }
 
 const isSubject = (entity: string): entity is Subject => Object.hasOwn(subjects, entity)
 
-async function factsAbout(ctx: Context, event: Told, entity: Snapshot | null): Promise<Placeholders> {
+async function factsAbout(ctx: Context, event: StoredEvent, entity: Snapshot | null): Promise<Placeholders> {
   const { entity_type, entity_id, related_type } = event
   if (!isSubject(entity_type) || entity_id === null) return aboutApp(ctx)
   return related_type === null ? factsFrom(ctx, entity_type, entity ?? {}) : factsOf(ctx, entity_type, entity_id)

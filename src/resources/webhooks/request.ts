@@ -80,11 +80,27 @@ export function requestOf(recipe: Recipe, occasion: Occasion): WebhookRequest {
 function urlOf({ end_point, query_params }: Recipe, { facts }: Occasion): string {
   // Only what a record says is encoded: what was configured is an address already.
   const url = render(end_point, facts, (literal) => literal)
+  if (isSteered(end_point, facts))
+    throw new OutboundError('invalid', 'A value would lead to another address: filled in, a part of the path is dots.')
   const [beforeHash = ''] = url.split('#')
   const query = formText(query_params, facts)
   const joined = query === '' ? beforeHash : `${beforeHash}${beforeHash.includes('?') ? '&' : '?'}${query}`
   if (joined.length > longest.url) throw tooLong('address')
   return joined
+}
+
+/** Marks what a value said; in what was configured it means nothing. */
+const mark = '\u0000'
+const dots = /^(\.|%2e){1,2}$/i
+
+/** Whether a part of the path is . or .. because of a value: encoding lets dots through, and URLs make a step of them. */
+function isSteered(endPoint: string, facts: Placeholders): boolean {
+  const [path = ''] = endPoint
+    .split(placeholder)
+    .map((part, index) => (index % 2 === 0 ? part : `${mark}${valueIn(part, facts)}`))
+    .join('')
+    .split(/[?#]/)
+  return path.split(/[/\\]/).some((part) => part.includes(mark) && dots.test(part.replaceAll(mark, '')))
 }
 
 function bodyOf(recipe: Recipe, occasion: Occasion): { body: string; mediaType: string } {

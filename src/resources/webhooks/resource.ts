@@ -4,6 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import { daysAfter } from '../../kernel/clock.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, Problem } from '../../kernel/errors.ts'
+import { newestEvent } from '../../kernel/eventlog.ts'
 import { flag, text, value } from '../../kernel/filter.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
 import { uniqueName } from '../../kernel/references.ts'
@@ -42,6 +43,7 @@ export const webhooks = defineResource({
     const name = await uniqueName(writing, { table: 'webhooks', entity: 'webhooks', noun: 'webhook' }, body.name)
     if (!current) await refuseTooMany(ctx)
     const { payload } = body
+    const isSwitchedOn = body.is_active === true && current?.is_active === 0
     return {
       ...name,
       entity_type: body.entity_type,
@@ -58,6 +60,8 @@ export const webhooks = defineResource({
       is_active: body.is_active === undefined ? undefined : Number(body.is_active),
       // Who switches it on again has mended what was wrong.
       ...(body.is_active === true && { disabled_reason: null, failing_since: null }),
+      // What happened before it was there, or while it was off, it is not told.
+      ...((!current || isSwitchedOn) && { events_after: await newestEvent(ctx) }),
       ...(!current && { secret_sealed: ctx.services.seal.close(newSecret()) }),
     }
   },

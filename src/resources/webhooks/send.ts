@@ -15,6 +15,12 @@ export interface Sealed {
   previous_secret_until: string | null
 }
 
+export interface Sent {
+  attempt: Attempt
+  /** Whether no request could be made of what is configured, which says nothing of the receiver. */
+  isUnsent: boolean
+}
+
 /** Whether the receiver took it: only then is the error of an attempt null. */
 export const isTaken = ({ error }: Attempt): boolean => error === null
 
@@ -25,7 +31,7 @@ export async function send(
   recipe: Recipe,
   occasion: Occasion,
   signal?: AbortSignal,
-): Promise<Attempt> {
+): Promise<Sent> {
   const at = ctx.services.clock.now()
   const elapsed = stopwatch()
   const secrets = secretsOf(ctx, sealed, stamp(at))
@@ -35,16 +41,21 @@ export async function send(
       { method, url, headers: { ...headers, ...signatureHeaders({ id: occasion.id, at, body, secrets }) }, body },
       signal,
     )
-    return {
+    const attempt = {
       at: stamp(at),
       status: reply.status,
       duration_ms: reply.ms,
       error: faultOf(reply),
       response_excerpt: secrets.reduce((text, secret) => text.replaceAll(secret, '…'), reply.excerpt),
     }
+    return { attempt, isUnsent: false }
   } catch (cause) {
     if (!(cause instanceof OutboundError)) throw cause
-    return { at: stamp(at), status: null, duration_ms: elapsed(), error: cause.message, response_excerpt: null }
+    const { message, kind } = cause
+    return {
+      attempt: { at: stamp(at), status: null, duration_ms: elapsed(), error: message, response_excerpt: null },
+      isUnsent: kind === 'invalid',
+    }
   }
 }
 

@@ -1,10 +1,10 @@
 // Which events a webhook is told (DOMAIN 18.5): those its patterns name, of its type of record, with a change it asks for. Read from
 // the event log, so that no event is missed and none is told twice.
-import type { EventReader, StoredEvent } from '../../jobs/readers.ts'
+import { type EventReader, firstOf, type StoredEvent } from '../../jobs/readers.ts'
 import type { Context } from '../../kernel/context.ts'
 import { matcher } from '../../kernel/events.ts'
 import { transaction } from '../../kernel/write.ts'
-import { eventKey, queueDelivery, requeue } from './deliveries.ts'
+import { eventKey, queueDeliveries, queueDelivery, requeue } from './deliveries.ts'
 import { isUntold } from './rules.ts'
 
 type Listed = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id' | 'changed'>
@@ -41,17 +41,20 @@ export const subscriptions: EventReader = {
   async take(ctx, events) {
     const webhooks = await ctx.db
       .selectFrom('webhooks')
-      .select(['id', 'events', 'changed', 'entity_type', 'created_at'])
+      .select(['id', 'events', 'changed', 'entity_type', 'events_after'])
       .where('is_active', '=', 1)
       .where('events', '<>', '[]')
       .orderBy('id')
       .execute()
-    if (webhooks.length === 0) return
     const listening = webhooks.map((webhook) => ({ ...webhook, isTold: subscribed(webhook) }))
-    // What happened before there was a webhook is no business of its.
-    for (const event of events)
-      for (const { id, created_at, isTold } of listening)
-        if (event.created_at >= created_at && isTold(event)) await queueDelivery(ctx, id, event)
+    // What happened before there was a webhook, or while it was off, is no business of its.
+    const { asked, last } = firstOf(events, (event) =>
+      listening
+        .filter(({ events_after, isTold }) => event.id > events_after && isTold(event))
+        .map(({ id }) => ({ webhookId: id, event })),
+    )
+    if (asked.length > 0) await queueDeliveries(ctx, asked)
+    return last
   },
 }
 

@@ -31,7 +31,9 @@ export type Result = Record<string, unknown>
 
 /** What an action does, and what it says it would do. Both refuse with a Problem whose sentence is for people. */
 export interface Effect {
-  act(ctx: Context, about: Occasion, action: Action, cause: Cause): Promise<Result>
+  act(ctx: Context, about: Occasion, action: Action, cause: Cause, soFar: Result | null): Promise<Result>
+  /** For what may be much: whether `act` has done a part only. Then it goes on behind `soFar`, in a transaction of its own. */
+  isPart?: (ctx: Context, about: Occasion, result: Result) => Promise<boolean>
   would(ctx: Context, about: Occasion, action: Action): Promise<string>
   /** Files that `act` needs, made before the transaction it runs in. */
   uploads?: (ctx: Context, about: Occasion) => Promise<Uploads | null>

@@ -2,6 +2,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
+import { newestEvent } from '../../kernel/eventlog.ts'
 import { flag, text, value } from '../../kernel/filter.ts'
 import { uniqueName } from '../../kernel/references.ts'
 import { defineResource, type Writing } from '../../kernel/resource.ts'
@@ -11,7 +12,7 @@ import type { Entity } from './subjects.ts'
 
 type Workflow = Schema<'Workflow'>
 type Body = Schema<'WorkflowUpdate'>
-type Row = { id: number; entity_type: string; event: string; conditions: string; actions: string }
+type Row = { id: number; entity_type: string; event: string; conditions: string; actions: string; is_active: number }
 
 const most = 200
 const triggers: Record<Entity, string> = {
@@ -77,6 +78,7 @@ export const workflows = defineResource({
       ...(await rulesOf(body, writing)),
       is_active: body.is_active === undefined ? undefined : Number(body.is_active),
       sort_order: body.sort_order ?? (current ? undefined : await lastPlace(ctx)),
+      events_after: beginsAnew(body, current) ? await newestEvent(ctx) : undefined,
     }
     return columns
   },
@@ -96,6 +98,12 @@ export const workflows = defineResource({
     version: row.version,
   }),
 })
+
+/** Whether it listens from now on for what it did not listen for before: that is not made up for. */
+const beginsAnew = (body: Body, current: Row | null): boolean =>
+  !current ||
+  (body.is_active === true && current.is_active !== 1) ||
+  (body.event !== undefined && body.event !== current.event)
 
 /** The place behind all others. Throws 409 when there are as many as there can be. */
 async function lastPlace(ctx: Context): Promise<number> {

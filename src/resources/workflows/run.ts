@@ -1,7 +1,9 @@
 // One run of a workflow (DOMAIN 18.3): first whether its conditions hold, then its actions in order. Each action and its entry in the
-// log are one transaction, so that whatever ends the process, no action is done twice and none is left out.
+// log are one transaction, so that whatever ends the process, no action is done twice and none is left out. One that may be much has
+// a transaction for each part.
+import { setImmediate } from 'node:timers/promises'
 import type { Schema } from '../../contract/types.ts'
-import { defineJob } from '../../jobs/queue.ts'
+import { defineJob, type Later } from '../../jobs/queue.ts'
 import { readEvent } from '../../jobs/readers.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -25,8 +27,9 @@ export const runWorkflow = defineJob<{ run_id: number }>({
   kind: 'workflows.run',
   atOnce: 2,
   retryAfter: [10, 60, 600, 3600],
-  run: (ctx, { run_id: id }) => run({ ...ctx, origin: 'workflow', workflowRun: id }, id),
+  run: (ctx, { run_id: id }, { signal }) => run({ ...ctx, origin: 'workflow', workflowRun: id }, id, signal),
   buried: (ctx, { run_id: id }) => giveUp(ctx, id),
+  revive: (ctx, { run_id: id }) => takeUp(ctx, id),
 })
 
 const load = ({ db }: Context, id: number) =>
@@ -39,14 +42,17 @@ const load = ({ db }: Context, id: number) =>
     .where('run.id', '=', id)
     .executeTakeFirst()
 
-async function run(ctx: Context, id: number): Promise<void> {
+async function run(ctx: Context, id: number, signal: AbortSignal): Promise<Later | undefined> {
   // It goes with its workflow.
   const pending = await load(ctx, id)
   if (pending?.state === 'pending') await begin(ctx, pending)
   for (;;) {
     const current = await load(ctx, id)
-    if (current?.state !== 'matched') return
+    if (current?.state !== 'matched') return undefined
+    // A worker that stops leaves the rest to the next one.
+    if (signal.aborted) return { again: ctx.time }
     await step(ctx, current)
+    await setImmediate()
   }
 }
 
@@ -113,8 +119,10 @@ async function step(ctx: Context, run: Run): Promise<void> {
   try {
     await transaction(acting, async (ctx) => {
       const cause = { eventId: run.event_id, runId: run.id, index }
-      const result = await effect.act(ctx, await about(ctx), action, cause)
-      await conclude(ctx, run, entries.with(index, { ...entry, state: 'succeeded', result }))
+      const occasion = await about(ctx)
+      const result = await effect.act(ctx, occasion, action, cause, entry.result)
+      const isPart = (await effect.isPart?.(ctx, occasion, result)) ?? false
+      await conclude(ctx, run, entries.with(index, { ...entry, state: isPart ? 'pending' : 'succeeded', result }))
     })
     isDone = true
   } catch (error) {
@@ -172,6 +180,26 @@ async function giveUp(ctx: Context, id: number): Promise<void> {
   const index = entries.findIndex(({ state }) => state === 'pending')
   if (index >= 0) return fail(ctx, run, entries, index, givenUp)
   await conclude(ctx, run, entries, givenUp)
+}
+
+/** Goes on with the action that failed; what was done before it stays done. */
+async function takeUp(ctx: Context, id: number): Promise<undefined> {
+  const run = await load(ctx, id)
+  if (run?.state !== 'failed') throw new Problem('state_conflict', 'The run of the workflow has not failed.')
+  const entries = (JSON.parse(run.actions) as Entry[]).map(
+    (entry): Entry => (entry.state === 'succeeded' ? entry : { ...entry, state: 'pending', error: null }),
+  )
+  await ctx.db
+    .updateTable('workflow_runs')
+    .set({
+      state: entries.length === 0 ? 'pending' : 'matched',
+      reason: null,
+      actions: JSON.stringify(entries),
+      finished_at: null,
+      updated_at: now(ctx),
+    })
+    .where('id', '=', id)
+    .execute()
 }
 
 /** "lead_value: Must be at least 0." */

@@ -2,10 +2,12 @@
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
 import { time, value } from '../../kernel/filter.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { ledgerPage } from '../../kernel/ledger.ts'
 import { visibleAbout } from '../events/scope.ts'
+import { openTypes } from '../events/sight.ts'
 import { workflows } from './resource.ts'
 import type { Entry } from './run.ts'
 
@@ -26,11 +28,55 @@ export const listWorkflowRuns: Handler<'listWorkflowRuns'> = async (ctx, { param
     .selectAll()
     .where('workflow_runs.workflow_id', '=', params.id)
     .where(await visibleAbout(ctx, 'workflow_runs'))
-  const present = (rows: readonly Row[]): Run[] => rows.map(presentRun)
+  const present = async (rows: readonly Row[]): Promise<Run[]> => {
+    const told = await inSight(ctx, rows)
+    return rows.map((row) => presentRun(row, told))
+  }
   return ledgerPage(ctx, rows, query, { fields, sort: { id: 'workflow_runs.id' }, id: 'workflow_runs.id', present })
 }
 
-const presentRun = (row: Row): Run => ({
+const entriesOf = ({ actions }: Row): Entry[] => JSON.parse(actions) as Entry[]
+
+/** Results name records, which whoever sees the run need not see: of which type those are, by key. */
+const namedBy: Readonly<Record<string, string>> = {
+  lead_id: 'leads',
+  lead_ids: 'leads',
+  person_id: 'persons',
+  quote_id: 'quotes',
+  activity_id: 'activities',
+  email_ids: 'emails',
+  tag_id: 'tags',
+}
+
+type InSight = (key: string, id: number) => boolean
+
+/** Which of the records that the results of a page name the caller sees; one question for each type. */
+async function inSight(ctx: Context, rows: readonly Row[]): Promise<InSight> {
+  const open = new Set(openTypes(ctx))
+  const named = new Map<string, number[]>()
+  for (const { result } of rows.flatMap(entriesOf))
+    for (const [key, value] of Object.entries(result ?? {})) {
+      const type = namedBy[key]
+      if (type !== undefined && open.has(type))
+        named.set(type, [...(named.get(type) ?? []), ...([value ?? []].flat() as number[])])
+    }
+  const seen = new Map<string, ReadonlySet<number>>()
+  for (const [type, ids] of named) seen.set(type, (await ctx.services.resources.get(type)?.seen(ctx, ids)) ?? new Set())
+  return (key, id) => seen.get(namedBy[key] ?? '')?.has(id) ?? false
+}
+
+/** What is out of sight, or gone, is left out. */
+const resultOf = (result: Entry['result'], isSeen: InSight): Entry['result'] =>
+  result &&
+  Object.fromEntries(
+    Object.entries(result).map(([key, value]) => {
+      if (namedBy[key] === undefined) return [key, value]
+      if (Array.isArray(value)) return [key, value.filter((id) => isSeen(key, id))]
+      return [key, typeof value === 'number' && isSeen(key, value) ? value : null]
+    }),
+  )
+
+const presentRun = (row: Row, isSeen: InSight): Run => ({
   id: row.id,
   event_id: row.event_id,
   event: row.event,
@@ -39,7 +85,12 @@ const presentRun = (row: Row): Run => ({
   state: row.state as Run['state'],
   reason: row.reason,
   matched_conditions: JSON.parse(row.matched_conditions) as Run['matched_conditions'],
-  actions: (JSON.parse(row.actions) as Entry[]).map(({ id, state, error, result }) => ({ id, state, error, result })),
+  actions: entriesOf(row).map(({ id, state, error, result }) => ({
+    id,
+    state,
+    error,
+    result: resultOf(result, isSeen),
+  })),
   started_at: row.started_at,
   finished_at: row.finished_at,
   created_at: row.created_at,

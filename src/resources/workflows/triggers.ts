@@ -1,7 +1,7 @@
 // Which events make which workflows run (DOMAIN 18.1, 18.3): a reader of the event log that writes a run for each and enqueues it,
 // and the guard against workflows that set each other off for ever.
-import { enqueue } from '../../jobs/queue.ts'
-import type { EventReader, StoredEvent } from '../../jobs/readers.ts'
+import { enqueueAll } from '../../jobs/queue.ts'
+import { type EventReader, firstOf, type Heard } from '../../jobs/readers.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { runWorkflow } from './run.ts'
 import { triggerOf } from './snapshots.ts'
@@ -27,59 +27,75 @@ export const workflowTriggers: EventReader = {
     const triggers = [...new Set(events.map(({ name }) => triggerOf(name)))]
     const workflows = await ctx.db
       .selectFrom('workflows')
-      .select(['id', 'name', 'event', 'entity_type', 'created_at'])
+      .select(['id', 'name', 'event', 'entity_type', 'events_after'])
       .where('is_active', '=', 1)
       .where('event', 'in', triggers)
       .orderBy('sort_order')
       .orderBy('id')
       .execute()
-    if (workflows.length === 0) return
-    for (const event of events) {
-      const { entity_id: entityId } = event
-      // A workflow knows nothing of what was before it.
-      const own = workflows.filter(
-        (each) =>
-          each.event === triggerOf(event.name) &&
-          each.entity_type === event.entity_type &&
-          each.created_at <= event.created_at,
-      )
-      if (own.length === 0 || entityId === null) continue
-      const chain = await chainOf(ctx, event)
-      for (const workflow of own) await plan(ctx, workflow, { ...event, entity_id: entityId }, chain)
-    }
+    const { asked, last } = firstOf(events, (event) =>
+      // A workflow knows nothing of what was before it, or while it was switched off.
+      workflows.flatMap((workflow): Asked[] =>
+        event.entity_id !== null &&
+        workflow.event === triggerOf(event.name) &&
+        workflow.entity_type === event.entity_type &&
+        workflow.events_after < event.id
+          ? [{ workflow, event: { ...event, entity_id: event.entity_id } }]
+          : [],
+      ),
+    )
+    if (asked.length > 0) await plan(ctx, asked)
+    return last
   },
 }
 
-async function plan(
-  ctx: Context,
-  workflow: { id: number; name: string },
-  event: Pick<StoredEvent, 'id' | 'name' | 'entity_type'> & { entity_id: number },
-  chain: readonly Run[],
-): Promise<void> {
+interface Asked {
+  workflow: { id: number; name: string }
+  event: Heard & { entity_id: number }
+}
+
+/** A run for each, with as many statements as for one. */
+async function plan(ctx: Context, asked: readonly Asked[]): Promise<void> {
   const at = now(ctx)
-  const depth = (chain[0]?.depth ?? 0) + 1
-  const reason = circleIn(chain, depth, workflow, event)
-  const run = await ctx.db
+  const chainOf = await chains(
+    ctx,
+    asked.map(({ event }) => event),
+  )
+  const made = await ctx.db
     .insertInto('workflow_runs')
-    .values({
-      workflow_id: workflow.id,
-      event_id: event.id,
-      event: event.name,
-      entity_type: event.entity_type,
-      entity_id: event.entity_id,
-      parent_run_id: chain[0]?.id ?? null,
-      depth,
-      state: reason === null ? 'pending' : 'skipped',
-      reason,
-      finished_at: reason === null ? null : at,
-      created_at: at,
-      updated_at: at,
-    })
+    .values(
+      asked.map(({ workflow, event }) => {
+        const chain = chainOf(event)
+        const depth = (chain[0]?.depth ?? 0) + 1
+        const reason = circleIn(chain, depth, workflow, event)
+        return {
+          workflow_id: workflow.id,
+          event_id: event.id,
+          event: event.name,
+          entity_type: event.entity_type,
+          entity_id: event.entity_id,
+          parent_run_id: chain[0]?.id ?? null,
+          depth,
+          state: reason === null ? 'pending' : 'skipped',
+          reason,
+          finished_at: reason === null ? null : at,
+          created_at: at,
+          updated_at: at,
+        }
+      }),
+    )
     .onConflict((conflict) => conflict.columns(['workflow_id', 'event_id']).doNothing())
-    .returning('id')
-    .executeTakeFirst()
-  if (!run || reason !== null) return
-  await enqueue(ctx, runWorkflow, { run_id: run.id }, { sequence: `workflow:${event.entity_type}:${event.entity_id}` })
+    .returning(['id', 'state', 'entity_type', 'entity_id'])
+    .execute()
+  const pending = made.filter(({ state }) => state === 'pending').sort((a, b) => a.id - b.id)
+  await enqueueAll(
+    ctx,
+    runWorkflow,
+    pending.map(({ id, entity_type, entity_id }) => ({
+      payload: { run_id: id },
+      sequence: `workflow:${entity_type}:${entity_id}`,
+    })),
+  )
 }
 
 /** Why a workflow must not run again behind these; null when it may. */
@@ -97,18 +113,22 @@ function circleIn(
   return depth > deepest ? `More than ${deepest} workflows would follow from each other.` : null
 }
 
-/** The runs that led to an event, the last one first. */
-async function chainOf({ db }: Context, { workflow_run_id: cause }: StoredEvent): Promise<Run[]> {
-  const chain: Run[] = []
-  let next = cause
-  while (next !== null && chain.length <= deepest) {
-    const run = await db
+/** By event, the runs that led to it, the last one first; read generation by generation, for all events together. */
+async function chains({ db }: Context, events: readonly Heard[]): Promise<(event: Heard) => Run[]> {
+  const known = new Map<number, Run>()
+  let wanted = new Set(events.flatMap(({ workflow_run_id: cause }) => cause ?? []))
+  for (let depth = 0; wanted.size > 0 && depth <= deepest; depth++) {
+    const runs = await db
       .selectFrom('workflow_runs')
       .select(['id', 'workflow_id', 'entity_type', 'entity_id', 'depth', 'parent_run_id'])
-      .where('id', '=', next)
-      .executeTakeFirst()
-    if (run) chain.push(run)
-    next = run?.parent_run_id ?? null
+      .where('id', 'in', [...wanted])
+      .execute()
+    for (const run of runs) known.set(run.id, run)
+    wanted = new Set(runs.flatMap(({ parent_run_id: id }) => (id === null || known.has(id) ? [] : id)))
   }
-  return chain
+  return ({ workflow_run_id: cause }) => {
+    const chain: Run[] = []
+    for (let run = known.get(cause ?? 0); run; run = known.get(run.parent_run_id ?? 0)) chain.push(run)
+    return chain
+  }
 }

@@ -8,7 +8,7 @@ import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { quotes } from '../quotes/resource.ts'
 import type { Action } from './actions.ts'
-import { type Effect, type Occasion, personIdOf, refuse, requireRecord, resources } from './occasion.ts'
+import { type Effect, type Occasion, personIdOf, type Result, refuse, requireRecord, resources } from './occasion.ts'
 import { readSetting, type Target } from './values.ts'
 
 const targets = { leads, persons, quotes }
@@ -71,25 +71,42 @@ const ofPerson: Effect = {
   },
 }
 
+/** So many leads in one transaction, so that a person with thousands of them keeps nobody waiting. */
+const leadsAtOnce = 25
+
+const leadsIn = (result: Result | null): number[] => (result?.lead_ids ?? []) as number[]
+
 const ofLeads: Effect = {
-  async act(ctx, about, action) {
-    const ids = await relatedLeads(ctx, about)
+  async act(ctx, about, action, _cause, soFar) {
+    const ids = await relatedLeads(ctx, about, leadsIn(soFar), leadsAtOnce)
     await set(ctx, 'leads', ids, action)
-    return { lead_ids: ids }
+    return { lead_ids: [...leadsIn(soFar), ...ids] }
   },
+  isPart: async (ctx, about, result) => (await relatedLeads(ctx, about, leadsIn(result), 1)).length > 0,
   would: (ctx, { entity }, action) => sentence(ctx, 'leads', action, `every lead of the ${resources[entity].noun}`),
 }
 
-/** The leads of a person, or those that an activity or a quote is linked to, or was until it was deleted. */
-async function relatedLeads(ctx: Context, { entity, id, record }: Occasion): Promise<number[]> {
+/**
+ * The next leads of a person, or of those that an activity or a quote is linked to, or was until it was deleted; by id, behind those
+ * that are done.
+ */
+async function relatedLeads(
+  ctx: Context,
+  { entity, id, record }: Occasion,
+  done: readonly number[],
+  most: number,
+): Promise<number[]> {
+  const last = done.at(-1) ?? 0
   if (entity === 'persons') {
-    const rows = await ctx.db.selectFrom('leads').select('id').where('person_id', '=', id).orderBy('id').execute()
+    const ofPerson = ctx.db.selectFrom('leads').select('id').where('person_id', '=', id)
+    const rows = await ofPerson.where('id', '>', last).orderBy('id').limit(most).execute()
     return rows.map((row) => row.id)
   }
   const linked =
     entity === 'activities' ? (record.lead_ids as number[]) : (record.leads as { id: number }[]).map((lead) => lead.id)
   const there = await leads.seen(ctx, linked)
-  return linked.filter((each) => there.has(each))
+  const left = linked.filter((each) => each > last && there.has(each))
+  return left.sort((a, b) => a - b).slice(0, most)
 }
 
 export const updates = {

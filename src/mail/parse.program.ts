@@ -1,14 +1,14 @@
-// The thread a mail is read in (parse.thread.ts): one mail, one answer, and it ends.
-import { parentPort, workerData } from 'node:worker_threads'
+// The process a mail is read in (parse.apart.ts): one mail from standard input, one answer to standard output, and it ends.
+import { deserialize, serialize } from 'node:v8'
 import { Unreadable } from './failures.ts'
-import { type Given, read } from './parse.form.ts'
+import { type Fields, type Given, read } from './parse.form.ts'
 import type { ReceivedMail } from './parse.read.ts'
 
-export type Answer = { mail: ReceivedMail } | { unreadable: string }
+export type Answer = { mail: ReceivedMail } | { unreadable: string } | { failed: string }
 
 /**
  * The parser joins the lines of a text by a Blob of them, which Node reads line by line, each through the system: 30 MiB took
- * many seconds. In this thread, where nobody else asks for one, a Blob is this: its parts side by side.
+ * many seconds. In this process, where nobody else asks for one, a Blob is this: its parts side by side.
  */
 class Joined {
   readonly #parts: readonly (string | ArrayBuffer | Uint8Array)[]
@@ -35,15 +35,21 @@ class Joined {
 }
 Object.assign(globalThis, { Blob: Joined })
 
-async function answer(): Promise<Answer> {
+async function answer(given: Given): Promise<Answer> {
   try {
-    return { mail: await read(workerData as Given) }
+    return { mail: await read(given) }
   } catch (error) {
     if (error instanceof Unreadable) return { unreadable: error.message }
-    throw error
+    return { failed: error instanceof Error ? `${error.stack}` : String(error) }
   }
 }
 
-const given = await answer()
-const files = 'mail' in given ? given.mail.attachments.map(({ bytes }) => bytes.buffer as ArrayBuffer) : []
-parentPort?.postMessage(given, [...new Set(files)])
+const chunks: Buffer[] = []
+for await (const chunk of process.stdin) chunks.push(chunk as Buffer)
+const sent = Buffer.concat(chunks)
+const start = 4 + sent.readUInt32LE(0)
+const said = await answer({
+  raw: sent.length > start ? sent.subarray(start) : null,
+  fields: deserialize(sent.subarray(4, start)) as Fields,
+})
+process.stdout.end(serialize(said))

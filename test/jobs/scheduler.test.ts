@@ -1,0 +1,61 @@
+// Who says that it is time: one scheduler among all processes, which enqueues once what was due, however often that was missed.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { hold } from '../../src/jobs/lock.ts'
+import { defineJob } from '../../src/jobs/queue.ts'
+import { createScheduler } from '../../src/jobs/scheduler.ts'
+import { createWorker } from '../../src/jobs/worker.ts'
+import { systemContext } from '../../src/kernel/context.ts'
+import { startServer, type TestServer } from '../support/app.ts'
+
+let server: TestServer
+let ran: string[]
+beforeEach(async () => {
+  server = await startServer()
+  ran = []
+})
+afterEach(() => server.close())
+
+describe('the scheduler', () => {
+  const daily = defineJob<{ due: string }>({ kind: 'test.daily', run: async (_ctx, { due }) => void ran.push(due) })
+  const schedules = [{ name: 'daily', at: '00:05', job: daily }]
+  const scheduler = () => createScheduler(server.app.services, schedules)
+  const work = () => createWorker(server.app.services, [daily], []).drain()
+
+  it('does not run what was due before the installation, and then each day once', async () => {
+    const one = scheduler()
+    await one.tick()
+    await work()
+    expect(ran).toEqual([])
+    for (const time of [
+      '2026-03-02T00:04:00Z',
+      '2026-03-02T00:05:00Z',
+      '2026-03-02T00:06:00Z',
+      '2026-03-02T12:00:00Z',
+    ]) {
+      server.clock.set(time)
+      await one.tick()
+      await work()
+    }
+    expect(ran).toEqual(['2026-03-02T00:05:00.000Z'])
+  })
+
+  it('catches up once what was missed for days', async () => {
+    await scheduler().tick()
+    server.clock.set('2026-03-09T10:00:00Z')
+    const restarted = scheduler()
+    await restarted.tick()
+    await restarted.tick()
+    await work()
+    expect(ran).toEqual(['2026-03-09T00:05:00.000Z'])
+  })
+
+  it('is one of several processes; another takes over when it is gone', async () => {
+    await hold(systemContext(server.app.services, 'api'), 'scheduler', 'elsewhere:1:x', 90_000)
+    expect(await scheduler().tick()).toBe(false)
+    server.clock.advanceMs(91_000)
+    const next = scheduler()
+    expect([await next.tick(), await scheduler().tick()]).toEqual([true, false])
+    await next.stop()
+    expect(await scheduler().tick()).toBe(true)
+  })
+})

@@ -1,0 +1,133 @@
+// What reading a large mail promises: the server goes on meanwhile, a limit ends what takes too much, and the mail is the same
+// wherever it is read.
+import { describe, expect, it } from 'vitest'
+import { readApart } from '../../src/mail/parse.apart.ts'
+import { type Given, read } from '../../src/mail/parse.form.ts'
+import { parseMail } from '../../src/mail/parse.ts'
+import { fromSendgrid } from '../../src/mail/sendgrid.ts'
+import { lines } from './given.ts'
+
+const from = 'From: Ada <ada@example.com>'
+const long = (bytes: number): Buffer => lines(from, '', `${'x'.repeat(98)}\r\n`.repeat(bytes / 100))
+const outcome = ({ status, ...rest }: PromiseSettledResult<unknown>): string =>
+  'reason' in rest ? (rest.reason as Error).name : status
+
+/** The longest silence of a timer of 10 ms while the work lasts, as a share of it. */
+async function silence(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now()
+  let last = began
+  let longest = 0
+  const heard = (): void => {
+    longest = Math.max(longest, performance.now() - last)
+    last = performance.now()
+  }
+  const timer = setInterval(heard, 10)
+  await work()
+  clearInterval(timer)
+  heard()
+  return longest / (performance.now() - began)
+}
+
+describe('a large mail', () => {
+  it('does not hold up the server', async () => {
+    const bytes = long(20 * 1024 * 1024)
+    const share = await silence(async () => {
+      const mail = await parseMail(bytes)
+      expect(mail.text).toHaveLength(2 * 1024 * 1024)
+    })
+    // Where it is read in the same thread, the timer is silent all the time.
+    expect(share).toBeLessThan(0.5)
+    expect(await silence(() => read({ raw: bytes.subarray(0, 2_000_000), fields: {} }))).toBeGreaterThan(0.5)
+  })
+
+  it.each<[string, Given]>([
+    [
+      'bytes',
+      {
+        raw: lines(
+          from,
+          'Date: Sun, 1 Mar 2026 10:30:00 +0100',
+          'Content-Type: multipart/mixed; boundary=b',
+          '',
+          '--b',
+          'Content-Type: text/plain; charset=iso-8859-1',
+          'Content-Transfer-Encoding: quoted-printable',
+          '',
+          'Gr=FC=DFe',
+          '--b',
+          'Content-Type: text/html; charset=utf-8',
+          '',
+          '<p>Grüße</p>',
+          '--b',
+          'Content-Type: text/calendar; method=REQUEST',
+          '',
+          'BEGIN:VCALENDAR',
+          '--b',
+          'Content-Type: application/x-y; name=a.bin',
+          'Content-Transfer-Encoding: base64',
+          '',
+          'AAEC/w==',
+          '--b--',
+        ),
+        fields: { envelope: '{"to":["Eve@example.com"]}' },
+      },
+    ],
+    [
+      'a form',
+      {
+        raw: null,
+        fields: { from: 'ada@example.com', text: Buffer.from('Grüße', 'latin1'), charsets: '{"text":"iso-8859-1"}' },
+      },
+    ],
+  ])('is the same as where it is read at once: %s', async (_what, given) => {
+    const mail = await readApart(given, {})
+    expect(mail).toEqual(await read(given))
+    expect(mail.attachments.every(({ bytes }) => Buffer.isBuffer(bytes))).toBe(true)
+  })
+
+  it('is refused for the reason it has', async () => {
+    await expect(parseMail(Buffer.alloc(100_000, 'a'))).rejects.toThrow('This is no e-mail: it has no headers.')
+    await expect(fromSendgrid({ text: 'a'.repeat(100_000) }, [])).rejects.toThrow(/The form holds no e-mail/)
+  })
+})
+
+describe('the limits', () => {
+  it('end a mail that takes too long, and the next is read', async () => {
+    const bytes = long(4 * 1024 * 1024)
+    await expect(parseMail(bytes, { mostMs: 20 })).rejects.toMatchObject({
+      name: 'Unreadable',
+      message: 'The e-mail takes too much time or memory to be read.',
+    })
+    expect((await parseMail(bytes)).from?.address).toBe('ada@example.com')
+  })
+
+  it('end a mail that takes too much memory, and not the server', async () => {
+    const text = `${'<&'.repeat(40)}\r\n`.repeat(60_000)
+    const bytes = lines(
+      from,
+      'Content-Type: multipart/mixed; boundary=b',
+      '',
+      '--b',
+      'Content-Type: text/html',
+      '',
+      'x',
+      '--b',
+      '',
+      text,
+      '--b--',
+    )
+    await expect(parseMail(bytes, { mostMiB: 64 })).rejects.toMatchObject({ name: 'Unreadable' })
+    expect((await parseMail(long(100_000))).text).not.toBeNull()
+  })
+
+  it('let a few be read at once, as many wait as may, and refuse the others for now; small ones pass by', async () => {
+    const email = long(100_000)
+    const patient = [parseMail(email), parseMail(email), parseMail(email)]
+    const posted = [1, 2].map(() => fromSendgrid({ email }, [], { mostWaiting: 2 }))
+    expect((await parseMail(lines(from, '', 'x'))).text).toBe('x\n')
+    expect((await Promise.allSettled([...patient, ...posted])).map(outcome)).toEqual([
+      ...['fulfilled', 'fulfilled', 'fulfilled'],
+      ...['fulfilled', 'Busy'],
+    ])
+  })
+})
