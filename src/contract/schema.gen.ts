@@ -1985,7 +1985,7 @@ export interface paths {
         post?: never;
         /**
          * Delete an e-mail
-         * @description Moves the e-mail to the trash; one in the trash, or with `type=delete`, is deleted for good. Answers to it stay in their thread.
+         * @description Moves the e-mail to the trash; one in the trash, or with `type=delete`, is deleted for good. Answers to it stay in their thread. One that is being sent this moment answers 409.
          */
         delete: operations["deleteEmail"];
         options?: never;
@@ -3574,7 +3574,7 @@ export interface paths {
         put?: never;
         /**
          * Submit a form
-         * @description Makes a person, and a lead when the form does so. Values stand under `persons` and `leads` by the code of their attribute, own attributes beside the built-in ones; a form of HTML sends the same as `persons[name]`, `persons[emails][0][value]`. A known e-mail address selects the person it belongs to, who is never changed. A field the form does not have is refused, and so is a hidden one, which always gets its default. `website` must stay empty: people do not see it. Ten a minute from one address. Answers any origin.
+         * @description Makes a person, and a lead when the form does so. Values stand under `persons` and `leads` by the code of their attribute, own attributes beside the built-in ones; a form of HTML sends the same as `persons[name]`, `persons[emails][0][value]`. A known e-mail address selects the person it belongs to, who is never changed; what must be unique and another person has is refused, whether the address is known or not. A dry run is none here. A field the form does not have is refused, and so is a hidden one, which always gets its default. `website` must stay empty: people do not see it. Ten a minute from one address. Answers any origin.
          */
         post: operations["submitWebForm"];
         delete?: never;

@@ -11,6 +11,7 @@ import { tooLarge, type Upload } from './files.ts'
 import { hold } from './held.ts'
 import { fieldsOf, textsOnly } from './plainform.ts'
 
+type Received = { body: Body; uploads: Uploads }
 /** The files of one request. */
 export interface Uploads {
   /** By the key that stands for the file in the body. */
@@ -24,9 +25,8 @@ export interface Uploads {
 const mostParts = 200
 const mostFiles = 20
 const longestName = 100
-/** Of a text whose schema does not take longer ones, in bytes. */
-const longText = 256 * 1024
-const longestText = 1024 * 1024
+/** Of a text whose schema does not take longer ones, in bytes; and of any. */
+const [longText, longestText] = [256 * 1024, 1024 * 1024]
 
 /** The file that a body names. */
 export function uploaded(ctx: Context, key: string): Upload {
@@ -45,8 +45,8 @@ export async function keep(ctx: Context, upload: Upload): Promise<void> {
 /** Removes what the request brought and nobody kept, and what was kept for a row that never came. */
 export async function leave(ctx: Context, hasFailed: boolean): Promise<void> {
   if (!ctx.uploads) return
-  const { files, kept, release } = ctx.uploads
-  release?.()
+  ctx.uploads.release?.()
+  const { files, kept } = ctx.uploads
   for (const upload of files.values()) await ctx.services.files.discard(upload)
   if (hasFailed && kept.size > 0) await ctx.services.sweepFiles(ctx, [...kept])
 }
@@ -59,14 +59,12 @@ export interface Form {
   schema: Shape
 }
 
-type Received = { body: Body; uploads: Uploads }
-
 /** Reads all parts. Throws 400 for what is no form, 413 for too much of anything, 503; then nothing is left behind. */
 export async function receive(ctx: Context, request: Readable, form: Form): Promise<Received> {
   const release = hold(ctx, form)
   try {
-    const { body, uploads } = await read(ctx, request, form)
-    return { body, uploads: { ...uploads, release } }
+    const received = await read(ctx, request, form)
+    return { ...received, uploads: { ...received.uploads, release } }
   } catch (error) {
     release()
     throw error

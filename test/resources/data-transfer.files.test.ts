@@ -238,6 +238,14 @@ describe('workbooks', () => {
     expect([state, errors[0].message]).toEqual(['invalid', 'The file is not a workbook that can be read.'])
   })
 
+  it('whose parts have names of thousands of characters are refused, and not the defect of the server', async () => {
+    const parts = Object.fromEntries(
+      ['a', 'b', 'c'].map((letter) => [`xl/worksheets/${letter.repeat(60_000)}.xml`, '<a/>']),
+    )
+    const { state, errors } = await bombed(zip({ 'xl/workbook.xml': '<workbook/>', ...parts }))
+    expect([state, errors[0].message]).toEqual(['invalid', 'The file is not a workbook that can be read.'])
+  })
+
   /** Validated as a workbook, whatever the store made of the bytes. */
   async function bombed(bytes: Buffer) {
     const { id } = await using().record('organizations', 'name\nA\n')

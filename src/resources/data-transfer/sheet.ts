@@ -18,7 +18,9 @@ type Reader = ChildProcessByStdio<Writable, Readable, null>
 export async function* sheetRows(bytes: Buffer): AsyncGenerator<string[]> {
   const entries = zipEntries(bytes)
   if (typeof entries === 'string') throw new Unreadable(entries)
-  const sheets = entries.filter(({ name }) => /^\/?xl\/worksheets\/.*\.xml$/i.test(name))
+  const sheets = entries
+    .filter(({ name }) => /^\/?xl\/worksheets\/.*\.xml$/i.test(name))
+    .map(({ from, to, isPacked }) => ({ from, to, isPacked }))
   // Of the environment it needs nothing, so it gets nothing.
   const reader: Reader = spawn(
     process.execPath,

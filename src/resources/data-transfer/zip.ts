@@ -5,6 +5,7 @@ const mostUnpacked = 200 * 1024 * 1024
 const mostRatio = 250
 const smallUnpacked = 16 * 1024 * 1024
 const mostEntries = 1000
+const longestName = 255
 
 const signatures = { end: 0x06054b50, end64: 0x07064b50, entry: 0x02014b50 }
 const endSize = 22
@@ -34,7 +35,9 @@ export function zipEntries(bytes: Buffer): Entry[] | string {
     if (at + entrySize > bytes.length || bytes.readUInt32LE(at) !== signatures.entry) return notReadable
     if ((bytes.readUInt16LE(at + 8) & 1) === 1) return 'The workbook is protected by a password.'
     unpacked += bytes.readUInt32LE(at + 24)
-    const nameEnd = at + entrySize + bytes.readUInt16LE(at + 28)
+    const nameLength = bytes.readUInt16LE(at + 28)
+    if (nameLength > longestName) return notReadable
+    const nameEnd = at + entrySize + nameLength
     const local = bytes.readUInt32LE(at + 42)
     if (local + localSize > bytes.length) return notReadable
     const from = local + localSize + bytes.readUInt16LE(local + 26) + bytes.readUInt16LE(local + 28)

@@ -1,0 +1,96 @@
+// What a mailbox promises that is polled (DOMAIN 14.4), beyond its way through the product in test/flows/mail.test.ts: drafts end as
+// what was sent, and a listener that fails loses nothing.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Schema } from '../../src/contract/types.ts'
+import { startServer, type TestServer } from '../support/app.ts'
+import { type ImapServer, startImap } from '../support/imap.ts'
+
+type Email = Schema<'Email'>
+
+let imap: ImapServer
+let server: TestServer
+let failing = false
+beforeAll(async () => {
+  server = await startServer({
+    config: { mailReceiver: 'webklex-imap' },
+    extensions: [
+      (events) =>
+        events.on('email.create.before', () => {
+          if (failing) throw new TypeError('A defect.')
+        }),
+    ],
+  })
+  server.keep()
+})
+beforeEach(async () => {
+  await imap?.close()
+  imap = await startImap()
+  await server.rewind()
+  // What was never due begins now.
+  await server.tick()
+  const { host, port, username, password } = imap
+  Object.assign(server.app.services.config, {
+    imap: { host, port, username, password, encryption: 'none', validateCert: true },
+  })
+})
+afterAll(async () => {
+  await server.close()
+  await imap.close()
+})
+
+/** What the schedule does every five minutes. */
+async function poll(): Promise<string[]> {
+  server.clock.advanceMs(5 * 60_000)
+  server.events()
+  await server.tick()
+  await server.work()
+  return server.events()
+}
+const mails = async (): Promise<Email[]> => (await server.admin.get('/emails?sort=id')).body.data
+const lines = (...text: string[]): string => text.join('\r\n')
+const letter = (about: { id: string; from?: string; to?: string; subject?: string; more?: string[] }): string =>
+  lines(
+    `Message-ID: <${about.id}>`,
+    `From: ${about.from ?? 'Ada <ada@example.com>'}`,
+    `To: ${about.to ?? 'crm@localhost'}`,
+    `Subject: ${about.subject ?? 'Hello'}`,
+    ...(about.more ?? []),
+    '',
+    'Good morning',
+  )
+const created = ['email.create.before', 'email.create.after']
+
+describe('a mailbox', () => {
+  it('shows a draft as it was sent, once it was', async () => {
+    imap.addFolder('Drafts', ['\\Drafts'])
+    imap.addFolder('Sent Items')
+    const own = { id: 'own@x', from: 'team@localhost' }
+    const attached = (file: string): string[] => [
+      'Content-Type: text/csv',
+      `Content-Disposition: attachment; filename=${file}`,
+    ]
+    imap.deliver('Drafts', letter({ ...own, subject: 'Half', to: '', more: attached('a.csv') }))
+    expect(await poll()).toEqual(created)
+    expect((await mails())[0]).toMatchObject({ subject: 'Half', folders: ['draft'] })
+    imap.deliver('Sent Items', letter({ ...own, subject: 'Whole', to: 'ada@example.com', more: attached('b.csv') }))
+    expect(await poll()).toEqual(['email.update.before', 'email.update.after'])
+    const [mail, ...others] = await mails()
+    expect(others).toEqual([])
+    expect(mail).toMatchObject({ subject: 'Whole', folders: ['sent'], reply_to: ['ada@example.com'] })
+    expect(mail?.attachments.map(({ name }) => name)).toEqual(['b.csv'])
+    expect((await server.admin.get(`/emails/${mail?.id}/raw`)).text).toContain('Subject: Whole')
+    // What was sent is not a draft again, and is not sent twice.
+    imap.renumber('Drafts')
+    imap.renumber('Sent Items')
+    expect([await poll(), await mails()]).toEqual([[], [mail]])
+  })
+
+  it('tries again what a listener only failed at, and loses nothing', async () => {
+    imap.deliver('INBOX', letter({ id: '1@x' }))
+    failing = true
+    expect(await poll()).toEqual(['email.create.before'])
+    expect(await mails()).toEqual([])
+    failing = false
+    expect(await poll()).toEqual(created)
+  })
+})
