@@ -165,6 +165,26 @@ describe('jobs that wait for a time', () => {
   })
 })
 
+describe('a backlog', () => {
+  it('lets others have their turn between its jobs', async () => {
+    await transaction(ctx(), async (ctx) => {
+      for (let count = 0; count < 60; count++) await enqueue(ctx, note, { name: `${count}` })
+    })
+    let turns = 0
+    let isOver = false
+    const others = (): void => {
+      turns++
+      if (!isOver) setImmediate(others)
+    }
+    setImmediate(others)
+    await worker.drain()
+    isOver = true
+    expect(ran.length).toBe(60)
+    // Three run at once.
+    expect(turns).toBeGreaterThanOrEqual(20)
+  })
+})
+
 describe('a sequence', () => {
   it('runs strictly one after another, in the order of enqueuing, also past a failure; others do not wait', async () => {
     let fails = 1
