@@ -3446,7 +3446,7 @@ export interface paths {
         put?: never;
         /**
          * Send events of the past to a webhook
-         * @description Queues every stored event behind `after_event_id` that the webhook subscribes to, also those it got before, with the `webhook-id` each had. At most 10,000 events are looked at and 1,000 queued; `last_event_id` of the answer is where to go on. A webhook that is switched off answers 409.
+         * @description Queues every stored event behind `after_event_id` that the webhook subscribes to, also those it got before, with the `webhook-id` each had. At most 10,000 events are looked at and 200 queued; `last_event_id` of the answer is where to go on. A webhook that is switched off answers 409.
          */
         post: operations["replayWebhook"];
         delete?: never;

@@ -59,7 +59,7 @@ export const subscriptions: EventReader = {
 }
 
 /** How much of the past is gone through at once. */
-const most = { looked: 10_000, queued: 1000 }
+const most = { looked: 10_000, queued: 200 }
 
 /** Queues what happened behind an event, also what was told before. Answers how much, and the last event looked at. */
 export const tellAgain = (
