@@ -170,7 +170,7 @@ describe('a campaign', () => {
   })
 
   it('comes through kill -9 at random moments with one row for every address', async () => {
-    await (full ? survive(5000, 16, 450) : survive(300, 3, 110))
+    await (full ? survive(5000, 16, 450) : survive(200, 2, 90))
   }, 900_000)
 
   it('is queued by accord campaign:process, once, and sent by the server', async () => {
