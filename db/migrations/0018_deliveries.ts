@@ -81,12 +81,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     },
     {
       unique: [['webhook_id', 'dedupe_key']],
-      indexes: [
-        ['webhook_id', 'id'],
-        ['webhook_id', 'state', 'id'],
-        ['event_id'],
-        ['finished_at', 'id'],
-      ],
+      indexes: [['webhook_id', 'id'], ['webhook_id', 'state', 'id'], ['event_id'], ['finished_at', 'id']],
     },
   )
   await createTable(
