@@ -1,6 +1,6 @@
 // The context of a command: the same composition as the server, without listening, acting as the system. Rules, listeners
 // and the event log therefore hold for the command line as well.
-import { buildApp } from '../app.ts'
+import { type App, buildApp } from '../app.ts'
 import type { Config } from '../config.ts'
 import { publishedOf, secretOf } from '../data.ts'
 import { loadExtensions } from '../extensions.ts'
@@ -8,12 +8,11 @@ import { type Context, systemContext } from '../kernel/context.ts'
 import { generatedContract } from '../package.ts'
 import { withInstalled } from './installed.ts'
 
-/** Runs `work` on an installed data folder as the system: no user, every permission. */
-export function asSystem<T>(config: Config, work: (ctx: Context) => Promise<T>): Promise<T> {
+/** Runs `work` with everything a server is made of, on an installed data folder; nothing listens, and nothing is started. */
+export function withApp<T>(config: Config, work: (app: App) => Promise<T>): Promise<T> {
   return withInstalled(config, async (store) => {
-    const logLevel = config.logLevel === 'info' ? 'error' : config.logLevel
-    const { http, services } = await buildApp({
-      config: { ...config, logLevel },
+    const app = await buildApp({
+      config,
       store,
       secret: secretOf(config).secret,
       contract: generatedContract(),
@@ -21,9 +20,15 @@ export function asSystem<T>(config: Config, work: (ctx: Context) => Promise<T>):
       extensions: await loadExtensions(config.listeners),
     })
     try {
-      return await work(systemContext(services, 'cli'))
+      return await work(app)
     } finally {
-      await http.close()
+      await app.http.close()
     }
   })
 }
+
+/** The same as the system: no user, every permission. Only what fails is logged, unless more is asked for. */
+export const asSystem = <T>(config: Config, work: (ctx: Context) => Promise<T>): Promise<T> =>
+  withApp({ ...config, logLevel: config.logLevel === 'info' ? 'error' : config.logLevel }, ({ services }) =>
+    work(systemContext(services, 'cli')),
+  )

@@ -1,28 +1,15 @@
 // `accord worker`: what happens by itself, in a process of its own, for servers that run with ACCORD_WORKER=off. `accord jobs`: what
 // waits, and another try for what was given up.
-import { buildApp } from '../app.ts'
 import type { Config } from '../config.ts'
-import { publishedOf, secretOf } from '../data.ts'
-import { loadExtensions } from '../extensions.ts'
 import type { Context } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'
-import { generatedContract } from '../package.ts'
 import { retry } from '../resources/system/jobs.ts'
 import { startWork, stopWork } from '../server.ts'
-import { asSystem } from './context.ts'
-import { withInstalled } from './installed.ts'
+import { asSystem, withApp } from './context.ts'
 
 /** Works until SIGTERM or SIGINT. */
 export const workerCommand = (config: Config): Promise<void> =>
-  withInstalled(config, async (store) => {
-    const app = await buildApp({
-      config,
-      store,
-      secret: secretOf(config).secret,
-      contract: generatedContract(),
-      published: publishedOf(config),
-      extensions: await loadExtensions(config.listeners),
-    })
+  withApp(config, async (app) => {
     startWork(app)
     app.http.log.info({}, 'The worker runs.')
     await new Promise<void>((resolve) => {
@@ -30,7 +17,6 @@ export const workerCommand = (config: Config): Promise<void> =>
     })
     app.http.log.info({}, 'Closing.')
     await stopWork(app)
-    await app.http.close()
   })
 
 export const listJobsCommand = (config: Config, { state }: { state?: string }): Promise<void> =>

@@ -66,86 +66,77 @@ export interface Enqueued {
 /** All but `buried`: named, so that those who look for one by its sequence find it in the index. */
 export const unfinished = ['running', 'waiting', 'blocked'] as const
 
+type Wanted<Payload extends object> = { payload: Payload } & Enqueued
+
 /** Enqueues in the transaction `ctx` is in, or in one of its own. Answers the id; null when there is one with the key. */
-export function enqueue<Payload extends object>(
+export const enqueue = async <Payload extends object>(
   ctx: Context,
   job: Pick<JobKind<Payload>, 'kind'>,
   payload: Payload,
-  { key, sequence, runAt = ctx.time }: Enqueued = {},
-): Promise<number | null> {
-  return transaction(ctx, async ({ db, unit }) => {
-    if (key !== undefined) {
-      const same = await db.selectFrom('jobs').select('id').where('dedupe_key', '=', key).executeTakeFirst()
-      if (same) return null
-    }
-    const before =
-      sequence === undefined
-        ? undefined
-        : await db
-            .selectFrom('jobs')
-            .select('id')
-            .where('sequence', '=', sequence)
-            .where('state', 'in', unfinished)
-            .limit(1)
-            .executeTakeFirst()
-    const { id } = await db
-      .insertInto('jobs')
-      .values({
-        kind: job.kind,
-        payload: JSON.stringify(payload),
-        state: before ? 'blocked' : 'waiting',
-        dedupe_key: key ?? null,
-        sequence: sequence ?? null,
-        run_at: stamp(runAt),
-        created_at: now(ctx),
-        updated_at: now(ctx),
-      })
-      .returning('id')
-      .executeTakeFirstOrThrow()
-    unit.wakes = true
-    return id
-  })
-}
+  options: Enqueued = {},
+): Promise<number | null> => (await enqueueAll(ctx, job, [{ payload, ...options }]))[0] ?? null
 
-/** Many of one kind, in their order, with a few statements for all of them. Those whose key is taken are left out. */
+/**
+ * Many of one kind, in their order, with a few statements for all of them. Those whose key is taken are left out; answers the ids of
+ * the others.
+ */
 export const enqueueAll = <Payload extends object>(
   ctx: Context,
   job: Pick<JobKind<Payload>, 'kind'>,
-  wanted: readonly ({ payload: Payload } & Omit<Enqueued, 'runAt'>)[],
-): Promise<void> =>
+  wanted: readonly Wanted<Payload>[],
+): Promise<number[]> =>
   transaction(ctx, async (ctx) => {
+    const ids: number[] = []
     for (let from = 0; from < wanted.length; from += atOnce)
-      await insertAll(ctx, job.kind, wanted.slice(from, from + atOnce))
-    if (wanted.length > 0) ctx.unit.wakes = true
+      ids.push(...(await insertAll(ctx, job.kind, wanted.slice(from, from + atOnce))))
+    if (ids.length > 0) ctx.unit.wakes = true
+    return ids
   })
 
-async function insertAll(
-  ctx: Context,
-  kind: string,
-  wanted: readonly ({ payload: object } & Omit<Enqueued, 'runAt'>)[],
-): Promise<void> {
-  const keys = wanted.flatMap(({ key }) => key ?? [])
-  const sequences = [...new Set(wanted.flatMap(({ sequence }) => sequence ?? []))]
-  const [taken, busy] = [
-    await ctx.db.selectFrom('jobs').select('dedupe_key as name').where('dedupe_key', 'in', keys).execute(),
-    await ctx.db
-      .selectFrom('jobs')
-      .select('sequence as name')
-      .distinct()
-      .where('sequence', 'in', sequences)
-      .where('state', 'in', unfinished)
-      .execute(),
-  ].map((rows) => new Set(rows.map(({ name }) => name))) as [Set<string | null>, Set<string | null>]
-  const at = { run_at: now(ctx), created_at: now(ctx), updated_at: now(ctx) }
-  const rows = wanted.flatMap(({ payload, key, sequence }) => {
+async function insertAll(ctx: Context, kind: string, wanted: readonly Wanted<object>[]): Promise<number[]> {
+  const taken = await takenOf(
+    ctx,
+    wanted.flatMap(({ key }) => key ?? []),
+  )
+  const busy = await busyOf(ctx, [...new Set(wanted.flatMap(({ sequence }) => sequence ?? []))])
+  const rows = wanted.flatMap(({ payload, key, sequence, runAt = ctx.time }) => {
     if (key !== undefined && taken.has(key)) return []
     const isBehind = sequence !== undefined && busy.has(sequence)
     if (key !== undefined) taken.add(key)
     if (sequence !== undefined) busy.add(sequence)
-    const about = { kind, payload: JSON.stringify(payload), dedupe_key: key ?? null, sequence: sequence ?? null }
-    return [{ ...about, state: isBehind ? 'blocked' : 'waiting', ...at }]
+    return {
+      kind,
+      payload: JSON.stringify(payload),
+      state: isBehind ? 'blocked' : 'waiting',
+      dedupe_key: key ?? null,
+      sequence: sequence ?? null,
+      run_at: stamp(runAt),
+      created_at: now(ctx),
+      updated_at: now(ctx),
+    }
   })
-  if (rows.length > 0) await ctx.db.insertInto('jobs').values(rows).execute()
+  if (rows.length === 0) return []
+  return (await ctx.db.insertInto('jobs').values(rows).returning('id').execute()).map(({ id }) => id)
+}
+
+/** Keys of jobs that are unfinished; one that is buried has none. */
+async function takenOf({ db }: Context, keys: readonly string[]): Promise<Set<string | null>> {
+  if (keys.length === 0) return new Set()
+  const rows = await db.selectFrom('jobs').select('dedupe_key').where('dedupe_key', 'in', keys).execute()
+  return new Set(rows.map(({ dedupe_key: key }) => key))
+}
+
+/** Sequences that have an unfinished job. */
+async function busyOf({ db }: Context, sequences: readonly string[]): Promise<Set<string | null>> {
+  if (sequences.length === 0) return new Set()
+  const rows = await db
+    .selectFrom('jobs')
+    .select('sequence')
+    .distinct()
+    .where('sequence', 'in', sequences)
+    .where('state', 'in', unfinished)
+    .execute()
+  return new Set(rows.map(({ sequence }) => sequence))
 }
 
 /** Keys in one statement, and rows. */
