@@ -21,6 +21,7 @@ import { up as archives } from './migrations/0015_archives.ts'
 import { up as search } from './migrations/0016_search.ts'
 import { up as jobs } from './migrations/0017_jobs.ts'
 import { up as deliveries } from './migrations/0018_deliveries.ts'
+import { up as sessions } from './migrations/0019_sessions.ts'
 import type { Store } from './open.ts'
 import { rebuild } from './search.ts'
 
@@ -49,6 +50,7 @@ export const migrations: readonly Migration[] = [
   { name: '0016_search', up: search },
   { name: '0017_jobs', up: jobs },
   { name: '0018_deliveries', up: deliveries },
+  { name: '0019_sessions', up: sessions },
 ]
 
 /** The names of the migrations applied now, none when the database was up to date. */

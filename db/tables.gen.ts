@@ -234,7 +234,8 @@ export interface GroupsTable {
 
 export interface IdempotencyKeysTable {
   id: Generated<number>
-  token_id: number
+  token_id: number | null
+  session_id: number | null
   key: string
   request_hash: string
   state: Generated<string>
@@ -477,6 +478,14 @@ export interface OrganizationsTable {
   version: Generated<number>
 }
 
+export interface PasswordResetsTable {
+  id: Generated<number>
+  user_id: number
+  secret_hash: string
+  expires_at: string
+  created_at: string
+}
+
 export interface PersonActivitiesTable {
   person_id: number
   activity_id: number
@@ -619,6 +628,17 @@ export interface SearchIndexTable {
   title: string
   subtitle: string
   body: string
+}
+
+export interface SessionsTable {
+  id: Generated<number>
+  user_id: number
+  secret_hash: string
+  is_remembered: Generated<number>
+  last_used_at: string
+  expires_at: string
+  created_at: string
+  updated_at: string
 }
 
 export interface SuppressionsTable {
@@ -880,6 +900,7 @@ export interface DB {
   organization_activities: OrganizationActivitiesTable
   organization_tags: OrganizationTagsTable
   organizations: OrganizationsTable
+  password_resets: PasswordResetsTable
   person_activities: PersonActivitiesTable
   person_tags: PersonTagsTable
   persons: PersonsTable
@@ -894,6 +915,7 @@ export interface DB {
   roles: RolesTable
   schedules: SchedulesTable
   search_index: SearchIndexTable
+  sessions: SessionsTable
   suppressions: SuppressionsTable
   tags: TagsTable
   tokens: TokensTable

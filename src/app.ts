@@ -1,21 +1,16 @@
 // Composition root: wires everything, listens to nothing. Read it top to bottom to know what a server is made of.
-import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import Fastify, {
-  type FastifyError,
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  LogController,
-} from 'fastify'
+import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
 import type { Store } from '../db/open.ts'
+import { answerError } from './answers.ts'
 import { jobs, readers, schedules } from './background.ts'
 import { type Config, statefulDomains } from './config.ts'
 import { createBackend } from './contract/backend.ts'
-import { Problem, problemDocument } from './contract/problems.ts'
+import { Problem } from './contract/problems.ts'
 import { createReplyChecker } from './contract/replies.ts'
 import { registerRoutes } from './contract/routes.ts'
 import { registerDocs } from './docs.ts'
+import { registerDoor } from './door.ts'
 import { createScheduler, type Scheduler } from './jobs/scheduler.ts'
 import { createWorker, type Worker } from './jobs/worker.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
@@ -25,13 +20,13 @@ import { diskFiles } from './kernel/files.ts'
 import { createOutbound, type Outbound } from './kernel/outbound.ts'
 import { createSeal } from './kernel/seal.ts'
 import { registerListeners, releases } from './listeners.ts'
+import { logAnswers, logging, requestId } from './logs.ts'
 import { createMailer, type Mailer } from './mail/outbound.ts'
 import { gates, handlers, locators, resources } from './operations.ts'
 import { createPipeline } from './pipeline.ts'
 import { type Published, servedWith } from './published.ts'
 import { withOwnAttributes } from './resources/attributes/document.ts'
 import { committedSet } from './resources/attributes/set.ts'
-import { loginPage } from './resources/authentication/page.ts'
 import { endStreams } from './resources/events/streams.ts'
 import { sweepFiles } from './resources/files/clean.ts'
 import { moveLeads } from './resources/leads/move.ts'
@@ -71,11 +66,7 @@ export interface App {
 export async function buildApp(options: AppOptions): Promise<App> {
   const { config, store } = options
   const http = Fastify({
-    logger:
-      config.logLevel === 'silent'
-        ? false
-        : { level: config.logLevel, redact: ['req.headers.authorization', 'req.headers.cookie'] },
-    logController: new LogController({ disableRequestLogging: true }),
+    ...logging(config),
     bodyLimit: 1024 * 1024,
     trustProxy: config.trustedProxies.length > 0 ? config.trustedProxies : false,
     requestIdHeader: false,
@@ -144,22 +135,10 @@ export async function buildApp(options: AppOptions): Promise<App> {
     { zone: config.timezone, strict: config.strict },
   )
 
-  http.addHook('onRequest', async (request, reply) => {
-    reply.headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' })
-  })
+  await registerDoor(http, config)
   // They would last as long as their readers want.
   http.addHook('preClose', async () => endStreams(services))
-  http.addHook('onResponse', async (request, reply) => {
-    request.log.info(
-      {
-        method: request.method,
-        path: request.url.split('?')[0],
-        status: reply.statusCode,
-        ms: Math.round(reply.elapsedTime),
-      },
-      'answered',
-    )
-  })
+  logAnswers(http)
   http.setErrorHandler((error: FastifyError | Problem, request, reply) => answerError(config, error, request, reply))
   const allowed = registerRoutes(http, backend)
   http.setNotFoundHandler((request) => {
@@ -175,59 +154,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   return { http, services, worker, scheduler, warmUp: () => backend.warmUp() }
 }
 
-const requestId = (sent: string | string[] | undefined): string =>
-  typeof sent === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(sent) ? sent : randomUUID()
-
 function portOf(http: FastifyInstance): number | undefined {
   const address = http.server.address()
   return typeof address === 'object' && address !== null ? address.port : undefined
-}
-
-/** The one place where an error becomes a reply. The caller gets the sentence, the log gets the cause. */
-function answerError(
-  config: Config,
-  error: FastifyError | Problem,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): void {
-  const problem = toProblem(error)
-  // A stream that fails before its first byte has left what was to be said of it.
-  for (const name of ofBytes) {
-    reply.removeHeader(name)
-    if (!reply.raw.headersSent) reply.raw.removeHeader(name)
-  }
-  if (problem.status >= 500) request.log.error({ err: error, request_id: request.id }, problem.message)
-  else if (problem.more.cause !== undefined)
-    request.log.info({ err: problem.more.cause, request_id: request.id, code: problem.code }, problem.message)
-  reply
-    .code(problem.status)
-    .headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', ...problem.more.headers })
-  const path = request.url.split('?')[0] ?? '/'
-  if (wantsLoginPage(problem, request)) {
-    const page = loginPage(config)
-    reply.headers(page.headers).type('text/html; charset=utf-8').send(page.html)
-    return
-  }
-  const base = config.appUrl ?? `${request.protocol}://${request.host}`
-  reply
-    .type('application/problem+json; charset=utf-8')
-    .send(JSON.stringify(problemDocument(problem, { base, path, requestId: request.id })))
-}
-
-const ofBytes = ['content-disposition', 'content-length', 'content-range', 'accept-ranges', 'etag', 'cache-control']
-
-function toProblem(error: FastifyError | Problem): Problem {
-  if (error instanceof Problem) return error
-  if (error.statusCode === 413) return new Problem('payload_too_large', undefined, { cause: error })
-  if (error.statusCode === 415) return new Problem('unsupported_media_type', undefined, { cause: error })
-  if (error.statusCode !== undefined && error.statusCode < 500)
-    return new Problem('malformed_request', undefined, { cause: error })
-  return new Problem('internal_error', undefined, { cause: error })
-}
-
-/** DOMAIN 4.4: a refused token (which is what asks for one) gets the login page unless the request asks for JSON. */
-function wantsLoginPage(problem: Problem, { headers }: FastifyRequest): boolean {
-  if (problem.status !== 401 || problem.more.headers?.['www-authenticate'] === undefined) return false
-  if (String(headers['x-requested-with'] ?? '').toLowerCase() === 'xmlhttprequest') return false
-  return !/application\/json|\+json/i.test(headers.accept ?? '')
 }

@@ -40,6 +40,98 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/csrf-cookie": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a CSRF cookie
+         * @description Sets the cookie `XSRF-TOKEN`, which scripts can read. Its value goes into the header `X-XSRF-TOKEN` of every call that signs in, or writes with a session. Good for the session of the caller, or, without one, for signing in.
+         */
+        get: operations["getCsrfCookie"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show who is signed in
+         * @description The account behind the session, or behind the token that is sent.
+         */
+        get: operations["getSession"];
+        put?: never;
+        /**
+         * Sign in with a cookie
+         * @description Checks e-mail address and password as login does, and sets the cookie `accord_session`, which scripts cannot read, with a new `XSRF-TOKEN`. It ends 8 hours after the last call and 24 hours after signing in; with `remember` 30 days after. Needs the header `X-XSRF-TOKEN`. A session that came with the call is ended.
+         */
+        post: operations["createSession"];
+        /**
+         * Sign out of the session
+         * @description Ends the calling session. Called with a token, it answers 409: there is no session to end.
+         */
+        delete: operations["deleteSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/forgot-password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask for a new password
+         * @description Mails a link that is good for an hour, once, when there is an active account with the address. The answer is the same when there is none. Three times an hour for one address of mail, and for one caller.
+         */
+        post: operations["forgotPassword"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/reset-password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the page that takes a new password
+         * @description Where the link in the mail leads. What the link carries stays in the browser until the page posts it.
+         */
+        get: operations["getResetPasswordPage"];
+        put?: never;
+        /**
+         * Set a new password
+         * @description Takes the token of the mail, once, and sets the password. All tokens and sessions of the account end. A token that is wrong, used or older than an hour answers 422 on `token`.
+         */
+        post: operations["resetPassword"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/account": {
         parameters: {
             query?: never;
@@ -4985,6 +5077,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what the server measures
+         * @description For Prometheus, in its text format. Open to callers on the same machine that no proxy stands before; others need a token with the ability reports:read.
+         */
+        get: operations["getMetrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -5506,6 +5618,63 @@ export interface components {
             password: string;
             /** @description Name of the issued token. */
             device_name: string;
+        };
+        /**
+         * @description Credentials of an administrator.
+         * @example {
+         *       "email": "admin@example.com",
+         *       "password": "correct horse battery",
+         *       "remember": true
+         *     }
+         */
+        SessionCreate: {
+            /** @description E-mail address of the account. */
+            email: string;
+            /**
+             * Format: password
+             * @description Password of the account.
+             */
+            password: string;
+            /**
+             * @description Whether the session lasts 30 days instead of ending after 8 hours without a call.
+             * @default false
+             */
+            remember?: boolean;
+        };
+        /**
+         * @description Whose password is forgotten.
+         * @example {
+         *       "email": "admin@example.com"
+         *     }
+         */
+        ForgotPassword: {
+            /** @description E-mail address of the account. */
+            email: string;
+        };
+        /**
+         * @description A new password, with what proves that the mail was read.
+         * @example {
+         *       "email": "admin@example.com",
+         *       "token": "vT9cW1Yk3rQ0bq5k9m8Xz2sT7uLwE4aPp6JdHnRfGxM",
+         *       "password": "correct horse battery staple",
+         *       "password_confirmation": "correct horse battery staple"
+         *     }
+         */
+        ResetPassword: {
+            /** @description E-mail address of the account. */
+            email: string;
+            /** @description What the link in the mail carries. */
+            token: string;
+            /**
+             * Format: password
+             * @description The new password. Must not equal the e-mail address.
+             */
+            password: string;
+            /**
+             * Format: password
+             * @description The new password again.
+             */
+            password_confirmation: string;
         };
         /**
          * @description The signed-in account with its new bearer token.
@@ -12066,7 +12235,8 @@ export interface components {
          *         "database": "ok",
          *         "documentation": "ok",
          *         "worker": "ok",
-         *         "mail": "unconfigured"
+         *         "mail": "unconfigured",
+         *         "disk": "ok"
          *       }
          *     }
          */
@@ -12097,6 +12267,11 @@ export interface components {
                  * @enum {string}
                  */
                 mail: "ok" | "unconfigured" | "failing";
+                /**
+                 * @description `low` when less than 1 GiB or a twentieth is free, `full` when nothing can be written: then this answers 503.
+                 * @enum {string}
+                 */
+                disk: "ok" | "low" | "full";
             };
         };
         /**
@@ -12387,7 +12562,7 @@ export interface components {
                 "text/html": string;
             };
         };
-        /** @description `forbidden` names the missing permission or ability, `event_vetoed` the reason of a listener. */
+        /** @description `forbidden` names the missing permission or ability, `event_vetoed` the reason of a listener; `csrf_mismatch` is a session without its CSRF header. */
         Forbidden: {
             headers: {
                 [name: string]: unknown;
@@ -13332,6 +13507,202 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getCsrfCookie: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The cookie is set. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The account. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Account"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionCreate"];
+            };
+        };
+        responses: {
+            /** @description Signed in. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccountResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Signed out. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    forgotPassword: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ForgotPassword"];
+            };
+        };
+        responses: {
+            /** @description A mail is on its way, if there is such an account. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getResetPasswordPage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    resetPassword: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResetPassword"];
+            };
+        };
+        responses: {
+            /** @description The password is set. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            403: components["responses"]["Forbidden"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -28416,6 +28787,32 @@ export interface operations {
             };
             400: components["responses"]["BadRequest"];
             422: components["responses"]["Invalid"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getMetrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The figures. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
         };
     };

@@ -69,7 +69,7 @@ const rules: Rule[] = [
   {
     name: 'a status code',
     pattern: /\breply\.(code|status)\(|^\s*\.code\(/m,
-    home: /^src\/(app|docs|contract\/routes)\.ts$/,
+    home: /^src\/(answers|door|docs|contract\/routes)\.ts$/,
     sentence: 'Return data; the contract has the status. Refuse by throwing a Problem.',
   },
   {
@@ -94,7 +94,7 @@ const rules: Rule[] = [
   {
     name: 'HTTP',
     pattern: /from 'fastify'/,
-    home: /^src\/(app|docs|server|contract\/routes)\.ts$/,
+    home: /^src\/(app|answers|door|logs|docs|server|contract\/routes)\.ts$/,
     sentence: 'A handler gets data and returns data (house rule 3).',
   },
   {

@@ -1,0 +1,74 @@
+// Signing in with a cookie, and links to a new password. Keys of idempotent requests belong to a token or to a session.
+
+import { type Kysely, sql } from 'kysely'
+import { createTable, flag, id, integer, nullable, oneOf, references, text, timestamp, timestamps } from '../columns.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+
+export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  await createTable(
+    db,
+    dialect,
+    'sessions',
+    {
+      id: id(),
+      user_id: references('users', 'cascade'),
+      secret_hash: text(),
+      is_remembered: flag(false),
+      last_used_at: timestamp(),
+      /** At the latest: idle ones end earlier. */
+      expires_at: timestamp(),
+      ...timestamps(),
+    },
+    { unique: [['secret_hash']], indexes: [['expires_at', 'id']] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'password_resets',
+    {
+      id: id(),
+      user_id: references('users', 'cascade'),
+      secret_hash: text(),
+      expires_at: timestamp(),
+      created_at: timestamp(),
+    },
+    { unique: [['secret_hash']], indexes: [['expires_at', 'id']] },
+  )
+  await ownKeysBySession(db, dialect)
+}
+
+/** A column that may become empty is another table for some engines, so the rows of the last day are carried over. */
+async function ownKeysBySession(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  const { rows } = await sql<Record<string, unknown>>`select * from idempotency_keys`.execute(db)
+  await db.schema.dropTable('idempotency_keys').execute()
+  await createTable(
+    db,
+    dialect,
+    'idempotency_keys',
+    {
+      id: id(),
+      token_id: nullable(references('tokens', 'cascade')),
+      session_id: nullable(references('sessions', 'cascade')),
+      key: text(),
+      request_hash: text(),
+      state: oneOf(['in_flight', 'committed', 'completed'], 'in_flight'),
+      status: nullable(integer()),
+      headers: nullable(text()),
+      body: nullable(text()),
+      created_at: timestamp(),
+      expires_at: timestamp(),
+    },
+    {
+      unique: [
+        ['token_id', 'key'],
+        ['session_id', 'key'],
+      ],
+      indexes: [['expires_at']],
+    },
+  )
+  for (const row of rows)
+    await (db as Kysely<Record<string, Record<string, unknown>>>)
+      .insertInto('idempotency_keys')
+      .values({ ...row, session_id: null })
+      .execute()
+}

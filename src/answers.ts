@@ -1,0 +1,54 @@
+// From errors to replies: the one place where a thrown problem, or anything else that went wrong, becomes what the caller gets.
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { Config } from './config.ts'
+import { Problem, problemDocument } from './contract/problems.ts'
+import { loginPage } from './resources/authentication/page.ts'
+
+/** The caller gets the sentence, the log gets the cause. */
+export function answerError(
+  config: Config,
+  error: FastifyError | Problem,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): void {
+  const problem = toProblem(error)
+  // A stream that fails before its first byte has left what was to be said of it.
+  for (const name of ofBytes) {
+    reply.removeHeader(name)
+    if (!reply.raw.headersSent) reply.raw.removeHeader(name)
+  }
+  if (problem.status >= 500) request.log.error({ err: error, request_id: request.id }, problem.message)
+  else if (problem.more.cause !== undefined)
+    request.log.info({ err: problem.more.cause, request_id: request.id, code: problem.code }, problem.message)
+  reply
+    .code(problem.status)
+    .headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', ...problem.more.headers })
+  const path = request.url.split('?')[0] ?? '/'
+  if (wantsLoginPage(problem, request)) {
+    const page = loginPage(config)
+    reply.headers(page.headers).type('text/html; charset=utf-8').send(page.html)
+    return
+  }
+  const base = config.appUrl ?? `${request.protocol}://${request.host}`
+  reply
+    .type('application/problem+json; charset=utf-8')
+    .send(JSON.stringify(problemDocument(problem, { base, path, requestId: request.id })))
+}
+
+const ofBytes = ['content-disposition', 'content-length', 'content-range', 'accept-ranges', 'etag', 'cache-control']
+
+function toProblem(error: FastifyError | Problem): Problem {
+  if (error instanceof Problem) return error
+  if (error.statusCode === 413) return new Problem('payload_too_large', undefined, { cause: error })
+  if (error.statusCode === 415) return new Problem('unsupported_media_type', undefined, { cause: error })
+  if (error.statusCode !== undefined && error.statusCode < 500)
+    return new Problem('malformed_request', undefined, { cause: error })
+  return new Problem('internal_error', undefined, { cause: error })
+}
+
+/** DOMAIN 4.4: a refused token (which is what asks for one) gets the login page unless the request asks for JSON. */
+function wantsLoginPage(problem: Problem, { headers }: FastifyRequest): boolean {
+  if (problem.status !== 401 || problem.more.headers?.['www-authenticate'] === undefined) return false
+  if (String(headers['x-requested-with'] ?? '').toLowerCase() === 'xmlhttprequest') return false
+  return !/application\/json|\+json/i.test(headers.accept ?? '')
+}
