@@ -1,5 +1,5 @@
-// Brings a database to the newest shape: forward only, in order, each migration in its own transaction, after a copy of
-// the file. The list is written out rather than read from disk, so that compiled code carries it.
+// Brings a database to the newest shape: forward only, in order, in one transaction, after a copy of the
+// file. The list is written out rather than read from disk, so that compiled code carries it.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from './dialects/dialect.ts'
@@ -22,7 +22,7 @@ import { up as search } from './migrations/0016_search.ts'
 import { up as jobs } from './migrations/0017_jobs.ts'
 import { up as deliveries } from './migrations/0018_deliveries.ts'
 import { up as sessions } from './migrations/0019_sessions.ts'
-import type { Store } from './open.ts'
+import type { Db, Store } from './open.ts'
 import { rebuild } from './search.ts'
 
 export interface Migration {
@@ -53,44 +53,64 @@ export const migrations: readonly Migration[] = [
   { name: '0019_sessions', up: sessions },
 ]
 
-/** The names of the migrations applied now, none when the database was up to date. */
-export async function migrate(store: Store): Promise<string[]> {
-  const due = await pending(store)
-  if (due.length === 0) return []
-  if (await store.dialect.hasTables(unknownTables(store))) {
-    await store.dialect.copyAside(unknownTables(store), store.url, new Date().toISOString().replaceAll(/[:.]/g, '-'))
+/**
+ * The names of the migrations applied now, none when the database was up to date. All of them in one transaction: what fails leaves
+ * the database as it was.
+ */
+export async function migrate(store: Store, known = migrations): Promise<string[]> {
+  if ((await pending(store, known)).length === 0) return []
+  const copy = (await store.dialect.hasTables(unknownTables(store)))
+    ? await store.dialect.copies.aside(
+        unknownTables(store),
+        store.url,
+        new Date().toISOString().replaceAll(/[:.]/g, '-'),
+      )
+    : null
+  let current = ''
+  try {
+    return await store.db.transaction().execute(async (db) => {
+      // Another process may have been faster.
+      const due = await pending({ db }, known)
+      await createList(db, store.dialect)
+      for (const { name, up } of known.filter(({ name }) => due.includes(name))) {
+        current = name
+        await up(db as unknown as Kysely<unknown>, store.dialect)
+        await db.insertInto('migrations').values({ name, applied_at: new Date().toISOString() }).execute()
+      }
+      // What records are found by is read from the newest shape of the tables, so once they all have it.
+      if (due.length > 0) await rebuild(db, store.dialect)
+      return due
+    })
+  } catch (cause) {
+    if (current === '') throw cause
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    const aside = copy === null ? '' : ` A copy made before is ${copy}.`
+    throw new Error(`The migration ${current} failed (${reason}). The database is as it was.${aside}`, { cause })
   }
-  await store.db.schema
+}
+
+const createList = (db: Db, dialect: Dialect): Promise<void> =>
+  db.schema
     .createTable('migrations')
     .ifNotExists()
     .addColumn('name', 'text', (column) => column.primaryKey().notNull())
-    .addColumn('applied_at', sql.raw(store.dialect.columnType('timestamp')), (column) => column.notNull())
-    .modifyEnd(sql.raw(store.dialect.tableOptions))
+    .addColumn('applied_at', sql.raw(dialect.columnType('timestamp')), (column) => column.notNull())
+    .modifyEnd(sql.raw(dialect.tableOptions))
     .execute()
-  for (const migration of migrations.filter(({ name }) => due.includes(name))) {
-    await store.db.transaction().execute(async (db) => {
-      await migration.up(db as unknown as Kysely<unknown>, store.dialect)
-      await db.insertInto('migrations').values({ name: migration.name, applied_at: new Date().toISOString() }).execute()
-      // What records are found by is read from the newest shape of the tables, so once they all have it.
-      if (migration.name === due.at(-1)) await rebuild(db, store.dialect)
-    })
-  }
-  return due
-}
 
 /** The names of the migrations still to run, in order; changes nothing. */
-export async function pending(store: Store): Promise<string[]> {
+export async function pending(store: Pick<Store, 'db'>, known = migrations): Promise<string[]> {
   const tables = await store.db.introspection.getTables()
   const isFresh = !tables.some((table) => table.name === 'migrations')
   const applied = isFresh ? [] : await store.db.selectFrom('migrations').select('name').orderBy('name').execute()
   const names = new Set(applied.map((row) => row.name))
-  const unknown = [...names].filter((name) => !migrations.some((migration) => migration.name === name))
+  const unknown = [...names].filter((name) => !known.some((migration) => migration.name === name))
   if (unknown.length > 0) {
     throw new Error(
       `This database was migrated by a newer version of Accord CRM (${unknown.join(', ')}). Install that version, or restore a backup made before it.`,
     )
   }
-  return migrations.map((migration) => migration.name).filter((name) => !names.has(name))
+  return known.map((migration) => migration.name).filter((name) => !names.has(name))
 }
 
 function unknownTables(store: Store): Kysely<unknown> {

@@ -9,7 +9,6 @@ import {
   copySqliteSnapshot,
   eachSqliteRow,
   isSqliteUrl,
-  kyselySqlite,
   openSqlite,
   openSqliteImage,
   openSqliteSnapshot,
@@ -17,6 +16,8 @@ import {
   sqliteFile,
   sqliteImage,
 } from './dialects/sqlite.ts'
+import { cutSqliteLog, kyselySqlite, type SqliteHealth } from './dialects/sqlite-connection.ts'
+import { besideSqlite, settleSqliteAlone } from './dialects/sqlite-copies.ts'
 import type { DB } from './tables.gen.ts'
 
 export type Db = Kysely<DB>
@@ -26,6 +27,10 @@ export interface Store {
   readonly dialect: Dialect
   readonly url: string
   close(): Promise<void>
+  /** Why the last write could not be made, or null: no room, no right to, or a disk that fails. Null again with the next that can. */
+  health(): SqliteHealth['trouble']
+  /** Cuts the log of changes back when it has grown; to be called now and then. Waits for nobody. */
+  tend(): void
   /** The whole database as bytes for `openImage`; tests open one copy each. */
   image(): Buffer
   /** The database as it is now, to be read for long while others read and write. Close it: it keeps old pages alive. */
@@ -37,6 +42,10 @@ export interface Snapshot {
   /** Rows one by one, without holding them all; `db` answers other queries in between. */
   each<Row>(query: Compilable<Row>): AsyncIterable<Row>
   close(): Promise<void>
+}
+
+export interface Copy extends Snapshot {
+  readonly dialect: Dialect
 }
 
 export function openStore(url: string): Store {
@@ -53,25 +62,61 @@ export function storeExists(url: string): boolean {
   return file !== null && existsSync(file)
 }
 
+/** The file of a database, null for one in memory. */
+export const databaseFile = (url: string): string | null => (isSqliteUrl(url) ? sqliteFile(url) : null)
+
+/** A copy of a database that nobody writes to. Reading it leaves nothing beside it. */
+export const openCopy = (file: string): Copy => ({ ...snapshotOf(openSqliteSnapshot(file)), dialect: sqliteDialect })
+
+/**
+ * Brings a database that nobody else has open into its one file, with nothing beside it. False, and nothing is done, when a server or
+ * another program has it open.
+ */
+export const settleAlone = (file: string): boolean => settleSqliteAlone(file)
+
+/** The file of a database and all that may lie beside it: what has to be moved together. */
+export const filesOfDatabase = (file: string): string[] => [...besideSqlite(file), file]
+
 /** A copy in memory, independent of the store the image came from. */
 export function openImage(image: Buffer): Store {
   return storeOf(openSqliteImage(image), 'sqlite::memory:')
 }
 
 function storeOf(connection: SqliteConnection, url: string): Store {
-  const db = new Kysely<DB>({ dialect: kyselySqlite(connection) })
+  const health: SqliteHealth = { trouble: null }
+  const db = new Kysely<DB>({ dialect: kyselySqlite(connection, health) })
+  const snapshots = new Set<Snapshot>()
+  const file = sqliteFile(url)
+  const tend = (): void => {
+    if (file !== null) cutSqliteLog(connection, file)
+  }
+
+  /** What was kept for it can go. */
+  function counted(snapshot: Snapshot): Snapshot {
+    const close = async (): Promise<void> => {
+      await snapshot.close()
+      if (snapshots.delete(own)) tend()
+    }
+    const own = { ...snapshot, close }
+    snapshots.add(own)
+    return own
+  }
+
   return {
     db,
     dialect: sqliteDialect,
     url,
+    health: () => health.trouble,
+    tend,
     image: () => sqliteImage(connection),
     snapshot: async () => {
-      const file = sqliteFile(url)
-      if (file !== null) return snapshotOf(openSqliteSnapshot(file))
+      if (file !== null) return counted(snapshotOf(openSqliteSnapshot(file)))
       // The one connection is waited for, so that no transaction is half-way.
-      return snapshotOf(await db.connection().execute(async () => copySqliteSnapshot(connection)))
+      return counted(snapshotOf(await db.connection().execute(async () => copySqliteSnapshot(connection))))
     },
     close: async () => {
+      // The last connection that closes takes the log with it.
+      for (const each of [...snapshots]) await each.close()
       await db.destroy()
       connection.close()
     },

@@ -239,6 +239,7 @@ export interface IdempotencyKeysTable {
   key: string
   request_hash: string
   state: Generated<string>
+  held_by: string | null
   status: number | null
   headers: string | null
   body: string | null

@@ -2,6 +2,8 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { Config } from './config.ts'
 import { Problem, problemDocument } from './contract/problems.ts'
+import { Veto } from './kernel/events.ts'
+import { asUnavailable } from './kernel/unavailable.ts'
 import { loginPage } from './resources/authentication/page.ts'
 
 /** The caller gets the sentence, the log gets the cause. */
@@ -17,12 +19,11 @@ export function answerError(
     reply.removeHeader(name)
     if (!reply.raw.headersSent) reply.raw.removeHeader(name)
   }
-  if (problem.status >= 500) request.log.error({ err: error, request_id: request.id }, problem.message)
-  else if (problem.more.cause !== undefined)
-    request.log.info({ err: problem.more.cause, request_id: request.id, code: problem.code }, problem.message)
+  request.refusal = problem.code
+  logCause(problem, request)
   reply
     .code(problem.status)
-    .headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', ...problem.more.headers })
+    .headers({ 'x-request-id': request.id, 'cache-control': 'no-store', ...problem.more.headers })
   const path = request.url.split('?')[0] ?? '/'
   if (wantsLoginPage(problem, request)) {
     const page = loginPage(config)
@@ -35,6 +36,18 @@ export function answerError(
     .send(JSON.stringify(problemDocument(problem, { base, path, requestId: request.id })))
 }
 
+/** Beside the line that each request has: what went wrong here. What the caller did wrong is said by the code in that line. */
+function logCause({ status, code, more: { cause } }: Problem, { log }: FastifyRequest): void {
+  // Without a cause the server has decided so itself, and says so often when it has too much to do.
+  if (cause === undefined && code === 'unavailable') return
+  const isOurs = status >= 500
+  // A listener that failed instead of saying no.
+  const isOfListener = code === 'event_vetoed' && !(cause instanceof Veto)
+  if (isOurs) log.error({ err: cause, code }, 'A request failed.')
+  else if (isOfListener) log.warn({ err: cause, code }, 'A before listener failed.')
+  else if (cause !== undefined) log.debug({ err: cause, code }, 'A request was refused.')
+}
+
 const ofBytes = ['content-disposition', 'content-length', 'content-range', 'accept-ranges', 'etag', 'cache-control']
 
 function toProblem(error: FastifyError | Problem): Problem {
@@ -43,7 +56,7 @@ function toProblem(error: FastifyError | Problem): Problem {
   if (error.statusCode === 415) return new Problem('unsupported_media_type', undefined, { cause: error })
   if (error.statusCode !== undefined && error.statusCode < 500)
     return new Problem('malformed_request', undefined, { cause: error })
-  return new Problem('internal_error', undefined, { cause: error })
+  return asUnavailable(error) ?? new Problem('internal_error', undefined, { cause: error })
 }
 
 /** DOMAIN 4.4: a refused token (which is what asks for one) gets the login page unless the request asks for JSON. */

@@ -10,17 +10,19 @@ import { Problem } from './contract/problems.ts'
 import { createReplyChecker } from './contract/replies.ts'
 import { registerRoutes } from './contract/routes.ts'
 import { registerDocs } from './docs.ts'
-import { registerDoor } from './door.ts'
+import { bareHeaders, registerDoor } from './door.ts'
 import { createScheduler, type Scheduler } from './jobs/scheduler.ts'
 import { createWorker, type Worker } from './jobs/worker.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import type { Services } from './kernel/context.ts'
+import { createDisk, type Volume } from './kernel/disk.ts'
 import { createEmitter, type Emitter } from './kernel/events.ts'
 import { diskFiles } from './kernel/files.ts'
+import { createMetrics } from './kernel/metrics.ts'
 import { createOutbound, type Outbound } from './kernel/outbound.ts'
 import { createSeal } from './kernel/seal.ts'
 import { registerListeners, releases } from './listeners.ts'
-import { logAnswers, logging, requestId } from './logs.ts'
+import { type Lines, logging, requestId, type Watch, watchRequests } from './logs.ts'
 import { createMailer, type Mailer } from './mail/outbound.ts'
 import { gates, handlers, locators, resources } from './operations.ts'
 import { createPipeline } from './pipeline.ts'
@@ -30,6 +32,7 @@ import { committedSet } from './resources/attributes/set.ts'
 import { endStreams } from './resources/events/streams.ts'
 import { sweepFiles } from './resources/files/clean.ts'
 import { moveLeads } from './resources/leads/move.ts'
+import { boundConnections, sockets } from './sockets.ts'
 
 /** How long an address that others have chosen may take (DOMAIN 18.5). */
 const outboundMs = { connect: 5_000, total: 15_000 }
@@ -44,11 +47,16 @@ export interface AppOptions {
   /** What the data folder holds of it; null before installation. */
   published: () => Published | null
   clock?: Clock
+  /** Whether it listens to strangers, so that it must turn away what is more than it can do. */
+  serves?: boolean
   /** Modules of the deployment, in the order they are named. */
   extensions?: readonly ((events: Emitter) => void)[]
   /** What goes out, when a test looks on. */
   mailer?: Mailer
   outbound?: Outbound
+  /** The file system, and what is logged, when a test looks on. */
+  volume?: Volume
+  lines?: Lines
   /** Tests check every reply and throw; production checks a sample and logs. */
   replies?: { share: number; closed: boolean; onBreach?: (findings: string[]) => void }
 }
@@ -65,14 +73,21 @@ export interface App {
 
 export async function buildApp(options: AppOptions): Promise<App> {
   const { config, store } = options
+  const metrics = createMetrics()
+  const clock = options.clock ?? systemClock
   const http = Fastify({
-    ...logging(config),
+    ...logging(config, options.lines),
+    ...sockets(config),
     bodyLimit: 1024 * 1024,
     trustProxy: config.trustedProxies.length > 0 ? config.trustedProxies : false,
     requestIdHeader: false,
     genReqId: (request) => requestId(request.headers['x-request-id']),
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16 * 1024 },
-    frameworkErrors: (error, request, reply) => answerError(config, error, request, reply),
+    frameworkErrors: (error, request, reply) => {
+      watch(request, reply)
+      reply.headers(bareHeaders)
+      answerError(config, error, request, reply)
+    },
   })
   // Bodies are read by the contract's own rules, after authentication (DOMAIN 4.3).
   http.removeAllContentTypeParsers()
@@ -87,12 +102,14 @@ export async function buildApp(options: AppOptions): Promise<App> {
     files: diskFiles(join(config.dataDir, 'files')),
     sweepFiles: async (ctx, sha256s) => void (await sweepFiles(ctx, sha256s)),
     contract: options.contract,
-    clock: options.clock ?? systemClock,
+    clock,
     log: http.log,
     seal: createSeal(options.secret),
     statefulDomains: () => statefulDomains(config, portOf(http) ?? config.port),
     moveLeads,
-    mailer: options.mailer ?? createMailer({ url: config.smtpUrl, domain: config.mailDomain }),
+    metrics,
+    disk: createDisk(config.dataDir, { clock, health: () => store.health(), volume: options.volume }),
+    mailer: metrics.counted(options.mailer ?? createMailer({ url: config.smtpUrl, domain: config.mailDomain })),
     outbound:
       options.outbound ??
       createOutbound({
@@ -135,10 +152,11 @@ export async function buildApp(options: AppOptions): Promise<App> {
     { zone: config.timezone, strict: config.strict },
   )
 
-  await registerDoor(http, config)
+  const watch: Watch = watchRequests(http, metrics)
+  boundConnections(http, config)
+  await registerDoor(http, services, options.serves ?? false)
   // They would last as long as their readers want.
   http.addHook('preClose', async () => endStreams(services))
-  logAnswers(http)
   http.setErrorHandler((error: FastifyError | Problem, request, reply) => answerError(config, error, request, reply))
   const allowed = registerRoutes(http, backend)
   http.setNotFoundHandler((request) => {

@@ -3,6 +3,7 @@
 import type { AnyJob } from './jobs/queue.ts'
 import type { EventReader } from './jobs/readers.ts'
 import type { Schedule } from './jobs/schedules.ts'
+import { jobs as passwordLinks } from './resources/authentication/links.ts'
 import { jobs as imports } from './resources/data-transfer/jobs.ts'
 import { schedules as mailSchedules, jobs as mails } from './resources/emails/jobs.ts'
 import { jobs as campaignJobs, schedules as campaignSchedules } from './resources/marketing/jobs.ts'
@@ -12,6 +13,7 @@ import { readers as triggers, jobs as workflowRuns } from './resources/workflows
 
 export const jobs: readonly AnyJob[] = [
   ...housekeeping,
+  ...passwordLinks,
   ...workflowRuns,
   ...webhookJobs,
   ...imports,

@@ -43,6 +43,31 @@ program
   .action(async () => (await import('./commands/migrate.ts')).migrateCommand(readEnvironment()))
 
 program
+  .command('backup')
+  .description(
+    'copy the database, the files, the secret and the contract, while servers go on writing; read again and complete',
+  )
+  .option('--to <folder>', 'where the backup gets a folder of its own; backups in the data folder when left out')
+  .option('--keep <number>', 'how many complete backups stay in that folder; the oldest others are removed')
+  .option('--without-secret', 'leave the secret out; then keep it elsewhere, for nothing else opens what is sealed')
+  .addHelpText(
+    'after',
+    '\nEvery night, by cron:\n  15 2 * * *  cd /srv/accord && accord backup --to /mnt/backups --keep 14\n' +
+      'By systemd: a service with ExecStart=accord backup --to /mnt/backups --keep 14 and a timer with OnCalendar=02:15.',
+  )
+  .action(async (options) => (await import('./commands/backup.ts')).backupCommand(readEnvironment(), options))
+
+program
+  .command('restore')
+  .description('bring a backup back into the data folder, after a rehearsal of it; nothing that is there is removed')
+  .argument('<backup>', 'the folder that accord backup has made')
+  .option('--verify', 'rehearse it in a temporary folder, to the last row and byte, and change nothing')
+  .option('--force', 'move data that are there aside first')
+  .action(async (backup, options) =>
+    (await import('./commands/restore.ts')).restoreCommand(readEnvironment(), backup, options),
+  )
+
+program
   .command('regenerate')
   .description('make everything that is generated from openapi.yaml, and publish it to the data folder')
   .option('--check', 'write nothing; name what is stale and exit with 1')
@@ -51,7 +76,8 @@ program
 program
   .command('doctor')
   .description('look at everything this installation needs and say what to do about what is missing')
-  .action(async () => (await import('./commands/doctor.ts')).doctorCommand(readEnvironment()))
+  .option('--deep', 'read the bytes of all files, not of the newest alone')
+  .action(async (options) => (await import('./commands/doctor.ts')).doctorCommand(readEnvironment(), options))
 
 program
   .command('import <file>')

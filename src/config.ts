@@ -4,15 +4,11 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import { IANAZone } from 'luxon'
+import { ConfigError, origins, rateFactor, smtpUrl } from './config.checks.ts'
+
+export { ConfigError } from './config.checks.ts'
 
 type Environment = Record<string, string | undefined>
-
-export class ConfigError extends Error {
-  constructor(variable: string, problem: string) {
-    super(`${variable} ${problem}`)
-    this.name = 'ConfigError'
-  }
-}
 
 export interface Config {
   env: 'production' | 'development' | 'test'
@@ -35,6 +31,10 @@ export interface Config {
   tokenIdleDays: number
   strict: boolean
   trustedProxies: string[]
+  /** Origins whose pages may call with the credentials of whoever uses them. */
+  corsOrigins: string[]
+  /** By how much the usual rates are multiplied; null: nobody is limited. */
+  rateFactor: number | null
   /** Sender of mails, the name shown with it, and the domain of their message ids. */
   mailFrom: string
   mailFromName: string
@@ -156,6 +156,8 @@ export function readConfig(environment: Environment): { config: Config; warnings
     tokenIdleDays: integer('ACCORD_TOKEN_IDLE_DAYS', 0, 0, 36500),
     strict: choice('ACCORD_STRICT', 'on', ['on', 'off']) === 'on',
     trustedProxies,
+    corsOrigins: origins(list('ACCORD_CORS_ORIGINS')),
+    rateFactor: rateFactor(text('ACCORD_RATE_LIMIT', 'on')),
     mailFrom: text('ACCORD_MAIL_FROM', `no-reply@${appHost}`),
     mailFromName: text('ACCORD_MAIL_FROM_NAME', appName),
     mailDomain: text('ACCORD_MAIL_DOMAIN', appHost).toLowerCase(),
@@ -194,15 +196,6 @@ export function readConfig(environment: Environment): { config: Config; warnings
   if (config.secret !== null && config.secret.length < 32)
     throw new ConfigError('ACCORD_SECRET', 'must have at least 32 characters.')
   return { config, warnings }
-}
-
-/** The value is not repeated: it may hold a password. */
-function smtpUrl(text: string): string | null {
-  if (text === '') return null
-  const isUrl = URL.canParse(text) && /^(smtps?|file):$/.test(new URL(text).protocol)
-  if (!isUrl && !/^file:./.test(text))
-    throw new ConfigError('ACCORD_SMTP_URL', 'must be smtp://[user:password@]host:port, smtps://… or file:<folder>.')
-  return text
 }
 
 /** What mails are sent from when nothing else is said: an address of IPv6 is no domain of mail. */

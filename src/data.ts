@@ -1,13 +1,19 @@
 // The data folder: opens the database in it, keeps the key material, publishes the contract into it. One place, so that
 // the server and every command find and create the same things with the same rights.
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { openStore, type Store } from '../db/open.ts'
 import { type Config, ConfigError } from './config.ts'
 import { generatedContract, packageRoot, writtenContract } from './package.ts'
 import { type Published, publish, publishedIn } from './published.ts'
+import { writeWhole } from './whole.ts'
+
+/** There while `accord restore` exchanges the data: whoever opened them now would get half of each. */
+export const restoringMark = (config: Config): string => join(config.dataDir, 'restoring')
+
+export const filesFolder = (config: Config): string => join(config.dataDir, 'files')
 
 /** Creates the data folder when it is missing, readable by its owner alone, and opens the database. */
 export function openData(config: Config): Store {
@@ -16,6 +22,11 @@ export function openData(config: Config): Store {
   } catch (cause) {
     throw failed('ACCORD_DATA_DIR', `is ${config.dataDir}, which cannot be created: ${messageOf(cause)}.`, cause)
   }
+  if (existsSync(restoringMark(config)))
+    throw new ConfigError(
+      'ACCORD_DATA_DIR',
+      `is ${config.dataDir}, where a restore has not come to its end. Let it finish, or run it again: accord restore <backup> --force`,
+    )
   try {
     return openStore(config.databaseUrl)
   } catch (cause) {
@@ -25,24 +36,29 @@ export function openData(config: Config): Store {
 
 export const secretFile = (config: Config): string => join(config.dataDir, 'secret')
 
+/** The secret in force, without making one; null when there is none. */
+export function presentSecret(config: Config): string | null {
+  if (config.secret !== null) return config.secret
+  const path = secretFile(config)
+  const text = existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
+  return text.length >= 32 ? text : null
+}
+
 /** ACCORD_SECRET, else the secret of the data folder, else a new one that is kept there. */
 export function secretOf(config: Config): { secret: string; isNew: boolean } {
   if (config.secret !== null) return { secret: config.secret, isNew: false }
   const path = secretFile(config)
   try {
     const secret = randomBytes(32).toString('base64url')
-    writeFileSync(path, `${secret}\n`, { mode: 0o600, flag: 'wx' })
-    return { secret, isNew: true }
+    if (writeWhole(path, `${secret}\n`, { mode: 0o600, isFirst: true })) return { secret, isNew: true }
   } catch (cause) {
-    if (!(cause instanceof Error && 'code' in cause && cause.code === 'EEXIST')) {
-      throw failed('ACCORD_SECRET', `is not set and ${path} cannot be written: ${messageOf(cause)}.`, cause)
-    }
+    throw failed('ACCORD_SECRET', `is not set and ${path} cannot be written: ${messageOf(cause)}.`, cause)
   }
   const secret = readFileSync(path, 'utf8').trim()
   if (secret.length < 32)
     throw new ConfigError(
       'ACCORD_SECRET',
-      `is not set and ${path} holds less than 32 characters. Restore that file from a backup.`,
+      `is not set and ${path} holds less than 32 characters. Restore that file from a backup; if nothing was ever installed here, delete it.`,
     )
   return { secret, isNew: false }
 }

@@ -94,7 +94,7 @@ export async function registerDocs(http: FastifyInstance, { config, published, s
         reply.header('cache-control', 'no-cache')
         installed(request)
         // The document has one address with an ETag; the page's own copies lead there.
-        const copy = /\/(json|yaml)$/.exec(pathOf(request))
+        const copy = /\/(json|yaml)\/?$/.exec(request.url.split('?')[0] ?? '')
         if (copy) return reply.redirect(`../openapi.${copy[1]}`)
       },
     },
@@ -128,5 +128,3 @@ function isCustom({ url }: FastifyRequest, { strict, timezone: zone }: Config): 
     throw new Problem('validation_failed', undefined, { errors })
   return wanted
 }
-
-const pathOf = (request: FastifyRequest): string => (request.url.split('?')[0] ?? '').replace(/\/+$/, '')

@@ -1,27 +1,143 @@
-// What is logged: one line for each request, with its id and without what people have written.
+// What is logged: one line for each request, with its id and the ids of who asked, and without what people have written. The same
+// look at the end of each request counts it (kernel/metrics.ts).
 import { randomUUID } from 'node:crypto'
-import { type FastifyInstance, type FastifyServerOptions, LogController } from 'fastify'
+import type { Socket } from 'node:net'
+import {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerOptions,
+  LogController,
+} from 'fastify'
 import type { Config } from './config.ts'
+import type { LoggedCaller } from './contract/backend.ts'
+import { type OperationFact, operations } from './contract/operations.gen.ts'
+import type { Metrics } from './kernel/metrics.ts'
+import { errorOf, scrub } from './logs.scrub.ts'
 
-export const logging = ({ logLevel }: Config): Pick<FastifyServerOptions, 'logger' | 'logController'> => ({
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who asks, once that is known (pipeline.ts). */
+    caller: LoggedCaller | null
+    /** The code of the problem it was answered with (answers.ts). */
+    refusal: string | null
+  }
+}
+
+/** Where the lines go when not to the standard output. */
+export interface Lines {
+  write(line: string): void
+}
+
+type Logging = Pick<FastifyServerOptions, 'logger' | 'logController'>
+
+export const logging = ({ logLevel }: Config, lines?: Lines): Logging => ({
   logger:
-    logLevel === 'silent' ? false : { level: logLevel, redact: ['req.headers.authorization', 'req.headers.cookie'] },
-  logController: new LogController({ disableRequestLogging: true }),
+    logLevel === 'silent'
+      ? false
+      : {
+          level: logLevel,
+          redact: ['req.headers.authorization', 'req.headers.cookie'],
+          serializers: { err: errorOf },
+          hooks: { streamWrite: scrub },
+          ...(lines && { stream: lines }),
+        },
+  logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
 })
 
-export function logAnswers(http: FastifyInstance): void {
-  http.addHook('onResponse', async (request, reply) => {
-    request.log.info(
-      {
-        method: request.method,
-        path: request.url.split('?')[0],
-        status: reply.statusCode,
-        ms: Math.round(reply.elapsedTime),
-      },
-      'answered',
-    )
+export type Watch = (request: FastifyRequest, reply: FastifyReply) => void
+
+/** Tells of every request when it is over, however that came about. Comes before all that may turn a request away. */
+export function watchRequests(http: FastifyInstance, metrics: Metrics): Watch {
+  http.decorateRequest('caller', null)
+  http.decorateRequest('refusal', null)
+  const watch = watcher(metrics)
+  http.addHook('onRequest', (request, reply, done) => {
+    watch(request, reply)
+    done()
   })
+  http.addHook('onListen', async () => metrics.start(() => connectionsOf(http)))
+  http.addHook('onClose', async () => metrics.stop())
+  return watch
 }
+
+function watcher(metrics: Metrics): Watch {
+  /** A request that waits behind another one on its connection is not told that the connection has closed. */
+  const open = new WeakMap<Socket, Set<() => void>>()
+  const waitingOn = (socket: Socket): Set<() => void> => {
+    const known = open.get(socket)
+    if (known) return known
+    const waiting = new Set<() => void>()
+    open.set(socket, waiting)
+    socket.once('close', () => {
+      for (const end of [...waiting]) end()
+    })
+    return waiting
+  }
+  return (request, reply) => {
+    const { socket } = request.raw
+    const before = socket.bytesWritten
+    const over = metrics.begun()
+    const waiting = waitingOn(socket)
+    const { raw } = reply
+    const end = (isAborted: boolean): void => {
+      if (!waiting.delete(goesAway)) return
+      const status = isAborted && !raw.headersSent ? goneAway : raw.statusCode
+      const operation = operationOf(request)
+      over({ operation, method: request.method, status, ms: reply.elapsedTime })
+      request.log.info(
+        {
+          operation,
+          method: request.method,
+          path: pathOf(request.url),
+          status,
+          ms: Math.round(reply.elapsedTime),
+          // Without a real connection there is only what was announced.
+          bytes: Number.isInteger(before)
+            ? socket.bytesWritten - before
+            : Number(reply.getHeader('content-length') ?? 0),
+          ...request.caller,
+          ...(typeof request.refusal === 'string' && { code: request.refusal }),
+          ...(isAborted && { aborted: true }),
+        },
+        'answered',
+      )
+    }
+    const goesAway = (): void => end(true)
+    waiting.add(goesAway)
+    raw.once('finish', () => end(false)).once('close', goesAway)
+  }
+}
+
+/** Nobody is there any more to be told of it. */
+const goneAway = 499
+
+const routes = new Map(
+  Object.entries(operations as Record<string, OperationFact>).map(([id, { method, path }]) => [
+    `${method} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`,
+    id,
+  ]),
+)
+
+/** One of those of the contract, or `none`: whatever is asked for, there are only so many. */
+function operationOf({ method, routeOptions }: FastifyRequest): string {
+  const asked = method === 'HEAD' ? 'get' : method.toLowerCase()
+  return routes.get(`${asked} ${routeOptions.url}`) ?? 'none'
+}
+
+const words = new Set(Object.values(operations).flatMap(({ path }) => path.split('/')))
+
+/** The path with words of the contract and ids; anything else in it may be a secret, or somebody's name. */
+export function pathOf(url: string): string {
+  const [path = ''] = url.split('?')
+  const parts = path.split('/').slice(0, mostParts)
+  return parts.map((part) => (words.has(part) || /^\d{1,10}$/.test(part) ? part : '*')).join('/')
+}
+
+const mostParts = 12
+
+const connectionsOf = ({ server }: FastifyInstance): Promise<number> =>
+  new Promise((resolve) => server.getConnections((error, count) => resolve(error ? 0 : count)))
 
 /** The caller's own when it may stand in a log, else a new one (DOMAIN 3.1). */
 export const requestId = (sent: string | string[] | undefined): string =>

@@ -13,7 +13,7 @@ import { handlers as activityHandlers } from './resources/activities/handlers.ts
 import { activities, inheritedActivities } from './resources/activities/resource.ts'
 import { timelines } from './resources/activities/timeline.ts'
 import { handlers as attributeHandlers, attributes } from './resources/attributes/resource.ts'
-import { handlers as authentication } from './resources/authentication/handlers.ts'
+import { handlers as authentication, gates as sessionGates } from './resources/authentication/handlers.ts'
 import { handlers as configuration } from './resources/configuration/handlers.ts'
 import { handlers as dataTransfer } from './resources/data-transfer/handlers.ts'
 import { imports } from './resources/data-transfer/resource.ts'
@@ -47,6 +47,7 @@ import { searchHandlers } from './resources/search/handlers.ts'
 import { handlers as sourceHandlers, sources } from './resources/sources/resource.ts'
 import { handlers as system } from './resources/system/handlers.ts'
 import { locateJob } from './resources/system/jobs.ts'
+import { gates as metricsGates } from './resources/system/metrics.ts'
 import { handlers as tagHandlers, tags } from './resources/tags/resource.ts'
 import { handlers as tokenHandlers, tokens } from './resources/tokens/handlers.ts'
 import { handlers as typeHandlers, types } from './resources/types/resource.ts'
@@ -183,7 +184,7 @@ export const resources: ReadonlyMap<string, AnyResource> = new Map(
 const pathOf = (operation: OperationId): string => (operations[operation] satisfies OperationFact).path
 
 /** What refuses a call of an operation that is open to everybody, before its body is read. */
-export const gates: Gates = { ...inboundGates, ...unsubscribeGates, ...webFormGates }
+export const gates: Gates = { ...sessionGates, ...inboundGates, ...metricsGates, ...unsubscribeGates, ...webFormGates }
 
 /** Path of a record, or of a link below one, to the function that finds it, or throws 404 or 412. */
 export const locators: Locators = {

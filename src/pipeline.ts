@@ -5,7 +5,7 @@ import { operations } from './contract/operations.gen.ts'
 import type { ReplyChecker } from './contract/replies.ts'
 import type { Answered } from './contract/routes.ts'
 import type { OperationFact, OperationId } from './contract/types.ts'
-import { authenticate, covers } from './kernel/auth.ts'
+import { covers } from './kernel/auth.ts'
 import type { Context, Services } from './kernel/context.ts'
 import { answerDownload, Download } from './kernel/download.ts'
 import { Problem } from './kernel/errors.ts'
@@ -14,6 +14,7 @@ import type { Gates, Handlers } from './kernel/handler.ts'
 import { once } from './kernel/idempotency.ts'
 import { leave, receive } from './kernel/multipart.ts'
 import { pick } from './kernel/references.ts'
+import { checkCsrf, identify } from './kernel/sessions.ts'
 
 /** By path, what finds its record or throws; it gets the ids of the path in their order. */
 export type Locators = Record<string, (ctx: Context, id: number, below: number) => Promise<void>>
@@ -38,18 +39,22 @@ export function createPipeline(
   const untried = neverTried(services.contract)
   return {
     async authenticate(call) {
-      const { user, token } = await whenBusy(
-        services,
-        authenticate(services, header(call, 'authorization'), call.request.ip),
-      )
-      call.context = contextOf(services, call, { user, token, isInEarnest: false })
+      const { headers, request } = call
+      const caller = await identify(services, { headers, ip: request.ip, calledAt: calledAt(call) }).catch((cause) => {
+        if (cause instanceof Problem && cause.status === 401) request.passage?.refused()
+        throw cause
+      })
+      const known = caller.session ? `session ${caller.session.id}` : `token ${caller.token?.id}`
+      request.passage?.accepted(known, call.fact.method !== 'get')
+      if (caller.session && call.fact.method !== 'get') checkCsrf(caller.session, headers)
+      call.context = contextOf(services, call, { ...caller, isInEarnest: false })
     },
 
     async welcome(call) {
       const isInEarnest = untried.has(call.operation)
-      const ctx = contextOf(services, call, { user: null, token: null, isInEarnest })
+      const ctx = contextOf(services, call, { user: null, token: null, session: null, isInEarnest })
       call.context = ctx
-      await whenBusy(services, gates[call.operation as OperationId]?.(ctx) ?? Promise.resolve())
+      await gates[call.operation as OperationId]?.(ctx)
     },
 
     authorize(call) {
@@ -88,26 +93,38 @@ export function createPipeline(
       const ctx = contextIn(call)
       const handler = handlers[call.operation as OperationId] as unknown as AnyHandler
       const answer = async (ctx: Context): Promise<Answered> => {
-        const reply = await whenBusy(services, handler(ctx, input))
+        const reply = await handler(ctx, input)
         if (reply instanceof Download) return varying(call, sendBytes(check, ctx, call, reply))
-        checkReply(check, call, reply)
+        if (reply !== undefined || call.fact.produces.length > 0) checkReply(check, call, reply)
         return varying(call, render(ctx, call, input, reply, check.checker))
       }
       const key = header(call, 'idempotency-key')
       // A rehearsal must not use up the key of the performance.
-      // Keys are kept by token: where there is none, nothing is, and any form of reply will do.
-      if (key === undefined || ctx.token === null || call.fact.method !== 'post' || ctx.dryRun) return answer(ctx)
+      // Keys are kept by token or session: where there is none, nothing is, and any form of reply will do.
+      if (key === undefined || ctx.user === null || call.fact.method !== 'post' || ctx.dryRun)
+        return inSession(ctx, await answer(ctx))
       const { replayed, ...kept } = await once(ctx, key, input, async (inner) => {
         const { status, headers, body } = await answer(inner)
         if (typeof body === 'object') throw new Error('Only replies of JSON can be kept for an Idempotency-Key.')
         return { status, headers, body: body ?? '' }
       })
-      return {
+      // Cookies are this answer's own, and never kept.
+      return inSession(ctx, {
         ...kept,
         mediaType: json,
         headers: replayed ? { ...kept.headers, 'idempotency-replayed': 'true' } : kept.headers,
-      } satisfies Answered
+      })
     },
+  }
+}
+
+/** An answer with its cookies. What a session was told no cache may tell the next one, as it would not be for a token. */
+function inSession({ session, cookies }: Context, answer: Answered): Answered {
+  if (session === null && cookies.length === 0) return answer
+  return {
+    ...answer,
+    headers: { 'cache-control': 'no-store', ...answer.headers },
+    ...(cookies.length > 0 && { cookies }),
   }
 }
 
@@ -117,20 +134,11 @@ function varying({ fact }: Call, answer: Answered): Answered {
   return answer
 }
 
-/** A locked database is a reason to come again, not a defect (DOMAIN 4.2). */
-async function whenBusy<T>({ store }: Services, work: Promise<T>): Promise<T> {
-  try {
-    return await work
-  } catch (cause) {
-    if (cause instanceof Problem || !store.dialect.isBusy(cause)) throw cause
-    throw new Problem('unavailable', 'The database is busy.', { cause, headers: { 'retry-after': '1' } })
-  }
-}
-
 function render(ctx: Context, call: Call, input: Input, reply: unknown, checker: ReplyChecker): Answered {
   const { fact } = call
   const names = input.query.fields as string[] | undefined
   const shown = names ? pick(reply, names, checker.keys(fact)) : reply
+  if (shown === undefined) return { status: fact.status, headers: {}, body: undefined, mediaType: json }
   const body = JSON.stringify(shown)
   const headers: Record<string, string> = {}
   if (ctx.dryRun) headers['accord-dry-run'] = 'true'
@@ -204,20 +212,22 @@ function neverTried(contract: object): ReadonlySet<string> {
   return new Set(open.map(([id]) => id))
 }
 
-interface Caller extends Pick<Context, 'user' | 'token'> {
+interface Caller extends Pick<Context, 'user' | 'token' | 'session'> {
   /** Whether a dry run is none here. */
   isInEarnest: boolean
 }
 
 function contextOf(services: Services, call: Call, { isInEarnest, ...who }: Caller): Context {
   const { request } = call
+  const [user_id = null, token_id = null, session_id = null] = [who.user?.id, who.token?.id, who.session?.id]
+  request.caller = { user_id, token_id, session_id }
   const isTrial = header(call, 'accord-dry-run') === 'true' && call.fact.method !== 'get'
   return {
     services,
     db: services.store.db,
     operation: call.operation as OperationId,
     ...who,
-    origin: 'api',
+    origin: who.session ? 'session' : 'api',
     requestId: request.id,
     ip: request.ip,
     dryRun: isTrial && !isInEarnest,
@@ -225,11 +235,14 @@ function contextOf(services: Services, call: Call, { isInEarnest, ...who }: Call
     ifMatch: call.fact.method === 'get' ? null : (header(call, 'if-match') ?? null),
     headers: call.headers,
     base: services.config.appUrl ?? `${request.protocol}://${request.host}`,
-    calledAt: `${request.protocol}://${request.host}`,
+    calledAt: calledAt(call),
     path: call.path,
     query: call.query,
     time: services.clock.now(),
     unit: null,
+    cookies: [],
     beforeCommit: null,
   }
 }
+
+const calledAt = ({ request }: Call): string => `${request.protocol}://${request.host}`

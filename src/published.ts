@@ -1,9 +1,10 @@
 // The contract as this installation serves it: written into the data folder by `accord install` and `accord regenerate`,
 // read by the docs. Until it is written again, a changed openapi.yaml does not show (DOMAIN 26).
 import { createHash } from 'node:crypto'
-import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
+import { writeWhole } from './whole.ts'
 
 export interface Published {
   document: Record<string, unknown>
@@ -19,14 +20,8 @@ const names = { json: 'openapi.json', yaml: 'openapi.yaml' }
 /** Writes the generated contract and its source into the data folder. Each file appears whole or not at all. */
 export function publish(dataDir: string, generated: object, yaml: string): void {
   mkdirSync(dataDir, { recursive: true })
-  for (const [name, text] of [
-    [names.yaml, yaml],
-    [names.json, JSON.stringify(generated)],
-  ] as const) {
-    const path = join(dataDir, name)
-    writeFileSync(`${path}.new`, text)
-    renameSync(`${path}.new`, path)
-  }
+  writeWhole(join(dataDir, names.yaml), yaml)
+  writeWhole(join(dataDir, names.json), JSON.stringify(generated))
 }
 
 /**

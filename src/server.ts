@@ -6,12 +6,22 @@ import { type App, buildApp } from './app.ts'
 import { type Config, ConfigError } from './config.ts'
 import { openData, publishedOf, secretOf } from './data.ts'
 import { loadExtensions } from './extensions.ts'
+import { ifItCan } from './kernel/unavailable.ts'
 import { generatedContract, isGeneratedCurrent } from './package.ts'
+import { sweepDrafts } from './whole.ts'
 
-const timeouts = { requestMs: 15_000, headersMs: 10_000, keepAliveMs: 65_000 }
-/** How long a stopping server waits for requests in progress. */
-const graceMs = 4_000
+/**
+ * How long a stopping server waits for requests and jobs in progress. Whoever stops it may lose patience after 10 seconds, as Docker
+ * does: by then everything is in its place.
+ */
+const graceMs = 8_000
+/** How often connections are looked for that have had their last answer. */
+const idleLookMs = 50
 const warmUpAfterMs = 300
+/** How often the log of the database is looked at. */
+const tendMs = 30_000
+/** What was being written that long ago was left by a process that has ended. */
+const leftoverMs = 60 * 60_000
 
 export interface Running {
   app: App
@@ -30,12 +40,18 @@ export async function startServer(config: Config, store: Store = openData(config
     const published = publishedOf(config)
     const contract = generatedContract()
     const extensions = await loadExtensions(config.listeners)
-    app = await buildApp({ config, store, secret: secretOf(config).secret, contract, published, extensions })
-    const { log, server } = app.http
-    server.requestTimeout = timeouts.requestMs
-    server.headersTimeout = timeouts.headersMs
-    server.keepAliveTimeout = timeouts.keepAliveMs
+    app = await buildApp({
+      config,
+      store,
+      secret: secretOf(config).secret,
+      contract,
+      published,
+      extensions,
+      serves: true,
+    })
+    const { log } = app.http
     if (migrated.length > 0) log.info({ migrated }, 'The database was migrated.')
+    await sweepLeftovers(app)
     await listen(app, config)
     const url = config.appUrl ?? urlOf(app, config)
     reportContract(app, contract, published()?.document)
@@ -44,9 +60,9 @@ export async function startServer(config: Config, store: Store = openData(config
         {},
         'Anybody can post e-mails to POST /admin/mail/inbound-parse, 60 a minute. To allow it to your mail service only, set ACCORD_INBOUND_SECRET',
       )
-    const warming = warmUpSoon(app)
+    const timers = [warmUpSoon(app), setInterval(() => store.tend(), tendMs).unref()]
     if (config.worker) startWork(app)
-    return { app, store, url, close: closer(app, store, warming) }
+    return { app, store, url, close: closer(app, store, timers) }
   } catch (error) {
     await app?.http.close()
     await store.close()
@@ -54,23 +70,43 @@ export async function startServer(config: Config, store: Store = openData(config
   }
 }
 
-/** Closes on SIGTERM and SIGINT; a second signal does not wait. */
+/**
+ * Closes on SIGTERM, SIGINT and SIGHUP; a second signal does not wait. After an error nobody has caught nothing can be relied on: it
+ * closes as well, and says with its exit code that it is to be started again. A promise that failed unheard harms nobody else.
+ */
 export function closeOnSignals(running: Running): void {
+  const { log } = running.app.http
   let isClosing = false
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  function close(code: number): void {
+    if (isClosing) process.exit(1)
+    isClosing = true
+    running.close().then(
+      () => process.exit(code),
+      (cause: unknown) => {
+        log.error({ err: cause }, 'Closing failed.')
+        process.exit(1)
+      },
+    )
+  }
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => {
-      if (isClosing) process.exit(1)
-      isClosing = true
-      running.app.http.log.info({ signal }, 'Closing.')
-      running.close().then(
-        () => process.exit(0),
-        (cause: unknown) => {
-          running.app.http.log.error({ err: cause }, 'Closing failed.')
-          process.exit(1)
-        },
-      )
+      log.info({ signal }, 'Closing.')
+      close(0)
     })
   }
+  process.on('uncaughtException', (cause) => {
+    log.fatal({ err: cause }, 'An error was not caught; the server closes and is to be started again.')
+    close(1)
+  })
+  process.on('unhandledRejection', (cause) => log.error({ err: cause }, 'A promise failed and nobody had asked.'))
+}
+
+async function sweepLeftovers({ services }: App): Promise<void> {
+  const before = new Date(services.clock.now().getTime() - leftoverMs)
+  await ifItCan(async () => {
+    sweepDrafts(services.config.dataDir, before)
+    await services.files.sweep(before)
+  })
 }
 
 async function listen(app: App, { host, port }: Config): Promise<void> {
@@ -145,10 +181,10 @@ export async function stopWork({ worker, scheduler, services }: App): Promise<vo
   throwFirst(stopped)
 }
 
-function closer(app: App, store: Store, warming: NodeJS.Timeout): () => Promise<void> {
+function closer(app: App, store: Store, timers: readonly NodeJS.Timeout[]): () => Promise<void> {
   let closing: Promise<void> | undefined
   const close = async (): Promise<void> => {
-    clearTimeout(warming)
+    for (const each of timers) clearTimeout(each)
     // Nothing new is begun while requests come to their end.
     const stopped = await Promise.allSettled([closeHttp(app), stopWork(app)])
     await store.close()
@@ -160,13 +196,15 @@ function closer(app: App, store: Store, warming: NodeJS.Timeout): () => Promise<
   }
 }
 
-/** Idle connections go at once; what is still busy after the grace is cut off, so that a stop takes seconds at most. */
+/** Idle connections go at once, others with their answer; what is still busy after the grace is cut off. */
 async function closeHttp({ http }: App): Promise<void> {
   const cutOff = setTimeout(() => http.server.closeAllConnections(), graceMs)
+  const looking = setInterval(() => http.server.closeIdleConnections(), idleLookMs)
   try {
     await http.close()
   } finally {
     clearTimeout(cutOff)
+    clearInterval(looking)
   }
 }
 

@@ -21,8 +21,11 @@ export interface ForeignKey {
   isNullable: boolean
 }
 
-/** Any Kysely, whatever tables it knows. */
-type Executor = Parameters<RawBuilder<unknown>['execute']>[0]
+/**
+ * Why the data cannot be read or written at the moment, whoever asks: another connection holds it; the disk is full; it may not be
+ * written; the disk does not do what it is told.
+ */
+export type Trouble = 'busy' | 'full' | 'readonly' | 'failing'
 
 /** Rows look the same on every engine: flags are 0/1, JSON is its text, timestamps are ISO text, money is a number. */
 export interface Dialect {
@@ -66,8 +69,8 @@ export interface Dialect {
 
   isUniqueViolation(error: unknown): boolean
   isForeignKeyViolation(error: unknown): boolean
-  /** Another connection holds the database; trying again later may work. */
-  isBusy(error: unknown): boolean
+  /** Null for what trying again later does not mend. */
+  trouble(error: unknown): Trouble | null
 
   readonly fullText: FullText
 
@@ -75,12 +78,25 @@ export interface Dialect {
   findings(db: Kysely<unknown>): Promise<string[]>
 
   /** What the engine asks for now and then: fresh statistics, and a log that does not grow. */
-  optimise(db: Executor): Promise<void>
+  optimise<Tables>(db: Kysely<Tables>): Promise<void>
   hasTables(db: Kysely<unknown>): Promise<boolean>
   /** Foreign keys, unique keys and columns of all tables, as they are after the migrations. */
   relations(db: Kysely<unknown>): Promise<Relations>
+  readonly copies: Copies
+}
+
+/** Copies of a whole database, and what has to be known to make and to check them. */
+export interface Copies {
+  /** Bytes that a copy takes at most. */
+  sizeOf(db: Kysely<unknown>): Promise<number>
+  /** Bytes of the log beside the database, which the engine is to keep small. */
+  logSizeOf(url: string): number
+  /** Writes all of it as it is at one moment into a new file, while others read and write. It is on disk when it answers. */
+  copyTo(db: Kysely<unknown>, path: string): Promise<void>
+  /** Every table with rows of ours, none that the engine keeps for itself; columns by name, the key in its order. */
+  tables(db: Kysely<unknown>): Promise<{ name: string; columns: string[]; key: string[] }[]>
   /** Copies the database aside before migrations touch it and answers where to; null where a copy is not ours to make. */
-  copyAside(db: Kysely<unknown>, url: string, stamp: string): Promise<string | null>
+  aside(db: Kysely<unknown>, url: string, stamp: string): Promise<string | null>
 }
 
 /** Full text over `title` and `body` of a table with `id` and `entity_type`, kept in step with it by the engine itself. */

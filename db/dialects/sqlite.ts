@@ -1,26 +1,20 @@
-// Everything SQLite-specific: how a database is opened, what better-sqlite3 can bind, and the SQL only SQLite speaks.
+// Everything SQLite-specific: how a database is opened, and the SQL only SQLite speaks; sqlite-connection.ts is one connection.
 // Nothing outside db/dialects knows which engine runs.
 
-import { mkdirSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
-import {
-  type Expression,
-  SqliteDialect as KyselySqliteDialect,
-  type RawBuilder,
-  type SqlBool,
-  type SqliteDatabase,
-  type SqliteStatement,
-  sql,
-} from 'kysely'
+import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely'
 import { foldText } from '../fold.ts'
 import type { Dialect } from './dialect.ts'
+import { bindable, prepareConnection } from './sqlite-connection.ts'
+import { sqliteCopies } from './sqlite-copies.ts'
+import { isForeignKeyViolation, isUniqueViolation, sqliteTrouble } from './sqlite-errors.ts'
 import { sqliteFullText } from './sqlite-fulltext.ts'
 import { sqliteRelations } from './sqlite-relations.ts'
 
 const SCHEME = 'sqlite:'
 const IN_MEMORY = ':memory:'
-const STATEMENTS_KEPT = 500
 
 export function isSqliteUrl(url: string): boolean {
   return url.startsWith(SCHEME)
@@ -35,8 +29,12 @@ export function sqliteFile(url: string): string | null {
 
 export function openSqlite(url: string): Database.Database {
   const file = sqliteFile(url)
-  if (file !== null) mkdirSync(dirname(file), { recursive: true })
-  return prepareConnection(new Database(file ?? IN_MEMORY))
+  if (file !== null) {
+    mkdirSync(dirname(file), { recursive: true })
+    // What the engine writes beside it gets the same rights.
+    if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600))
+  }
+  return withFunctions(prepareConnection(new Database(file ?? IN_MEMORY)))
 }
 
 /** A second connection that only reads, and sees the database as it is at this moment for as long as it is open. */
@@ -64,7 +62,7 @@ export function eachSqliteRow(
 }
 
 export function openSqliteImage(image: Buffer): Database.Database {
-  return prepareConnection(new Database(image))
+  return withFunctions(prepareConnection(new Database(image)))
 }
 
 /** The bytes of the database, openable in memory: the header of a WAL file asks for a second file, so it is reset. */
@@ -75,82 +73,11 @@ export function sqliteImage(database: Database.Database): Buffer {
   return image
 }
 
-function prepareConnection(database: Database.Database): Database.Database {
-  database.pragma('journal_mode = WAL')
-  database.pragma('synchronous = FULL')
-  database.pragma('foreign_keys = ON')
-  database.pragma('busy_timeout = 5000')
-  return withFunctions(database)
-}
-
 function withFunctions(database: Database.Database): Database.Database {
   database.function('fold', { deterministic: true }, (text: unknown) =>
     typeof text === 'string' ? foldText(text) : text,
   )
   return database
-}
-
-export function kyselySqlite(database: Database.Database): KyselySqliteDialect {
-  return new KyselySqliteDialect({ database: boundDatabase(database) })
-}
-
-/** Prepared statements are kept by their text; streams get their own, since a running statement cannot run again. */
-function boundDatabase(database: Database.Database): SqliteDatabase {
-  const kept = new Map<string, Database.Statement<unknown[]>>()
-
-  function prepared(text: string): Database.Statement<unknown[]> {
-    const known = kept.get(text)
-    if (known !== undefined) {
-      kept.delete(text)
-      kept.set(text, known)
-      return known
-    }
-    // A transaction that reads first and writes later would fail at once when another process writes in between.
-    const statement = database.prepare<unknown[]>(text === 'begin' ? 'begin immediate' : text)
-    if (/^\s*(create|alter|drop)\b/i.test(text)) {
-      kept.clear()
-      return statement
-    }
-    kept.set(text, statement)
-    const oldest = kept.size > STATEMENTS_KEPT ? kept.keys().next().value : undefined
-    if (oldest !== undefined) kept.delete(oldest)
-    return statement
-  }
-
-  return {
-    close: () => {
-      database.close()
-    },
-    prepare: (text): SqliteStatement => {
-      const statement = prepared(text)
-      return {
-        reader: statement.reader,
-        all: (parameters) => statement.all(parameters.map(bindable)),
-        run: (parameters) => statement.run(parameters.map(bindable)),
-        iterate: (parameters) => database.prepare<unknown[]>(text).iterate(parameters.map(bindable)),
-      }
-    },
-  }
-}
-
-/** better-sqlite3 binds no booleans, and numbers beyond 32 bits only as floats; the rest it refuses is our defect. */
-function bindable(value: unknown, index: number): string | number | bigint | Uint8Array | null {
-  if (value === null || typeof value === 'string' || typeof value === 'bigint') return value
-  if (typeof value === 'boolean') return value ? 1 : 0
-  if (typeof value === 'number' && Number.isFinite(value)) {
-    return Number.isSafeInteger(value) && Math.abs(value) > 0x7fffffff ? BigInt(value) : value
-  }
-  if (value instanceof Uint8Array) return value
-  throw new TypeError(
-    `Parameter ${index + 1} is ${describeValue(value)}; a column takes text, a finite number, a boolean, bytes or null. Write dates as ISO text and objects as JSON text.`,
-  )
-}
-
-function describeValue(value: unknown): string {
-  if (value instanceof Date) return 'a Date'
-  if (Array.isArray(value)) return 'an array'
-  if (typeof value === 'object') return 'an object'
-  return typeof value === 'number' ? String(value) : typeof value
 }
 
 function plainPath(path: string): string {
@@ -205,12 +132,9 @@ export const sqliteDialect: Dialect = {
     return sql<{ key: number; value: string }>`json_each(${sql.ref(column)})`.as(alias)
   },
 
-  isUniqueViolation: (error) => ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(codeOf(error)),
-  // `on delete restrict` is enforced by an inner trigger and reports that code.
-  isForeignKeyViolation: (error) =>
-    codeOf(error) === 'SQLITE_CONSTRAINT_FOREIGNKEY' ||
-    (codeOf(error) === 'SQLITE_CONSTRAINT_TRIGGER' && String(error).includes('FOREIGN KEY')),
-  isBusy: (error) => /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error)),
+  isUniqueViolation,
+  isForeignKeyViolation,
+  trouble: sqliteTrouble,
 
   fullText: sqliteFullText,
 
@@ -226,24 +150,18 @@ export const sqliteDialect: Dialect = {
   },
   async optimise(db) {
     await sql`pragma optimize`.execute(db)
-    await sql`pragma wal_checkpoint(truncate)`.execute(db)
+    await db.connection().execute(async (one) => {
+      const { rows } = await sql<{ timeout: number }>`pragma busy_timeout`.execute(one)
+      // Whoever reads an old state is not waited for: nothing else would be answered meanwhile.
+      await sql`pragma busy_timeout = 0`.execute(one)
+      await sql`pragma wal_checkpoint(truncate)`.execute(one)
+      await sql`pragma busy_timeout = ${sql.lit(rows[0]?.timeout ?? 0)}`.execute(one)
+    })
   },
   async hasTables(db) {
     const found = await sql`select 1 from sqlite_schema where type = 'table' limit 1`.execute(db)
     return found.rows.length > 0
   },
   relations: sqliteRelations,
-  async copyAside(db, url, stamp) {
-    const file = sqliteFile(url)
-    if (file === null) return null
-    const folder = join(dirname(file), 'backups')
-    mkdirSync(folder, { recursive: true })
-    const copy = join(folder, `accord-${stamp}.db`)
-    await sql`vacuum into ${copy}`.execute(db)
-    return copy
-  },
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Database.SqliteError ? error.code : ''
+  copies: sqliteCopies(sqliteFile),
 }

@@ -52,6 +52,8 @@ async function ownKeysBySession(db: Kysely<unknown>, dialect: Dialect): Promise<
       key: text(),
       request_hash: text(),
       state: oneOf(['in_flight', 'committed', 'completed'], 'in_flight'),
+      /** The process that works on it, by which others can tell that it is gone. */
+      held_by: nullable(text()),
       status: nullable(integer()),
       headers: nullable(text()),
       body: nullable(text()),
@@ -69,6 +71,6 @@ async function ownKeysBySession(db: Kysely<unknown>, dialect: Dialect): Promise<
   for (const row of rows)
     await (db as Kysely<Record<string, Record<string, unknown>>>)
       .insertInto('idempotency_keys')
-      .values({ ...row, session_id: null })
+      .values({ ...row, session_id: null, held_by: null })
       .execute()
 }

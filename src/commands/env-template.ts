@@ -44,6 +44,18 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
         otherwise: 'none',
         meaning: 'Addresses or CIDR ranges of proxies whose X-Forwarded-* headers are believed.',
       },
+      {
+        name: 'ACCORD_CORS_ORIGINS',
+        value: '',
+        otherwise: 'none',
+        meaning:
+          'Origins of other web pages that may call with cookies or tokens, comma-separated, such as https://app.example.com.',
+      },
+      {
+        name: 'ACCORD_RATE_LIMIT',
+        value: 'on',
+        meaning: 'How often anybody may call: on, off, or a factor for the usual rates, such as 2 or 0.5.',
+      },
     ],
   },
   {

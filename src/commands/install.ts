@@ -1,7 +1,6 @@
 // `accord install`: everything a data folder needs before it can be served. Each step looks first, so that running it again
 // does what is missing and nothing else (DOMAIN 24.2).
 import { randomBytes } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { migrate } from '../../db/migrate.ts'
 import type { Store } from '../../db/open.ts'
@@ -10,6 +9,7 @@ import type { Config } from '../config.ts'
 import { openData, publishContract, secretOf } from '../data.ts'
 import { stamp, systemClock } from '../kernel/clock.ts'
 import { hashPassword } from '../kernel/passwords.ts'
+import { writeWhole } from '../whole.ts'
 import { envTemplate } from './env-template.ts'
 
 export interface Installed {
@@ -71,14 +71,9 @@ export const randomPassword = (): string => randomBytes(18).toString('base64url'
 /** False when there is one already, or when this folder is not ours to write (a container, a system service). */
 function writeEnvironmentFile(folder: string): boolean {
   try {
-    writeFileSync(join(folder, '.env'), envTemplate(), { mode: 0o600, flag: 'wx' })
-    return true
+    return writeWhole(join(folder, '.env'), envTemplate(), { mode: 0o600, isFirst: true })
   } catch (error) {
-    if (
-      error instanceof Error &&
-      'code' in error &&
-      ['EEXIST', 'EACCES', 'EROFS', 'EPERM'].includes(String(error.code))
-    )
+    if (error instanceof Error && 'code' in error && ['EACCES', 'EROFS', 'EPERM'].includes(String(error.code)))
       return false
     throw error
   }

@@ -12,6 +12,21 @@ import { type OperationFact, type OperationId, operations } from './operations.g
 import { Problem } from './problems.ts'
 import { readQuery } from './query.ts'
 
+/** Who asks, as the log may know it. */
+export interface LoggedCaller {
+  user_id: number | null
+  token_id: number | null
+  session_id: number | null
+}
+
+/** What is counted of a request; the server's own. */
+export interface Passage {
+  /** It is known whose it is. Throws 429 when they have called too often. */
+  accepted(caller: string, isWrite: boolean): void
+  /** What was to prove it proved nothing. */
+  refused(): void
+}
+
 /** One request on its way through the pipeline. */
 export interface Call {
   readonly operation: OperationId
@@ -24,7 +39,14 @@ export interface Call {
   /** The body of a form with files, not read yet. */
   readonly stream: Readable | undefined
   /** The server's own request, for the caller's address. */
-  readonly request: { ip: string; id: string; protocol: string; host: string }
+  readonly request: {
+    ip: string
+    id: string
+    protocol: string
+    host: string
+    caller: LoggedCaller | null
+    passage: Passage | null
+  }
   /** Filled by `authenticate`; the caller's own. */
   context?: unknown
   refused?: unknown
@@ -39,7 +61,7 @@ export interface Input {
 }
 
 export interface Pipeline {
-  /** Who is calling. Throws a 401 problem. */
+  /** Who is calling. Throws a 401 problem, or 403 for a session that cannot be told from a forged call. */
   authenticate(call: Call): Promise<void>
   /** Prepares a call that needs no token. Throws for one that is not taken, whatever its body says. */
   welcome(call: Call): Promise<void>
@@ -86,15 +108,14 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
   const matched = rememberOperations(api)
   const queries = queryParameters(matched)
 
-  api.registerSecurityHandler('bearer', async (_context, call: Call) => {
-    try {
-      await pipeline.authenticate(call)
-      return true
-    } catch (error) {
-      call.refused = error
-      return false
-    }
-  })
+  // The schemes are alternatives, and every one of them is asked: one look decides for all.
+  const admitted = new WeakMap<Call, Promise<boolean>>()
+  const admit = (_context: unknown, call: Call): Promise<boolean> => {
+    const known = admitted.get(call) ?? isAdmitted(call, pipeline)
+    admitted.set(call, known)
+    return known
+  }
+  for (const scheme of ['bearer', 'session']) api.registerSecurityHandler(scheme, admit)
   api.register({
     postSecurityHandler: async (context: BackendContext, call: Call, request: InternalRequest) => {
       if (!call.fact.public && context.security?.authorized !== true) return
@@ -151,6 +172,16 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
         await new Promise((resolve) => setImmediate(resolve))
       }
     },
+  }
+}
+
+async function isAdmitted(call: Call, pipeline: Pipeline): Promise<boolean> {
+  try {
+    await pipeline.authenticate(call)
+    return true
+  } catch (error) {
+    call.refused = error
+    return false
   }
 }
 

@@ -29,6 +29,11 @@ export function readQuery(
       const text = withNewlines(sent)
       const fault = textFault(text)
       if (fault !== undefined) found.push([`query.${name}`, fault])
+      // An object with such a key of its own could not be looked at any more (`toString`).
+      if (part.key in Object.prototype) {
+        if (strict) found.push([`query.${name}`, 'Unknown parameter.'])
+        continue
+      }
       const parts = objects.get(part.of) ?? new Map<string, unknown>()
       objects.set(part.of, parts.set(part.key, parts.has(part.key) ? [parts.get(part.key), text].flat() : text))
       continue

@@ -10,6 +10,7 @@ import { Problem } from './problems.ts'
 export interface Answered {
   status: number
   headers: Record<string, string>
+  cookies?: readonly string[]
   /** Undefined for replies without a body. A stream is read as fast as the caller takes it. */
   body: string | Buffer | Readable | undefined
   mediaType: string
@@ -19,6 +20,17 @@ const longestQuery = 8 * 1024
 
 /** Which methods a path knows, as an Allow header; undefined for a path that is none of the contract's. */
 export type Allowed = (path: string) => string | undefined
+
+/** What is known of a request before it is read; nothing of one that is no operation's. */
+export interface RouteFacts {
+  operation?: OperationId
+  isPublic?: boolean
+  isForAnyOrigin?: boolean
+  /** Media types of forms that are left in the connection. */
+  forms?: readonly string[]
+  /** The methods of the path, where they are asked for. */
+  methods?: string
+}
 
 /** Registers every operation that has a handler. `docs` operations are served by docs.ts, under the same contract. */
 export function registerRoutes(app: FastifyInstance, backend: Backend): Allowed {
@@ -41,8 +53,12 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): Allowed 
       url,
       // A form that is not left in the connection is no longer either.
       ...(fact.longestForm !== null && fact.longestForm < longestBody && { bodyLimit: fact.longestForm }),
-      config: { forms: fact.longestForm === null ? [] : [form, ...(fact.takesBytes ? [plainForm] : [])] },
-      onRequest: async (_request, reply) => void reply.headers(originHeaders(fact)),
+      config: {
+        operation: id,
+        isPublic: fact.public,
+        isForAnyOrigin: isForAnyOrigin(fact),
+        forms: fact.longestForm === null ? [] : [form, ...(fact.takesBytes ? [plainForm] : [])],
+      } satisfies RouteFacts,
       handler: (request, reply) => serve(backend, id, fact, request, reply),
     })
   }
@@ -59,27 +75,15 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): Allowed 
 /** What web forms say to the public is for scripts of any page, without credentials (DOMAIN 3.1). */
 const isForAnyOrigin = ({ public: isPublic, tag }: OperationFact): boolean => isPublic && tag === 'Web Forms'
 
-const originHeaders = (fact: OperationFact): Record<string, string> =>
-  isForAnyOrigin(fact)
-    ? { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'ETag, Retry-After, X-Request-Id' }
-    : {}
-
-/** What a browser is told that asks before it calls; a day is as long as any of them remembers it. */
-const preflightHeaders = (allow: string): Record<string, string> => ({
-  'access-control-allow-origin': '*',
-  'access-control-allow-methods': allow,
-  'access-control-allow-headers': 'Accept, Content-Type, If-None-Match, X-Request-Id, X-Requested-With',
-  'access-control-max-age': '86400',
-})
-
 /** Of what is no form, unless the server is told otherwise (app.ts). */
 const longestBody = 1024 * 1024
 
 const form = 'multipart/form-data'
 const plainForm = 'application/x-www-form-urlencoded'
 
-function isForm({ raw, routeOptions }: FastifyRequest): boolean {
-  const { forms = [] } = routeOptions.config as { forms?: readonly string[] }
+/** Whether this is a form that is read after it is known who asks. */
+export function isForm({ raw, routeOptions }: FastifyRequest): boolean {
+  const { forms = [] } = routeOptions.config as RouteFacts
   const [type = ''] = (raw.headers['content-type'] ?? '').split(';')
   return forms.includes(type.trim().toLowerCase())
 }
@@ -87,8 +91,8 @@ function isForm({ raw, routeOptions }: FastifyRequest): boolean {
 /** What these methods miss goes the way of unknown paths, where app.ts asks `Allowed`. */
 function refuseOtherMethods(app: FastifyInstance, url: string, known: string[], isOpen: boolean): string {
   const allow = [...known, ...(known.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
-  const headers = { allow, ...(isOpen && preflightHeaders(allow)) }
-  app.route({ method: 'OPTIONS', url, handler: (_request, reply) => reply.code(204).headers(headers).send() })
+  const config: RouteFacts = { isForAnyOrigin: isOpen, methods: allow }
+  app.route({ method: 'OPTIONS', url, config, handler: (_request, reply) => reply.code(204).headers({ allow }).send() })
   const others = app.supportedMethods.filter((method) => !allow.split(', ').includes(method))
   app.route({
     method: others,
@@ -116,7 +120,7 @@ async function serve(
     operation: id,
     fact,
     method: request.method,
-    path: path.length > 1 ? path.replace(/\/+$/, '') : path,
+    path: path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path,
     headers: request.raw.headers,
     query,
     body: request.body as Buffer | undefined,
@@ -132,6 +136,7 @@ async function serve(
     await backend.leave(call, answer === undefined)
   }
   reply.code(answer.status).headers(answer.headers)
+  if (answer.cookies) reply.header('set-cookie', answer.cookies)
   if (answer.body === undefined) return reply.send()
   return reply.type(answer.mediaType).send(answer.body)
 }

@@ -35,10 +35,10 @@ type Content<O extends OperationId> = {
 
 type Json<O extends OperationId> = Content<O> extends { 'application/json': infer R } ? R : never
 
-/** JSON as its schema says; for every other media type, the bytes and what is to be said of them. */
-export type Reply<O extends OperationId> =
-  | Json<O>
-  | (Exclude<keyof Content<O>, 'application/json'> extends never ? never : Download)
+/** JSON as its schema says; for every other media type, the bytes and what is to be said of them; nothing where there is no body. */
+export type Reply<O extends OperationId> = [Content<O>] extends [never]
+  ? undefined
+  : Json<O> | (Exclude<keyof Content<O>, 'application/json'> extends never ? never : Download)
 
 /** The record inside a reply: `data` of a show, one element of `data` of a list. */
 export type Data<O extends OperationId> = Json<O> extends { data: infer D } ? (D extends (infer E)[] ? E : D) : never

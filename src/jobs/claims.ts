@@ -5,8 +5,8 @@ import type { Selectable } from 'kysely'
 import type { DB } from '../../db/tables.gen.ts'
 import { stamp } from '../kernel/clock.ts'
 import { type Context, now } from '../kernel/context.ts'
+import { isDead } from '../kernel/owners.ts'
 import { transaction } from '../kernel/write.ts'
-import { isDead } from './owners.ts'
 import { unfinished } from './queue.ts'
 
 export type JobRow = Selectable<DB['jobs']>

@@ -1,8 +1,8 @@
 // Locks with an owner and an end, for what only one process may be: the scheduler. A dead owner's lock can be taken at once.
 import { stamp } from '../kernel/clock.ts'
 import { type Context, now } from '../kernel/context.ts'
+import { isDead } from '../kernel/owners.ts'
 import { transaction } from '../kernel/write.ts'
-import { isDead } from './owners.ts'
 
 /** Takes a lock, or keeps it. False when another has it; `shared` ones are everybody's and only tell that somebody was here. */
 export const hold = (ctx: Context, name: string, own: string, forMs: number, shared = false): Promise<boolean> =>

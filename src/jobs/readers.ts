@@ -5,10 +5,10 @@ import { setImmediate } from 'node:timers/promises'
 import type { Selectable } from 'kysely'
 import type { DB } from '../../db/tables.gen.ts'
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
-import { Problem } from '../kernel/errors.ts'
 import { newestEvent } from '../kernel/eventlog.ts'
 import type { Snapshot } from '../kernel/events.ts'
 import { transaction } from '../kernel/write.ts'
+import { patience } from './patience.ts'
 
 type Row = Selectable<DB['events']>
 
@@ -81,6 +81,7 @@ export function createFeeder(services: Services, readers: readonly EventReader[]
   let passed = { id: 0, since: 0 }
   /** They wait until the others are through. */
   const failing = new Set<EventReader>()
+  const { isPassing } = patience(services, () => false)
 
   async function feed(): Promise<boolean> {
     const ctx = systemContext(services, 'api')
@@ -114,8 +115,7 @@ export function createFeeder(services: Services, readers: readonly EventReader[]
       return await transaction(ctx, (ctx) => give(ctx, reader))
     } catch (cause) {
       failing.add(reader)
-      // Another process may hold the database; the next look comes soon.
-      if (!(cause instanceof Problem) || cause.code !== 'unavailable')
+      if (!isPassing(cause))
         services.log.error({ err: cause, reader: reader.name }, 'A reader of the event log failed.')
       return false
     }

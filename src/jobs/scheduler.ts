@@ -3,9 +3,10 @@
 import { schedule as cron, type ScheduledTask } from 'node-cron'
 import { stamp } from '../kernel/clock.ts'
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
+import { ownName } from '../kernel/owners.ts'
+import { ifItCan } from '../kernel/unavailable.ts'
 import { transaction } from '../kernel/write.ts'
 import { hold, letGo } from './lock.ts'
-import { ownName } from './owners.ts'
 import { enqueue } from './queue.ts'
 import { lastDue, type Schedule } from './schedules.ts'
 
@@ -16,8 +17,9 @@ export interface Scheduler {
   tick(): Promise<boolean>
 }
 
-const lock = 'scheduler'
-const lockMs = 90_000
+export const schedulerLock = 'scheduler'
+/** From one look on; whoever looks each minute keeps it. */
+export const schedulerLockMs = 90_000
 
 export function createScheduler(services: Services, schedules: readonly Schedule[]): Scheduler {
   const own = ownName()
@@ -25,7 +27,7 @@ export function createScheduler(services: Services, schedules: readonly Schedule
   const context = (): Context => systemContext(services, 'api')
 
   async function tick(): Promise<boolean> {
-    if (!(await hold(context(), lock, own, lockMs))) return false
+    if (!(await hold(context(), schedulerLock, own, schedulerLockMs))) return false
     for (const each of schedules) if (each.isWanted?.(services) ?? true) await look(context(), each)
     return true
   }
@@ -44,7 +46,8 @@ export function createScheduler(services: Services, schedules: readonly Schedule
     },
     async stop() {
       await task?.destroy()
-      await letGo(context(), lock, own)
+      // Of a process that has ended it can be taken at once.
+      await ifItCan(() => letGo(context(), schedulerLock, own))
     },
   }
 }

@@ -2,9 +2,10 @@
 // It is woken by commits of its own process, and looks by itself every second for those of others.
 import { setImmediate as turn } from 'node:timers/promises'
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
+import { ownName } from '../kernel/owners.ts'
 import { bury, claim, finish, type JobRow, leaseMs, postpone, release, renew } from './claims.ts'
 import { hold } from './lock.ts'
-import { ownName } from './owners.ts'
+import { patience } from './patience.ts'
 import { type AnyJob, Bury } from './queue.ts'
 import { createFeeder, type EventReader } from './readers.ts'
 
@@ -23,6 +24,8 @@ const wakeMs = 10
 const presenceMs = 20_000
 const mostClaimed = 50
 const longestError = 500
+/** When a job is tried again that met a full disk or a locked database. */
+const passesSeconds = 15
 /** Of one job, one after another: then it is what ends the workers. */
 export const mostCrashes = 10
 
@@ -43,6 +46,7 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
   let looking: Promise<void> = Promise.resolve()
 
   const context = (): Context => systemContext(services, 'api')
+  const { isPassing, stored } = patience(services, () => isStopping)
   const ids = (): ReadonlySet<number> => new Set(running.keys())
 
   const free = (): Map<string, number> =>
@@ -64,9 +68,7 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
     try {
       return await work()
     } catch (cause) {
-      // Another process may hold the database; the next look comes soon.
-      if (!services.store.dialect.isBusy(cause))
-        services.log.error({ err: cause, what }, 'The worker failed to look for work.')
+      if (!isPassing(cause)) services.log.error({ err: cause, what }, 'The worker failed to look for work.')
       return false
     }
   }
@@ -108,8 +110,9 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
         isLast: row.attempts > job.retryAfter.length,
         signal: stop.signal,
       })
-      if (outcome) await postpone(context(), row, outcome.again, { attempts: 0, last_error: null })
-      else await finish(context(), row)
+      await stored(() =>
+        outcome ? postpone(context(), row, outcome.again, { attempts: 0, last_error: null }) : finish(context(), row),
+      )
     } catch (cause) {
       await failed(row, job, cause, giveUp)
     } finally {
@@ -119,21 +122,28 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
 
   async function failed(row: JobRow, job: AnyJob, cause: unknown, giveUp: (cause: string) => Promise<void>) {
     const sentence = sentenceOf(cause)
-    const about = { job: row.id, kind: row.kind, attempt: row.attempts, reason: sentence }
+    // The sentence stays with the job: it may quote what others have said or written.
+    const about = { job: row.id, kind: row.kind, attempt: row.attempts }
     try {
-      // What was stopped with the worker has not failed.
-      if (isStopping && !(cause instanceof Bury))
-        return await postpone(context(), row, context().time, { attempts: row.attempts - 1 })
+      // What was stopped with the worker has not failed, nor what found no room on the disk.
+      const isPassed = isPassing(cause)
+      if ((isStopping || isPassed) && !(cause instanceof Bury)) {
+        const at = isStopping ? context().time : later(context().time, passesSeconds)
+        return await stored(() => postpone(context(), row, at, { attempts: row.attempts - 1 }))
+      }
       const delay = job.retryAfter[row.attempts - 1]
       if (cause instanceof Bury || delay === undefined) {
         services.log.error({ ...about, err: cause }, 'A job was buried.')
-        return await giveUp(sentence).catch((error: unknown) => {
-          services.log.error({ ...about, err: error }, 'A job was buried without its last words.')
-          return bury(context(), row, sentence)
-        })
+        return await stored(() =>
+          giveUp(sentence).catch((error: unknown) => {
+            if (isPassing(error)) throw error
+            services.log.error({ ...about, err: error }, 'A job was buried without its last words.')
+            return bury(context(), row, sentence)
+          }),
+        )
       }
       services.log.warn(about, 'A job failed and will be tried again.')
-      await postpone(context(), row, later(context().time, delay), { last_error: sentence })
+      await stored(() => postpone(context(), row, later(context().time, delay), { last_error: sentence }))
     } catch (error) {
       // Its lease ends by itself.
       services.log.error({ ...about, err: error }, 'What became of a job could not be stored.')

@@ -1,15 +1,17 @@
 // Who is calling: turns a bearer token into a user with permissions and visibility (DOMAIN 6.4, 7). Issues and revokes
-// tokens, because the shape of a token's secret is known here and nowhere else.
+// tokens, because the shape of a token's secret is known here and nowhere else. Sessions are in sessions.ts.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import ipaddr from 'ipaddr.js'
 import type { Db } from '../../db/open.ts'
 import { daysMs, stamp } from './clock.ts'
 import type { CallingToken, Services, SignedIn } from './context.ts'
 import { Problem } from './errors.ts'
+import { ifItCan } from './unavailable.ts'
 
 const digest = (secret: string): string => createHash('sha256').update(secret).digest('hex')
 const headers = { 'www-authenticate': 'Bearer' }
 export const unauthenticated = (): Problem => new Problem('unauthenticated', undefined, { headers })
+export const inactive = (): Problem => new Problem('account_inactive', undefined, { headers })
 
 export interface NewToken {
   userId: number
@@ -41,6 +43,18 @@ export async function issueToken(db: Db, token: NewToken, at: string): Promise<{
   return { id, text: `${id}|${secret}` }
 }
 
+/** What is asked of a user who calls, and of the role. */
+export const callerColumns = [
+  'users.id as user_id',
+  'users.name',
+  'users.email',
+  'users.status',
+  'users.view_permission',
+  'users.role_id',
+  'roles.permission_type',
+  'roles.permissions',
+] as const
+
 /** The user and token behind an Authorization header. Throws 401 `unauthenticated` or `account_inactive`. */
 export async function authenticate(
   services: Services,
@@ -63,15 +77,7 @@ export async function authenticate(
       'tokens.created_at',
       'tokens.allowed_ips',
     ])
-    .select([
-      'users.id as user_id',
-      'users.name',
-      'users.email',
-      'users.status',
-      'users.view_permission',
-      'users.role_id',
-    ])
-    .select(['roles.permission_type', 'roles.permissions'])
+    .select(callerColumns)
     .where('tokens.id', '=', Number(idText))
     .executeTakeFirst()
   if (!row || !timingSafeEqual(Buffer.from(digest(secret)), Buffer.from(row.secret_hash))) throw unauthenticated()
@@ -84,11 +90,12 @@ export async function authenticate(
     throw unauthenticated()
   const allowedIps = JSON.parse(row.allowed_ips) as string[]
   if (!isAllowed(ip, allowedIps)) throw unauthenticated()
-  if (row.status !== 1) throw new Problem('account_inactive', undefined, { headers })
+  if (row.status !== 1) throw inactive()
 
   // Written at most once a minute: a write per read would make every request a transaction.
   if (row.last_used_at === null || row.last_used_at < stamp(new Date(time.getTime() - 60_000))) {
-    await db.updateTable('tokens').set({ last_used_at: at, last_used_ip: ip }).where('id', '=', row.id).execute()
+    const used = db.updateTable('tokens').set({ last_used_at: at, last_used_ip: ip }).where('id', '=', row.id)
+    await ifItCan(() => used.execute())
   }
   return {
     user: await userOf(db, { ...row, id: row.user_id }),
@@ -119,7 +126,8 @@ interface UserRow {
   permissions: string | null
 }
 
-async function userOf(db: Db, row: UserRow): Promise<SignedIn> {
+/** A user with permissions and visibility. */
+export async function userOf(db: Db, row: UserRow): Promise<SignedIn> {
   const viewPermission = row.view_permission as SignedIn['viewPermission']
   return {
     id: row.id,

@@ -61,3 +61,18 @@ export const addressColumns = <Reply>(name: string, address: (reply: Reply) => A
 
 /** When it was made and changed: the last columns of every record. */
 export const bookkeeping = plain('created_at', 'updated_at', 'version')
+
+/**
+ * Where a spreadsheet would begin to compute: at the beginning of a text, blanks or not, and wherever in it a reader sees a cell begin
+ * for whom another delimiter than the comma is the custom. Apostrophes that are there already are counted, so that none is lost.
+ */
+const formulas =
+  /^(?=[' \u00a0\u3000]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])|(?<=[\r\n;\t])(?='*[=+\-@\t\uff1d\uff0b\uff0d\uff20])/g
+const guards =
+  /^'(?=[' \u00a0\u3000]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])|(?<=[\r\n;\t])'(?='*[=+\-@\t\uff1d\uff0b\uff0d\uff20])/g
+
+/** A text that no spreadsheet computes: an apostrophe wherever that would begin. */
+export const guarded = (text: string): string => text.replace(formulas, "'")
+
+/** The way back, for imports. */
+export const unguarded = (cell: string): string => cell.replace(guards, '')

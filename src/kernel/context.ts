@@ -8,9 +8,11 @@ import type { OperationFact, OperationId } from '../contract/types.ts'
 import type { Mailer } from '../mail/outbound.ts'
 import { covers } from './auth.ts'
 import type { Resource } from './definition.ts'
+import type { Disk } from './disk.ts'
 import { forbidden, Problem } from './errors.ts'
 import type { Emitter } from './events.ts'
 import type { FileStore } from './files.ts'
+import type { Metrics } from './metrics.ts'
 import type { Uploads } from './multipart.ts'
 import type { Outbound } from './outbound.ts'
 import type { Releases } from './releases.ts'
@@ -36,6 +38,12 @@ export interface CallingToken {
   abilities: readonly string[]
   /** Networks it may be used from; none for everywhere. */
   allowedIps: readonly string[]
+}
+
+export interface CallingSession {
+  id: number
+  /** What a call that writes must carry. */
+  csrf: string
 }
 
 /** What it means for the rows that a job works on when the job is given up, or somebody wants it done after all (jobs/queue.ts). */
@@ -64,6 +72,10 @@ export interface Services {
   /** Encrypts what must be kept but not be readable in the file. */
   seal: Seal
   statefulDomains: () => readonly string[]
+  /** What the server counts of itself. */
+  metrics: Metrics
+  /** Whether there is room for what is to be stored. */
+  disk: Disk
   /** Moves every lead of a stage to another one, with one event each; handed in because leads come after pipelines. */
   moveLeads: (ctx: Context, from: { stageId: number }, to: { stageId: number }) => Promise<void>
   /** Mail going out. */
@@ -90,6 +102,8 @@ export interface Context {
   readonly operation: OperationId | null
   readonly user: SignedIn | null
   readonly token: CallingToken | null
+  /** Instead of a token, which then is null; it can do all that its user can. */
+  readonly session: CallingSession | null
   readonly origin: Origin
   readonly requestId: string
   readonly ip: string | null
@@ -107,6 +121,8 @@ export interface Context {
   readonly unit: Unit | null
   /** The run of a workflow on whose behalf this happens; what it changes is marked with it, so that no chain runs in a circle. */
   readonly workflowRun?: number
+  /** Set with the answer (cookies.ts). */
+  readonly cookies: string[]
   /** The files that came with the body. */
   readonly uploads?: Uploads
   /** One record the caller may see whoever owns it: the one just written. */
@@ -125,6 +141,7 @@ export function systemContext(services: Services, origin: Origin): Context {
     operation: null,
     user: null,
     token: null,
+    session: null,
     origin,
     requestId: randomUUID(),
     ip: null,
@@ -137,6 +154,7 @@ export function systemContext(services: Services, origin: Origin): Context {
     query: '',
     time: clock.now(),
     unit: null,
+    cookies: [],
     beforeCommit: null,
   }
 }

@@ -3,7 +3,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { stringify } from 'csv-stringify/sync'
 import { sql } from 'kysely'
-import type { Cell, Column } from './cells.ts'
+import { type Cell, type Column, guarded } from './cells.ts'
 import type { Context } from './context.ts'
 import { type Download, download } from './download.ts'
 import { Problem } from './errors.ts'
@@ -88,16 +88,12 @@ async function* csv<Reply>(
     yield lines(replies.map((reply) => columns.map(({ cell }) => cell(reply))))
 }
 
-/** A line of a text as the beginning of a formula: where another delimiter is the custom, a reader sees a cell begin there. */
-const formulaLine = /(?<=[\r\n])(?=[=+\-@\t\uff1d\uff0b\uff0d\uff20])/g
-
-/** RFC 4180. A text that a spreadsheet would compute begins with an apostrophe, and so does each of its lines. */
+/** RFC 4180. What a spreadsheet would compute begins with an apostrophe. */
 export const lines = (rows: readonly (readonly Cell[])[]): string =>
   stringify(rows as Cell[][], {
     record_delimiter: '\r\n',
     quote_record_delimiter: true,
-    escape_formulas: true,
-    cast: { boolean: String, string: (text) => text.replace(formulaLine, "'") },
+    cast: { boolean: String, string: guarded },
   })
 
 /** The records in the order of the query, as `get` shows them. Closed when it ends, fails, lasts too long or is no longer read. */

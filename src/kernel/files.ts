@@ -33,13 +33,18 @@ export interface FileStore {
   /** Null when the bytes are gone. */
   find(sha256: string): Promise<Source | null>
   remove(sha256: string): Promise<void>
+  /** Removes what was being received before that time: whoever received it has ended. */
+  sweep(before: Date): Promise<void>
   /** Hashes of all bytes that were last kept before that time; older temporary ones are removed on the way. */
   keptBefore(time: Date): AsyncIterable<string>
 }
 
+/** Where the bytes with this hash lie in the folder of the files. */
+export const placeOf = (folder: string, sha256: string): string => join(folder, sha256.slice(0, 2), sha256)
+
 export function diskFiles(folder: string): FileStore {
   const waiting = join(folder, 'tmp')
-  const pathOf = (sha256: string): string => join(folder, sha256.slice(0, 2), sha256)
+  const pathOf = (sha256: string): string => placeOf(folder, sha256)
   /** Where each upload waits; gone once it is kept or discarded. */
   const places = new WeakMap<Upload, string>()
 
@@ -85,9 +90,10 @@ export function diskFiles(folder: string): FileStore {
       const place = places.get(upload)
       if (place === undefined) return
       const path = pathOf(upload.sha256)
-      await mkdir(join(path, '..'), { recursive: true, mode: 0o700 })
+      const isNew = (await mkdir(join(path, '..'), { recursive: true, mode: 0o700 })) !== undefined
       // Also over bytes that are there: they are the same, and are young again for whoever tidies up meanwhile.
       await rename(place, path)
+      if (isNew) await settle(folder)
       places.delete(upload)
       await settle(join(path, '..'))
     },
@@ -107,20 +113,26 @@ export function diskFiles(folder: string): FileStore {
 
     remove: (sha256) => rm(pathOf(sha256), { force: true }),
 
+    async sweep(before) {
+      for (const name of await namesIn(waiting)) {
+        const path = join(waiting, name)
+        if (await isOlder(path, before)) await rm(path, { force: true })
+      }
+    },
+
     async *keptBefore(time) {
-      const isOld = async (path: string): Promise<boolean> =>
-        ((await stat(path).catch(() => null))?.mtime ?? time) < time
+      await this.sweep(time)
       for (const part of await namesIn(folder)) {
-        for (const name of await namesIn(join(folder, part))) {
-          const path = join(folder, part, name)
-          if (!(await isOld(path))) continue
-          if (part === 'tmp') await rm(path, { force: true })
-          else if (/^[0-9a-f]{64}$/.test(name)) yield name
-        }
+        if (part === 'tmp') continue
+        for (const name of await namesIn(join(folder, part)))
+          if (/^[0-9a-f]{64}$/.test(name) && (await isOlder(join(folder, part, name), time))) yield name
       }
     },
   }
 }
+
+const isOlder = async (path: string, time: Date): Promise<boolean> =>
+  ((await stat(path).catch(() => null))?.mtime ?? time) < time
 
 export const tooLarge = (most = mostBytes): Problem =>
   new Problem('payload_too_large', `A file may have at most ${most / 1024 / 1024} MiB.`)

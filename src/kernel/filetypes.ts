@@ -53,8 +53,11 @@ export function textWatcher(): { see(chunk: Buffer): void; isText(): boolean } {
 const controls = /[\u0000-\u0008\u000b\u000e-\u001f\u007f]/
 
 const longestName = 255
-/** Half a pair, control characters, and those that turn the direction of a name to hide its ending. */
-const hidden = /[\p{Surrogate}\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
+/** Half a pair, control characters, ends of lines, what is not seen, and what turns the direction of a name to hide its ending. */
+const hidden = /[\p{Surrogate}\p{Cc}\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]/gu
+
+/** Names that a Windows machine takes for a device, whatever stands behind the stop. */
+const device = /^(con|prn|aux|nul|conin\$|conout\$|com[0-9\u00b9\u00b2\u00b3]|lpt[0-9\u00b9\u00b2\u00b3])(?=$|[. ])/i
 
 /** Longer ones are cut before anybody looks at them closely: they may be as long as the caller likes. */
 const longestSent = 1000
@@ -63,7 +66,7 @@ const longestSent = 1000
 export function safeName(sent: string): string {
   const last = sent.slice(Math.max(sent.lastIndexOf('/'), sent.lastIndexOf('\\')) + 1)
   const short = last.length > longestSent ? last.slice(0, longestSent / 2) + last.slice(-longestSent / 2) : last
-  const name = trimmed(short.normalize('NFC').replaceAll(hidden, ''))
+  const name = trimmed(short.normalize('NFC').replaceAll(hidden, '')).replace(device, '_$1')
   if (name === '') return 'file'
   const characters = [...name]
   if (characters.length <= longestName) return name

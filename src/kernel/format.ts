@@ -34,6 +34,10 @@ const entities: Readonly<Record<string, string>> = {
 /** Text as text of HTML and XML, also inside an attribute. */
 export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (char) => entities[char] ?? char)
 
+/** Text as text of Markdown, where it would be markup or a link: in one line, with what could begin either escaped. */
+export const plainMarkdown = (text: string): string =>
+  text.replace(/\s+/g, ' ').replace(/[\\`*<>[\]!|~]/g, (char) => `\\${char}`)
+
 export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
 /** A text that can be a header of a mail, such as its subject: white space of any kind is one space. Nothing stays nothing. */

@@ -4,8 +4,8 @@ import sanitizeHtml from 'sanitize-html'
 
 type Attributes = Record<string, string>
 
-/** A body of a million characters still fits into a request. */
-const most = { length: 1_000_000, elements: 50_000, depth: 250 }
+/** A body of a million characters still fits into a request. All of it is cleaned at a stretch, so what takes long is counted. */
+const most = { length: 1_000_000, elements: 50_000, depth: 250, attributes: 50_000, links: 10_000, pieces: 100_000 }
 
 /** Each style goes through a parser of its own, and that takes longer than all else. One that is longer is lost. */
 const mostStyles = { count: 10_000, length: 300_000, each: 4000 }
@@ -77,6 +77,7 @@ function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; l
   let depth = 0
   let lost = false
   let length = 0
+  const found = { attributes: 0, links: 0, pieces: 0 }
   const styled = { count: 0, length: 0 }
   try {
     const cleaned = sanitizeHtml(html, {
@@ -117,12 +118,15 @@ function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; l
       // A text of nothing but `<` comes in as many pieces, each to be escaped.
       textFilter: (text) => {
         length += text.length
-        if (length > most.length) throw new TooMuch()
+        if (length > most.length || ++found.pieces > most.pieces) throw new TooMuch()
         return text
       },
       // The parser's time grows with the square of the depth; these tell of every element as it comes.
-      onOpenTag: (tag) => {
+      onOpenTag: (tag, attributes) => {
         lost ||= !keptTags.has(tag)
+        for (const _name in attributes) if (++found.attributes > most.attributes) throw new TooMuch()
+        // An address is parsed, which takes longer than all else about an element.
+        if ((attributes.href ?? attributes.src) !== undefined && ++found.links > most.links) throw new TooMuch()
         if (++elements > most.elements || ++depth > most.depth) throw new TooMuch()
         // What is kept is longer than its text and its tags, so there is no need to wait for the end.
         if (keptTags.has(tag)) length += tag.length + 3

@@ -1,9 +1,19 @@
-// Idempotency-Key (DOMAIN 3.1): the first completed answer to a key is kept for 24 hours per token and given again. The mark
+// Idempotency-Key (DOMAIN 3.1): the first completed answer to a key is kept for 24 hours per token or session and given again. The mark
 // that the work is done is written in the work's own transaction, so a crash between the two cannot do it twice.
+import type { Selectable } from 'kysely'
 import type { Db } from '../../db/open.ts'
+import type { DB } from '../../db/tables.gen.ts'
 import { daysMs, stamp } from './clock.ts'
 import type { Context } from './context.ts'
 import { Problem } from './errors.ts'
+import { isDead, ownName } from './owners.ts'
+import { ifItCan } from './unavailable.ts'
+
+/**
+ * How long a request holds a key for its work. Then, or once its process is seen to be gone, whoever asks again takes the key over,
+ * and what the first one does cannot be committed any more.
+ */
+const leaseMs = 60_000
 
 export interface Answer {
   status: number
@@ -22,26 +32,28 @@ export async function once(
   work: (ctx: Context) => Promise<Answer>,
 ): Promise<Answer & { replayed: boolean }> {
   const { db } = ctx
-  const token = ctx.token?.id
-  if (token === undefined) return { ...(await work(ctx)), replayed: false }
+  const owner = ownerOf(ctx)
+  if (!owner) return { ...(await work(ctx)), replayed: false }
   // Keyed, because a body may hold a password.
   const hash = ctx.services.seal.fingerprint(JSON.stringify([ctx.operation, ctx.path, ctx.dryRun, request]))
   await db.deleteFrom('idempotency_keys').where('expires_at', '<', stamp(ctx.time)).execute()
 
+  const holder = ownName()
   const reserved = await db
     .insertInto('idempotency_keys')
     .values({
-      token_id: token,
+      [owner.column]: owner.id,
       key,
       request_hash: hash,
       state: 'in_flight',
+      held_by: holder,
       status: null,
       headers: null,
       body: null,
       created_at: stamp(ctx.time),
       expires_at: stamp(new Date(ctx.time.getTime() + daysMs(1))),
     })
-    .onConflict((conflict) => conflict.columns(['token_id', 'key']).doNothing())
+    .onConflict((conflict) => conflict.columns([owner.column, 'key']).doNothing())
     .returning('id')
     .executeTakeFirst()
 
@@ -49,12 +61,15 @@ export async function once(
     const first = await db
       .selectFrom('idempotency_keys')
       .selectAll()
-      .where('token_id', '=', token)
+      .where(owner.column, '=', owner.id)
       .where('key', '=', key)
       .executeTakeFirst()
+    if (first && isGivenUp(ctx, first)) {
+      await takeOver(ctx, first, { hash, holder })
+      return perform(ctx, { id: first.id, holder }, work)
+    }
     if (first && first.request_hash !== hash) throw new Problem('idempotency_key_reused')
-    if (first?.state !== 'completed' || first.body === null)
-      throw new Problem('idempotency_in_flight', undefined, { headers: { 'retry-after': '1' } })
+    if (first?.state !== 'completed' || first.body === null) throw inFlight()
     return {
       status: Number(first.status),
       headers: JSON.parse(first.headers ?? '{}') as Record<string, string>,
@@ -62,27 +77,89 @@ export async function once(
       replayed: true,
     }
   }
+  return perform(ctx, { id: reserved.id, holder }, work)
+}
 
-  const mine = (inner: Db) => inner.updateTable('idempotency_keys').where('id', '=', reserved.id)
+interface Held {
+  id: number
+  holder: string
+}
+
+async function perform(
+  ctx: Context,
+  { id, holder }: Held,
+  work: (ctx: Context) => Promise<Answer>,
+): Promise<Answer & { replayed: boolean }> {
+  const { db, services } = ctx
+  const mine = (inner: Db) => inner.updateTable('idempotency_keys').where('id', '=', id).where('held_by', '=', holder)
   try {
     const answer = await work({
       ...ctx,
       beforeCommit: async (inner) => {
-        await mine(inner).set({ state: 'committed' }).execute()
+        const { numUpdatedRows } = await mine(inner).set({ state: 'committed' }).executeTakeFirst()
+        if (numUpdatedRows > 0n) return
+        // Gone with its token or session, by this very work; or somebody else has taken it over.
+        const other = inner.selectFrom('idempotency_keys').select('id').where('id', '=', id)
+        if (await other.executeTakeFirst()) throw inFlight()
       },
     })
-    await mine(db)
-      .set({
-        state: 'completed',
-        status: answer.status,
-        headers: JSON.stringify(answer.headers),
-        body: ctx.services.seal.close(answer.body),
-      })
-      .execute()
+    const body = services.seal.close(answer.body)
+    const { status, headers } = answer
+    // It is done: that its answer cannot be kept is no reason to say that it was not.
+    await ifItCan(() =>
+      mine(db)
+        .set({ state: 'completed', status, headers: JSON.stringify(headers), body })
+        .execute(),
+    )
     return { ...answer, replayed: false }
   } catch (error) {
     // A refused request has changed nothing: the key is free again. Once something was committed it stays taken.
-    await db.deleteFrom('idempotency_keys').where('id', '=', reserved.id).where('state', '=', 'in_flight').execute()
+    const mineOnly = db.deleteFrom('idempotency_keys').where('id', '=', id).where('held_by', '=', holder)
+    abandon(holder)
+    await ifItCan(() => mineOnly.where('state', '=', 'in_flight').execute())
     throw error
   }
+}
+
+/** Of this process: whose work has failed, in case the disk was too full to write that down. The newest are enough. */
+const abandoned = new Set<string>()
+const mostAbandoned = 1000
+
+function abandon(holder: string): void {
+  abandoned.add(holder)
+  const [oldest] = abandoned
+  if (abandoned.size > mostAbandoned && oldest !== undefined) abandoned.delete(oldest)
+}
+
+const inFlight = (): Problem => new Problem('idempotency_in_flight', undefined, { headers: { 'retry-after': '1' } })
+
+type Row = Selectable<DB['idempotency_keys']>
+
+/** Nothing was committed, and whoever worked on it has ended or takes too long. */
+function isGivenUp(ctx: Context, { state, held_by: holder, created_at: since }: Row): boolean {
+  if (state !== 'in_flight') return false
+  return since < stamp(new Date(ctx.time.getTime() - leaseMs)) || abandoned.has(holder ?? '') || isDead(holder ?? '')
+}
+
+/** Throws 409 when another one was faster. */
+async function takeOver({ db, time }: Context, row: Row, { hash, holder }: { hash: string; holder: string }) {
+  const { numUpdatedRows } = await db
+    .updateTable('idempotency_keys')
+    .set({
+      held_by: holder,
+      request_hash: hash,
+      created_at: stamp(time),
+      expires_at: stamp(new Date(time.getTime() + daysMs(1))),
+    })
+    .where('id', '=', row.id)
+    .where('state', '=', 'in_flight')
+    .where('held_by', 'is', row.held_by)
+    .executeTakeFirst()
+  if (numUpdatedRows === 0n) throw inFlight()
+}
+
+/** Whose keys they are; undefined for callers who could not be told from others when they ask again. */
+function ownerOf({ token, session }: Context): { column: 'token_id' | 'session_id'; id: number } | undefined {
+  if (token) return { column: 'token_id', id: token.id }
+  return session ? { column: 'session_id', id: session.id } : undefined
 }

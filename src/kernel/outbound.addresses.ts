@@ -9,6 +9,9 @@ export type AddressCheck = (address: string) => string | null
 /** What is assigned to the public internet; everything else of IPv6 is special or nobody's. */
 const publicV6: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse('2000::'), 3]
 
+/** Public by number, and answered inside a data centre to whoever runs there: the services of Azure to its machines. */
+const ofPlatforms = ['168.63.129.16']
+
 const words: Record<string, string> = {
   unspecified: 'an unspecified',
   broadcast: 'a broadcast',
@@ -37,6 +40,7 @@ export function addressCheck(allowCidrs: readonly string[]): AddressCheck {
 }
 
 function kindOf(address: Address): string | null {
+  if (ofPlatforms.includes(address.toString())) return "a platform's own"
   const range = address.range()
   if (range !== 'unicast') return words[range] ?? 'a reserved'
   return address.kind() === 'ipv6' && !within(address, publicV6) ? 'a reserved' : null

@@ -45,3 +45,7 @@ export const textsOnly = ({ properties = {}, ...schema }: Shape): Shape => ({
     Object.entries(properties).map(([name, shape]) => [name, isFile(shape) ? { ...shape, format: 'bytes' } : shape]),
   ),
 })
+
+/** Browsers write what would end a quoted name as bytes in hexadecimal. */
+export const asNamed = (filename: string): string =>
+  filename.replaceAll(/%(22|0D|0A)/gi, (_all, byte: string) => (byte === '22' ? '"' : ''))

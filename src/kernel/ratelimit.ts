@@ -4,6 +4,7 @@ import { isIPv6 } from 'node:net'
 import { stamp } from './clock.ts'
 import type { Context } from './context.ts'
 import { Problem } from './errors.ts'
+import { ifItCan } from './unavailable.ts'
 
 const windowMs = 60_000
 const perAccount = 5
@@ -87,10 +88,16 @@ function refusalsOf({ services: { store } }: Context): Map<string, number> {
 /**
  * Counts this call and throws 429 with Retry-After when the caller's address has made more than `most` of the scope within the
  * window; windows begin at multiples of their length. Outside of any transaction, so that a call counts whatever becomes of it.
+ * `address` can be another one than the caller's, such as that of a mailbox.
  */
-export async function limited(ctx: Context, scope: string, most: number, windowMs: number): Promise<void> {
+export async function limited(
+  ctx: Context,
+  scope: string,
+  most: number,
+  windowMs: number,
+  address: string = networkOf(ctx.ip ?? ''),
+): Promise<void> {
   const start = Math.floor(ctx.time.getTime() / windowMs) * windowMs
-  const address = networkOf(ctx.ip ?? '')
   const refused = refusalsOf(ctx)
   const key = `${scope} ${address}`
   const refuse = (): Problem => {
@@ -100,7 +107,7 @@ export async function limited(ctx: Context, scope: string, most: number, windowM
     })
   }
   if (refused.get(key) === start) throw refuse()
-  const { count } = await ctx.services.store.db
+  const counting = ctx.services.store.db
     .insertInto('call_counts')
     .values({ scope, address, window_start: stamp(new Date(start)), count: 1 })
     .onConflict((conflict) =>
@@ -109,7 +116,10 @@ export async function limited(ctx: Context, scope: string, most: number, windowM
         .doUpdateSet((eb) => ({ count: eb('call_counts.count', '+', 1) })),
     )
     .returning('count')
-    .executeTakeFirstOrThrow()
+  let count = 0
+  await ifItCan(async () => {
+    ;({ count } = await counting.executeTakeFirstOrThrow())
+  })
   if (count <= most) return
   refused.delete(key)
   refused.set(key, start)
@@ -119,7 +129,7 @@ export async function limited(ctx: Context, scope: string, most: number, windowM
 }
 
 /** An address of IPv6 by its first half: whoever has one has 2^64 of them. */
-function networkOf(ip: string): string {
+export function networkOf(ip: string): string {
   if (!isIPv6(ip) || ip.includes('.')) return ip
   const [head = '', tail = ''] = ip.split('%')[0]?.split('::') ?? []
   const [first, last] = [head, tail].map((part) => part.split(':').filter(Boolean)) as [string[], string[]]

@@ -2,8 +2,17 @@
 // from ACCORD_SECRET.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 
+/** What was sealed cannot be opened: the key is another one, or the bytes have been changed. */
+export class SealBroken extends Error {
+  constructor(cause?: unknown) {
+    super('It was stored with another ACCORD_SECRET.', { cause })
+    this.name = 'SealBroken'
+  }
+}
+
 export interface Seal {
   close(text: string): string
+  /** Throws SealBroken. */
   open(sealed: string): string
   /** Tells whether two texts are the same without letting anybody guess the text. */
   fingerprint(text: string): string
@@ -22,9 +31,15 @@ export function createSeal(secret: string): Seal {
     },
     open(sealed) {
       const bytes = Buffer.from(sealed, 'base64')
-      const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12))
-      decipher.setAuthTag(bytes.subarray(12, 28))
-      return Buffer.concat([decipher.update(bytes.subarray(28)), decipher.final()]).toString('utf8')
+      // A shorter tag would be accepted, and be easier to guess.
+      if (bytes.length < 28) throw new SealBroken()
+      try {
+        const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12))
+        decipher.setAuthTag(bytes.subarray(12, 28))
+        return Buffer.concat([decipher.update(bytes.subarray(28)), decipher.final()]).toString('utf8')
+      } catch (cause) {
+        throw new SealBroken(cause)
+      }
     },
   }
 }

@@ -8,6 +8,7 @@ import { type Context, now } from './context.ts'
 import { Problem } from './errors.ts'
 import { changedKeys, record, withoutSecretKeys } from './eventlog.ts'
 import { type AccordEvent, type Snapshot, Veto } from './events.ts'
+import { asUnavailable } from './unavailable.ts'
 
 /** One transaction in progress. */
 export interface Unit {
@@ -195,7 +196,5 @@ function translate({ services }: Pick<Context, 'services'>, error: unknown): unk
   if (dialect.isUniqueViolation(error)) return new Problem('unique_violation', undefined, { cause: error })
   if (dialect.isForeignKeyViolation(error))
     return new Problem('in_use', 'Another record refers to this one.', { cause: error })
-  if (dialect.isBusy(error))
-    return new Problem('unavailable', 'The database is busy.', { cause: error, headers: { 'retry-after': '1' } })
-  return error
+  return asUnavailable(error) ?? error
 }

@@ -69,14 +69,18 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
     to: message.to.map(mailbox),
     cc: message.cc.map(mailbox),
     subject: oneLine(message.subject),
-    text: message.text,
-    ...(message.html !== '' && { html: message.html }),
+    text: wholeLines(message.text),
+    ...(message.html !== '' && { html: wholeLines(message.html) }),
     ...(inReplyTo !== null && { inReplyTo: `<${inReplyTo}>` }),
     ...(references.length > 0 && { references: references.map((each) => `<${each}>`).join(' ') }),
     headers: furtherHeaders(message.headers ?? {}),
     attachments: await attachmentsOf(message),
     ...(message.calendar && {
-      icalEvent: { method: message.calendar.method, filename: 'invite.ics', content: message.calendar.content },
+      icalEvent: {
+        method: message.calendar.method,
+        filename: 'invite.ics',
+        content: wholeLines(message.calendar.content),
+      },
     }),
     disableFileAccess: true,
     disableUrlAccess: true,
@@ -85,6 +89,9 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
   const raw = await composer.compile().build()
   return { raw, sender: onTheWire(message.from.address), recipients }
 }
+
+/** Servers disagree on what half an end of a line is, and one of them may end the mail there. */
+const wholeLines = (text: string): string => text.replaceAll(/\r\n?/g, '\n')
 
 const mailbox = (address: string): { name: string; address: string } => ({ name: '', address: onTheWire(address) })
 

@@ -146,23 +146,3 @@ describe('getErrorCatalogue', () => {
     expect(watched.complaints).toEqual([])
   })
 })
-
-describe('the login page', () => {
-  it('signs somebody in and shows the token, which then works', async () => {
-    await page.goto(`${server.url}/api/admin/leads`)
-    await page.fill('#email', 'admin@example.com')
-    await page.fill('#password', 'not the password')
-    await page.click('button')
-    await expect.poll(() => page.locator('[role=alert]').textContent()).toContain('do not match')
-    await page.fill('#password', adminPassword)
-    await page.click('button')
-    await page.locator('output code').waitFor()
-    const token = await page.locator('output code').textContent()
-    const answer = await fetch(`${server.url}/api/admin/account`, {
-      headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
-    })
-    expect(answer.status).toBe(200)
-    expect(watched.elsewhere).toEqual([])
-    expect(watched.complaints.filter((text) => !text.includes('401'))).toEqual([])
-  })
-})

@@ -49,7 +49,11 @@ describe.each(writers)('%s', (id) => {
       (name) => !events.some((base) => [`${base}.before`, `${base}.after`, base].includes(name)),
     )
     expect(stray).toEqual([])
-    expect(rows).toEqual(fired.filter((name) => !name.endsWith('.before')))
+    // One that is fired bare as well has its row under that name.
+    const isTwice = (name: string): boolean => fired.includes(name.replace(/\.after$/, ''))
+    expect(rows).toEqual(
+      fired.filter((name) => !/\.(before|after)$/.test(name) || (/\.after$/.test(name) && !isTwice(name))),
+    )
   })
 
   it('changes nothing when a listener refuses, and gives the reason of the listener', async () => {

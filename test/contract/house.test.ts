@@ -94,7 +94,7 @@ const rules: Rule[] = [
   {
     name: 'HTTP',
     pattern: /from 'fastify'/,
-    home: /^src\/(app|answers|door|logs|docs|server|contract\/routes)\.ts$/,
+    home: /^src\/(app|answers|door|sockets|logs|docs|server|contract\/routes)\.ts$/,
     sentence: 'A handler gets data and returns data (house rule 3).',
   },
   {

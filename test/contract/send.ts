@@ -6,6 +6,7 @@ import { signatureOf } from '../../src/resources/files/signed.ts'
 import type { TestServer } from '../support/app.ts'
 import { encode, file } from '../support/form.ts'
 import { bodySchema, document, fact, facts, isFile, parametersOf, sample, takesFormOnly } from '../support/schema.ts'
+import { cookies } from './stages.ts'
 
 export interface Request {
   method: string
@@ -24,12 +25,16 @@ export interface Answer {
 
 /** Sends one request. Throws when the answer breaks the contract: a status it does not list, a problem it does not describe. */
 export async function send({ server }: { server: TestServer }, id: string, request: Request): Promise<Answer> {
-  const { method, url, body, headers = {}, token = server.admin.token } = request
+  const { method, url, body, headers = {} } = request
+  // What ends a session can only be done in one.
+  const isInSession = id === 'deleteSession' && request.token === undefined
+  const { token = isInSession ? null : server.admin.token } = request
   const isForm = takesFormOnly(id) && typeof body === 'object' && !Buffer.isBuffer(body)
   const form = isForm ? await formOf(id, body as Record<string, unknown>) : undefined
   const sent = {
     accept: 'application/json',
     ...(token !== null && { authorization: `Bearer ${token}` }),
+    ...((isInSession || fact(id).public) && cookies(server, isInSession)),
     ...(body !== undefined && { 'content-type': 'application/json' }),
     ...form?.headers,
     ...headers,

@@ -1,8 +1,11 @@
 // What the walkers' world cannot make through the API alone: records in a state that only the background, or time, brings about, such
 // as a delivery that failed or an import that runs. Written straight into the tables, each for the operations that need it.
+import { createHash } from 'node:crypto'
 import type { OperationId } from '../../src/contract/types.ts'
+import { digestOf } from '../../src/resources/authentication/links.ts'
 import { unsubscribeToken } from '../../src/resources/marketing/unsubscribe.ts'
-import { start } from '../support/app.ts'
+import { start, type TestServer } from '../support/app.ts'
+import { document } from '../support/schema.ts'
 import type { World } from './support.ts'
 
 const timestamps = { created_at: start, updated_at: start }
@@ -14,6 +17,7 @@ export async function stage(world: World): Promise<void> {
   await stageImports(world)
   await stageMail(world)
   await stageMarketing(world)
+  await stageSignIn(world)
   const { db } = world.server.store
   const form = await db
     .selectFrom('web_forms')
@@ -127,4 +131,37 @@ async function stageMarketing({ server, main, spare, at, texts }: World): Promis
     .executeTakeFirstOrThrow()
   at.runCampaign = { campaigns: id }
   texts.token = unsubscribeToken(services, 'third@example.com')
+}
+
+const sessionSecret = 'walker'.padEnd(43, '-')
+const sessionHash = createHash('sha256').update(sessionSecret).digest('hex')
+const always = '2100-01-01T00:00:00.000Z'
+
+/** A session that lasts, and the link to a new password that the example of the contract has. */
+async function stageSignIn({ server: { store } }: World): Promise<void> {
+  await store.db
+    .insertInto('sessions')
+    .values({
+      user_id: 1,
+      secret_hash: sessionHash,
+      is_remembered: 1,
+      last_used_at: start,
+      expires_at: always,
+      ...timestamps,
+    })
+    .execute()
+  const [example] = (document.components?.schemas?.ResetPassword?.examples ?? []) as [{ email: string; token: string }?]
+  const { email, token } = example ?? { email: '', token: '' }
+  const reset = { user_id: 1, secret_hash: digestOf(token, email), expires_at: always, created_at: start }
+  await store.db.insertInto('password_resets').values(reset).execute()
+}
+
+/** What a browser sends along: of a page on which nobody has signed in yet, and of one on which the administrator has. */
+export function cookies({ app }: TestServer, isSignedIn: boolean): Record<string, string> {
+  const { seal } = app.services
+  const value = isSignedIn
+    ? seal.fingerprint(`csrf:session:${sessionHash}`)
+    : `nonce.${seal.fingerprint('csrf:visitor:nonce')}`
+  const session = isSignedIn ? `accord_session=${sessionSecret}; ` : ''
+  return { cookie: `${session}XSRF-TOKEN=${value}`, 'x-xsrf-token': value }
 }

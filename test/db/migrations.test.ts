@@ -1,10 +1,12 @@
 // What holds for every migration and every table: order, immutability after release, STRICT, indexed foreign keys.
 
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { renderTables } from '../../db/introspect.ts'
 import { migrate, migrations, pending } from '../../db/migrate.ts'
@@ -55,6 +57,99 @@ describe('migrate', () => {
       await copy.close()
     } finally {
       await store.close()
+      rmSync(data, { recursive: true, force: true })
+    }
+  })
+
+  it('that fails half-way leaves the database as it was, and says where the copy is', async () => {
+    const data = mkdtempSync(join(tmpdir(), 'accord-migrate-'))
+    const store = openStore(`sqlite:${join(data, 'accord.db')}`)
+    try {
+      await migrate(store)
+      const before = store.image()
+      const good = {
+        name: '9998_good',
+        up: (db: Kysely<unknown>) => sql`create table good (id integer)`.execute(db).then(),
+      }
+      const bad = {
+        name: '9999_bad',
+        up: async (db: Kysely<unknown>) => {
+          await sql`drop table archives`.execute(db)
+          await sql`update users set nothing = 1`.execute(db)
+        },
+      }
+      const failure: unknown = await migrate(store, [...migrations, good as never, bad]).catch(
+        (error: unknown) => error,
+      )
+      const copy = join(data, 'backups', readdirSync(join(data, 'backups'))[0] ?? '')
+      expect(String(failure)).toBe(
+        `Error: The migration 9999_bad failed (no such column: nothing). The database is as it was. A copy made before is ${copy}.`,
+      )
+      expect(await pending(store)).toEqual([])
+      expect(await query(store, "select name from sqlite_schema where name in ('good', 'archives')")).toHaveLength(1)
+      expect(store.image().equals(before)).toBe(true)
+      expect(statSync(copy).mode & 0o777).toBe(0o600)
+    } finally {
+      await store.close()
+      rmSync(data, { recursive: true, force: true })
+    }
+  })
+
+  it('keeps the newest five copies, and nothing of others in that folder', async () => {
+    const data = mkdtempSync(join(tmpdir(), 'accord-migrate-'))
+    const store = openStore(`sqlite:${join(data, 'accord.db')}`)
+    try {
+      await migrate(store)
+      const folder = join(data, 'backups')
+      mkdirSync(folder)
+      const old = [1, 2, 3, 4, 5, 6].map((day) => `accord-2026-01-0${day}T00-00-00-000Z.db`)
+      for (const name of [...old, 'mine.db']) writeFileSync(join(folder, name), '')
+      const further = { name: '9999_further', up: () => Promise.resolve() }
+      await migrate(store, [...migrations, further])
+      const left = readdirSync(folder).sort()
+      expect(left).toHaveLength(6)
+      expect(left).toEqual(expect.arrayContaining([...old.slice(-4), 'mine.db']))
+    } finally {
+      await store.close()
+      rmSync(data, { recursive: true, force: true })
+    }
+  })
+
+  it('touches nothing when the copy does not fit on the disk', async () => {
+    const data = mkdtempSync(join(tmpdir(), 'accord-migrate-'))
+    const url = `sqlite:${join(data, 'accord.db')}`
+    try {
+      const store = openStore(url)
+      await migrate(store)
+      await store.db.deleteFrom('migrations').where('name', '=', '0015_archives').execute()
+      await sql`drop table archives`.execute(store.db)
+      const before = store.image()
+      await store.close()
+      // No file of this process may get larger than a part of the database.
+      const program = `
+        const { openStore } = await import('${new URL('../../db/open.ts', import.meta.url)}')
+        const { migrate } = await import('${new URL('../../db/migrate.ts', import.meta.url)}')
+        await migrate(openStore('${url}')).catch((error) => console.log(error.message))`
+      const tsx = createRequire(import.meta.url).resolve('tsx')
+      const said = execFileSync(
+        'bash',
+        [
+          '-c',
+          'ulimit -f 600 && exec "$0" --import "$1" --input-type=module --eval "$2"',
+          process.execPath,
+          tsx,
+          program,
+        ],
+        { encoding: 'utf8' },
+      )
+      expect(said).toMatch(
+        /^The copy of the database before the migration could not be written \(.+\), so nothing was migrated\. Make room in \S+backups, then try again\.\n$/,
+      )
+      expect(readdirSync(join(data, 'backups'))).toEqual([])
+      const after = openStore(url)
+      expect(after.image().equals(before)).toBe(true)
+      await after.close()
+    } finally {
       rmSync(data, { recursive: true, force: true })
     }
   })

@@ -211,7 +211,7 @@ describe('the sqlite dialect', () => {
         () => 'did not fail',
         (e: unknown) => e,
       )
-    const verdict = (e: unknown) => [dialect.isUniqueViolation(e), dialect.isForeignKeyViolation(e), dialect.isBusy(e)]
+    const verdict = (e: unknown) => [dialect.isUniqueViolation(e), dialect.isForeignKeyViolation(e), dialect.trouble(e)]
 
     await db
       .insertInto('roles')
@@ -219,19 +219,19 @@ describe('the sqlite dialect', () => {
       .execute()
     const user = { name: 'U', name_key: 'u', email: 'U@x', email_key: 'u@x', role_id: 1, ...stamps }
     await db.insertInto('users').values(user).execute()
-    expect(verdict(await fails(db.insertInto('users').values(user)))).toEqual([true, false, false])
+    expect(verdict(await fails(db.insertInto('users').values(user)))).toEqual([true, false, null])
     expect(verdict(await fails(db.insertInto('users').values({ ...user, email_key: 'v', role_id: 9 })))).toEqual([
       false,
       true,
-      false,
+      null,
     ])
-    expect(verdict(await fails(db.deleteFrom('roles')))).toEqual([false, true, false])
+    expect(verdict(await fails(db.deleteFrom('roles')))).toEqual([false, true, null])
     expect(verdict(await fails(db.updateTable('users').set({ view_permission: 'none' })))).toEqual([
       false,
       false,
-      false,
+      null,
     ])
-    expect(verdict(await fails(db.updateTable('users').set({ status: 2 })))).toEqual([false, false, false])
+    expect(verdict(await fails(db.updateTable('users').set({ status: 2 })))).toEqual([false, false, null])
   })
 
   it('says busy when another connection holds the write lock', async () => {
@@ -243,7 +243,7 @@ describe('the sqlite dialect', () => {
         .transaction()
         .execute(async () => 'began')
         .catch((e: unknown) => e)
-      expect(second.dialect.isBusy(failure)).toBe(true)
+      expect(second.dialect.trouble(failure)).toBe('busy')
     })
     expect(await names(second)).toEqual([])
   })

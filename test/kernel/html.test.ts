@@ -199,6 +199,18 @@ describe('a body of a megabyte', () => {
     expect(clean('&'.repeat(mib / 2))).toBeNull()
   })
 
+  it('is refused for what takes long to clean: attributes, addresses, texts in very many pieces', () => {
+    const many = (count: number, part: string): string => part.repeat(count)
+    expect(clean(many(10_000, '<a href="https://example.com">x</a>'))).not.toBeNull()
+    expect(clean(many(10_001, '<a href="https://example.com">x</a>'))).toBeNull()
+    expect(clean(many(10_001, '<img src="cid:x">'))).toBeNull()
+    expect(clean(many(12_500, '<p lang=a dir=a title=a align=a>'))).not.toBeNull()
+    expect(clean(many(12_501, '<p lang=a dir=a title=a align=a>'))).toBeNull()
+    expect(clean(`<p ${Array.from({ length: 50_001 }, (_, n) => `a${n}`).join(' ')}>`)).toBeNull()
+    expect(clean(many(50_000, '&nbsp;'))).not.toBeNull()
+    expect(clean(many(100_001, '&nbsp;'))).toBeNull()
+  })
+
   it('is refused for too many styles, or too much of them', () => {
     const styled = (count: number, style: string): string => `<p style="${style}">x</p>`.repeat(count)
     expect(clean(styled(10_000, 'color:red'))).toBe(styled(10_000, 'color:red'))

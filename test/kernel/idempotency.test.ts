@@ -1,6 +1,10 @@
 // A key means: done once. Also when the server dies between the work and its answer, and only for the token that sent it.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { systemContext } from '../../src/kernel/context.ts'
+import { once } from '../../src/kernel/idempotency.ts'
+import { nameOf, self } from '../../src/kernel/owners.ts'
+import { transaction } from '../../src/kernel/write.ts'
+import { start, startServer, type TestServer } from '../support/app.ts'
 
 let server: TestServer
 beforeEach(async () => {
@@ -42,6 +46,48 @@ describe('Idempotency-Key', () => {
       .set({ state: 'in_flight', status: null, headers: null, body: null })
       .execute()
     expect((await create()).body.code).toBe('idempotency_in_flight')
+  })
+
+  describe('whose first request has not come to its end', () => {
+    const leave = (changes: { held_by?: string | null; created_at?: string }) =>
+      server.store.db
+        .updateTable('idempotency_keys')
+        .set({ state: 'in_flight', status: null, headers: null, body: null, ...changes })
+        .execute()
+    const forget = () => server.store.db.deleteFrom('lead_sources').where('name', '=', 'Trade fair').execute()
+
+    it('is free at once when the process of that request is gone', async () => {
+      await create()
+      await forget()
+      await leave({ held_by: nameOf({ ...self, pid: 2 ** 22 + 1, began: '' }, 'gone') })
+      expect([(await create()).status, await count()]).toEqual([201, 6])
+      expect((await create()).headers['idempotency-replayed']).toBe('true')
+    })
+
+    it('is free after a minute when nothing is known of that process', async () => {
+      await create()
+      await forget()
+      await leave({ held_by: 'elsewhere:place:1::x' })
+      expect((await create()).status).toBe(409)
+      server.clock.advanceMs(60_001)
+      expect([(await create()).status, await count()]).toEqual([201, 6])
+    })
+
+    it('does nothing any more once another has taken the key over', async () => {
+      const ctx = { ...systemContext(server.app.services, 'api'), token: { id: 1, abilities: ['*'], allowedIps: [] } }
+      const late = once(ctx, 'late', {}, async (inner) => {
+        await server.store.db.updateTable('idempotency_keys').set({ held_by: 'somebody else' }).execute()
+        await transaction(inner, ({ db }) =>
+          db
+            .insertInto('lead_sources')
+            .values({ name: 'Late', name_key: 'late', created_at: start, updated_at: start })
+            .execute(),
+        )
+        return { status: 201, headers: {}, body: '{}' }
+      })
+      await expect(late).rejects.toMatchObject({ code: 'idempotency_in_flight' })
+      expect(await count()).toBe(5)
+    })
   })
 
   it('does the work once for two requests at the same time', async () => {

@@ -103,7 +103,7 @@ describe('a locked database', () => {
     server = await startServer()
     const { dialect } = server.store
     const busy = new Database.SqliteError('database is locked', 'SQLITE_BUSY')
-    expect(dialect.isBusy(busy)).toBe(true)
+    expect(dialect.trouble(busy)).toBe('busy')
     Object.defineProperty(server.app.services.store, 'db', {
       get: () => {
         throw busy

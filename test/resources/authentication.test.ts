@@ -1,6 +1,6 @@
 // What signing in and out promise beyond what the contract walkers check.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { isStateful } from '../../src/resources/authentication/stateful.ts'
+import { isStateful } from '../../src/kernel/stateful.ts'
 import { adminPassword, startServer, type TestServer, type testConfig } from '../support/app.ts'
 import { password, someone } from '../support/people.ts'
 

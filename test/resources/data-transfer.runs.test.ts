@@ -1,7 +1,7 @@
 // What validating and importing promise: each row is a call of the API on behalf of the import's user, batches are kept whole or
 // not at all, and what ends half-way goes on without losing or repeating a row.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { ownName } from '../../src/jobs/owners.ts'
+import { ownName } from '../../src/kernel/owners.ts'
 import { mostCrashes } from '../../src/jobs/worker.ts'
 import { type Emitter, Veto } from '../../src/kernel/events.ts'
 import { processRows } from '../../src/resources/data-transfer/process.ts'

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { openImage } from '../../db/open.ts'
 import { problemCodes } from '../../src/contract/problems.ts'
+import type { Volume } from '../../src/kernel/disk.ts'
 import { version } from '../../src/package.ts'
 import { publish, publishedIn } from '../../src/published.ts'
 import { startServer as listen, type Running } from '../../src/server.ts'
@@ -33,7 +34,10 @@ describe('getReadiness', () => {
     const { status, body } = await server.anonymous.get('//readyz')
     expect([status, body]).toEqual([
       200,
-      { status: 'ready', checks: { database: 'ok', documentation: 'ok', worker: 'off', mail: 'unconfigured' } },
+      {
+        status: 'ready',
+        checks: { database: 'ok', documentation: 'ok', worker: 'off', mail: 'unconfigured', disk: 'ok' },
+      },
     ])
 
     const bare = await startServer({ published: () => null })
@@ -49,6 +53,64 @@ describe('getReadiness', () => {
     expect([status, body.code, headers['retry-after']]).toEqual([503, 'unavailable', '5'])
     expect(body.detail).toBe('The database does not answer.')
     await broken.app.http.close()
+  })
+})
+
+describe('the disk of getReadiness', () => {
+  const gibibyte = 1024 ** 3
+  const disk = { free: 100 * gibibyte, size: 1000 * gibibyte, takes: Number.POSITIVE_INFINITY, probes: 0 }
+  const volume: Volume = {
+    room: async () => ({ free: disk.free, size: disk.size }),
+    probe: async (_folder, bytes) => {
+      disk.probes++
+      if (bytes > disk.takes) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+    },
+  }
+  let watched: TestServer
+  const told = async () => {
+    watched.clock.advanceMs(3000)
+    const { status, body } = await watched.anonymous.get('//readyz')
+    return status === 200 ? body.checks.disk : [status, body.code, body.detail]
+  }
+  const full = [503, 'unavailable', 'Nothing can be written: the disk is full, or it is read-only.']
+  beforeEach(async () => {
+    Object.assign(disk, { free: 100 * gibibyte, takes: Number.POSITIVE_INFINITY, probes: 0 })
+    watched = await startServer({ volume })
+  })
+  afterEach(() => watched.close())
+
+  it('is low with less than 1 GiB or a twentieth free, which keeps nobody away', async () => {
+    expect(await told()).toBe('ok')
+    disk.free = 49 * gibibyte
+    expect(await told()).toBe('low')
+    Object.assign(disk, { free: gibibyte - 1, size: 2 * gibibyte })
+    expect(await told()).toBe('low')
+    disk.free = gibibyte
+    expect(await told()).toBe('ok')
+  })
+
+  it('is full when nothing can be written: 503 with Retry-After until there is room again', async () => {
+    disk.takes = 1000
+    expect(await told()).toEqual(full)
+    expect((await watched.anonymous.get('//readyz')).headers['retry-after']).toBe('10')
+    disk.takes = 100_000
+    expect(await told()).toBe('ok')
+  })
+
+  it('asks the disk every three seconds at most, however often it is asked itself', async () => {
+    await told()
+    for (let times = 0; times < 5; times++) await watched.anonymous.get('//readyz')
+    expect(disk.probes).toBe(1)
+  })
+
+  it('believes the database: after a write that had no room, more than a little must be free', async () => {
+    watched.store.health = () => 'full'
+    disk.takes = 100_000
+    expect(await told()).toEqual(full)
+    disk.takes = 2_000_000
+    expect(await told()).toBe('ok')
+    watched.store.health = () => 'readonly'
+    expect(await told()).toEqual(full)
   })
 })
 

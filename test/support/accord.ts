@@ -56,13 +56,21 @@ export interface Serving {
   stop(signal?: NodeJS.Signals): Promise<{ code: number | null; ms: number }>
 }
 
-/** Runs a command that serves, on a free port, until it says where; a worker until it says that it runs. */
+/**
+ * Runs a command that serves, on a free port, until it says where; a worker until it says that it runs. Without limits of rates,
+ * and in an environment where the delays of a machine that runs other tests are not taken for too much to do.
+ */
 export async function accordServing(
   folder: string,
   command: 'serve' | 'start' | 'worker',
   environment: Environment = {},
 ): Promise<Serving> {
-  const child = spawnAccord(folder, [command], { ACCORD_PORT: '0', ...environment })
+  const child = spawnAccord(folder, [command], {
+    ACCORD_PORT: '0',
+    ACCORD_ENV: 'test',
+    ACCORD_RATE_LIMIT: 'off',
+    ...environment,
+  })
   const { said, until } = listen(child)
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
   const marks = {

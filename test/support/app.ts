@@ -33,6 +33,7 @@ export function testConfig(changes: Partial<Config> = {}): Config {
   const { config } = readConfig({
     ACCORD_ENV: 'test',
     ACCORD_LOG_LEVEL: 'silent',
+    ACCORD_RATE_LIMIT: 'off',
     ACCORD_ADMIN_PASSWORD: adminPassword,
   })
   return { ...config, databaseUrl: 'sqlite::memory:', passwordMemoryKiB: 1024, ...changes }
@@ -105,6 +106,9 @@ export interface ServerOptions {
   extensions?: ((events: Emitter) => void)[]
   mailer?: AppOptions['mailer']
   outbound?: AppOptions['outbound']
+  volume?: AppOptions['volume']
+  /** Where the log goes; then it is written, from `info` on. */
+  lines?: AppOptions['lines']
   /** How the image becomes a store; in memory when left out. */
   open?: (image: Buffer) => Store
 }
@@ -120,6 +124,8 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     },
     dialect: current.dialect,
     url: current.url,
+    health: () => current.health(),
+    tend: () => current.tend(),
     image: () => current.image(),
     snapshot: () => current.snapshot(),
     close: () => current.close(),
@@ -139,7 +145,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   const dataDir = join(tmpdir(), `accord-test-${randomUUID()}`)
   const breaches: string[] = []
   const app = await buildApp({
-    config: testConfig({ dataDir, ...options.config }),
+    config: testConfig({ dataDir, ...(options.lines && { logLevel: 'info' }), ...options.config }),
     store,
     secret: 'test secret of at least thirty-two characters',
     contract,
@@ -147,6 +153,8 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     clock,
     ...(options.mailer && { mailer: options.mailer }),
     ...(options.outbound && { outbound: options.outbound }),
+    ...(options.volume && { volume: options.volume }),
+    ...(options.lines && { lines: options.lines }),
     extensions: [(events) => events.on('*', (event) => void seen.push(event)), ...(options.extensions ?? [])],
     replies: { share: 1, closed: true, onBreach: (findings) => breaches.push(...findings) },
   })

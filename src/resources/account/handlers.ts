@@ -10,22 +10,23 @@ import { verifyPassword } from '../../kernel/passwords.ts'
 import { permissionKeys } from '../../kernel/permissions.ts'
 import { braked } from '../../kernel/ratelimit.ts'
 import { transaction, write } from '../../kernel/write.ts'
-import { checkCredentials, hashed, revokeTokens } from '../users/credentials.ts'
+import { checkCredentials, endAccess, hashed } from '../users/credentials.ts'
 import { checkPicture, setPicture } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 
 type Account = Schema<'Account'>
 
-async function present(ctx: Context): Promise<Account> {
+/** The caller's own; a session can do all that its user can. */
+export async function accountOf(ctx: Context): Promise<Account> {
   const { id, permissions } = signedIn(ctx)
   return {
     ...(await users.get(ctx, id)),
     permissions: permissions === 'all' ? ['*'] : permissionKeys.filter((key) => permissions.has(key)),
-    abilities: [...(ctx.token?.abilities ?? [])],
+    abilities: [...(ctx.token?.abilities ?? (ctx.session ? ['*'] : []))],
   }
 }
 
-const getAccount: Handler<'getAccount'> = async (ctx) => ({ data: await present(ctx) })
+const getAccount: Handler<'getAccount'> = async (ctx) => ({ data: await accountOf(ctx) })
 
 const updateAccount: Handler<'updateAccount'> = async (ctx, { body }) => {
   const { id } = signedIn(ctx)
@@ -54,10 +55,10 @@ const updateAccount: Handler<'updateAccount'> = async (ctx, { body }) => {
       await change(ctx, 'user.account.update', body, before, hasChanged ? columns : null)
     }
     if (password_hash !== undefined) {
-      await change(ctx, 'user.account.update-password', body, await users.get(ctx, id), { password_hash })
-      await revokeTokens(ctx, id)
+      await setPassword(ctx, body, password_hash)
+      await endAccess(ctx, id)
     }
-    return { data: await present(ctx), message: 'Account updated.' }
+    return { data: await accountOf(ctx), message: 'Account updated.' }
   })
 }
 
@@ -81,11 +82,17 @@ async function checkCurrentPassword(ctx: Context, body: Body<'updateAccount'>): 
     .right
 }
 
+/** Sets the caller's own password, in a transaction. */
+export async function setPassword(ctx: Context, input: object, password_hash: string): Promise<void> {
+  const before = await users.get(ctx, signedIn(ctx).id)
+  await change(ctx, 'user.account.update-password', input, before, { password_hash })
+}
+
 /** One write to the own row with its pair of events; null columns change nothing. */
 async function change(
   ctx: Context,
   name: EventBase,
-  input: Body<'updateAccount'>,
+  input: Pick<Body<'updateAccount'>, 'image_file_id'>,
   before: Schema<'User'>,
   columns: Record<string, string> | null,
 ): Promise<void> {

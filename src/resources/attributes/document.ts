@@ -1,6 +1,7 @@
 // The contract with this installation's attributes (DESIGN 2): wherever `x-entity` stands, what the contract leaves open is
 // written out. Works from that word alone; nothing here names an entity.
 import { componentOf, type OpenSchema } from '../../contract/open.ts'
+import { plainMarkdown } from '../../kernel/format.ts'
 import { inputSchema, neededCodes, outputSchema } from './schemas.ts'
 import type { Attribute, AttributeSet, EntityType } from './set.ts'
 import { valued } from './types.ts'
@@ -116,7 +117,7 @@ function extendParameter(schema: OpenSchema | undefined, own: AttributeSet['own'
         {
           type: 'string',
           maxLength: 2000,
-          description: `${attribute.name}: ${type.takes}, separated by commas`,
+          description: `${plainMarkdown(attribute.name)}: ${type.takes}, separated by commas`,
         } as object,
       ]),
     )

@@ -3,14 +3,17 @@
 import { type OpenReader, type OpenSchema, openReader } from '../../contract/open.ts'
 import type { FieldErrors } from '../../contract/problems.ts'
 import type { Context } from '../../kernel/context.ts'
+import { plainMarkdown } from '../../kernel/format.ts'
 import type { Attribute } from './set.ts'
 import { nullable } from './types/type.ts'
 import { typeOf, valued } from './types.ts'
 
-/** Name, and what the ids mean: `Industry. 1 = Automotive, 2 = Logistics`. */
+/** Name, and what the ids mean: `Industry. 1 = Automotive, 2 = Logistics`. Descriptions are read as Markdown, names are no part of it. */
 function described(attribute: Attribute): string {
-  const { name, lookup, options } = attribute
-  if (options.length > 0) return `${name}. ${options.map((option) => `${option.id} = ${option.name}`).join(', ')}`
+  const { lookup, options } = attribute
+  const name = plainMarkdown(attribute.name)
+  if (options.length > 0)
+    return `${name}. ${options.map((option) => `${option.id} = ${plainMarkdown(option.name)}`).join(', ')}`
   return lookup === null ? name : `${name}. Ids of ${lookup.replaceAll('_', ' ')}`
 }
 

@@ -1,55 +1,35 @@
-// Signing in and out with bearer tokens (DOMAIN 6.1 to 6.3). Guessing is slowed down in kernel/ratelimit.ts.
-
-import { issueToken } from '../../kernel/auth.ts'
+// Signing in and out, with bearer tokens and with a cookie (DOMAIN 6.1 to 6.5). What both check is in credentials.ts, forgotten
+// passwords are in passwords.ts.
+import { issueToken, signedInAs } from '../../kernel/auth.ts'
 import { daysAfter } from '../../kernel/clock.ts'
-import { type Context, now, type SignedIn, signedIn } from '../../kernel/context.ts'
+import { type Context, now, signedIn } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { fold } from '../../kernel/format.ts'
-import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { hashPassword, verifyPassword } from '../../kernel/passwords.ts'
-import { braked } from '../../kernel/ratelimit.ts'
+import type { Gates, Handler, HandlersFor } from '../../kernel/handler.ts'
+import {
+  callingOf,
+  checkVisitorCsrf,
+  clearCookies,
+  endOtherSessions,
+  endSession,
+  offerCsrf,
+  sessionOf,
+  startSession,
+} from '../../kernel/sessions.ts'
 import { transaction, write } from '../../kernel/write.ts'
+import { accountOf } from '../account/handlers.ts'
 import { mostTokens, presentToken, revoke, tokenRows } from '../tokens/rows.ts'
-import { isStateful } from './stateful.ts'
-
-const invalidCredentials = (): Problem =>
-  new Problem('invalid_credentials', undefined, { errors: { email: ['These credentials do not match our records.'] } })
+import { confirm, prove } from './credentials.ts'
+import { resetPage } from './page.ts'
+import { forgotPassword, resetPassword } from './passwords.ts'
 
 const login: Handler<'login'> = async (ctx, { body }) => {
-  refuseForeignHost(ctx)
   const { config } = ctx.services
-  const emailKey = fold(body.email)
-  const user = await ctx.db
-    .selectFrom('users')
-    .select(['id', 'name', 'email', 'password_hash', 'status', 'role_id', 'view_permission'])
-    .where('email_key', '=', emailKey)
-    .executeTakeFirst()
-  const stored = user?.password_hash ?? null
-  const { right, outdated } = await braked(ctx, emailKey, () => verifyPassword(config, stored, body.password))
-  if (!user || !right) throw invalidCredentials()
-  if (user.status !== 1) throw new Problem('account_inactive')
-  const renewed = outdated ? await hashPassword(config, body.password) : stored
-
-  const visitor: SignedIn = {
-    id: user.id,
-    name: user.name,
-    email: user.email,
-    roleId: user.role_id,
-    permissions: new Set(),
-    viewPermission: user.view_permission as SignedIn['viewPermission'],
-    visibleOwners: [user.id],
-  }
+  const proven = await prove(ctx, body)
+  const { user } = proven
   const abilities = ['*']
   const expiresAt = config.tokenTtlDays === 0 ? null : daysAfter(ctx.time, config.tokenTtlDays)
-  const token = await transaction({ ...ctx, user: visitor }, async (ctx) => {
-    // Comparing took its time; a password or status that changed meanwhile must not be passed by.
-    const same = ctx.db
-      .updateTable('users')
-      .set({ password_hash: renewed })
-      .where('id', '=', user.id)
-      .where('status', '=', 1)
-    const { numUpdatedRows } = await same.where('password_hash', '=', stored).executeTakeFirstOrThrow()
-    if (numUpdatedRows === 0n) throw invalidCredentials()
+  const token = await transaction({ ...ctx, user }, async (ctx) => {
+    await confirm(ctx, proven)
     let text = ''
     const input = { email: body.email, device_name: body.device_name }
     const { id } = await write(ctx, 'user.token.create', { entity: 'tokens', input }, async (ctx) => {
@@ -72,18 +52,6 @@ const login: Handler<'login'> = async (ctx, { body }) => {
   }
 }
 
-/** Throws 401 when the request comes from a host that is not listed, whatever the credentials are (DOMAIN 6.2). */
-function refuseForeignHost({ headers, calledAt, services }: Context): void {
-  const calling = { origin: first(headers.origin), referer: first(headers.referer), calledAt }
-  if (isStateful(calling, services.statefulDomains())) return
-  throw new Problem('stateful_domain_mismatch', undefined, {
-    errors: { email: ['Signing in from this host is not allowed.'] },
-  })
-}
-
-const first = (header: string | string[] | undefined): string | undefined =>
-  Array.isArray(header) ? header[0] : header
-
 /** Revokes the login tokens that were used least recently, until no more than `mostTokens` are alive (DOMAIN 6.3). */
 async function revokeOldest(ctx: Context, userId: number, issued: number): Promise<void> {
   const alive = await tokenRows(ctx)
@@ -100,12 +68,65 @@ async function revokeOldest(ctx: Context, userId: number, issued: number): Promi
 
 const logout: Handler<'logout'> = (ctx, { body }) =>
   transaction(ctx, async (ctx) => {
-    const own = tokenRows(ctx).where('tokens.user_id', '=', signedIn(ctx).id)
+    const { id } = signedIn(ctx)
+    const own = tokenRows(ctx).where('tokens.user_id', '=', id)
     const ended = await (body.all ? own : own.where('tokens.id', '=', ctx.token?.id ?? 0))
       .orderBy('tokens.id')
       .execute()
     for (const row of ended) await revoke(ctx, row)
+    if (body.all) await endOtherSessions(ctx, id)
+    await leaveSession(ctx)
     return { message: body.all ? 'Signed out everywhere.' : 'Signed out.' }
   })
 
-export const handlers: HandlersFor<'login' | 'logout'> = { login, logout }
+/** Ends the calling session, if there is one. */
+async function leaveSession(ctx: Context): Promise<void> {
+  if (!ctx.session) return
+  await endSession(ctx, ctx.session.id)
+  clearCookies(ctx)
+}
+
+const createSession: Handler<'createSession'> = async (ctx, { body }) => {
+  const proven = await prove(ctx, body)
+  const earlier = await sessionOf(ctx.services, callingOf(ctx))
+  return transaction(ctx, async (ctx) => {
+    await confirm(ctx, proven)
+    // Whoever knew its cookie does not know the new one.
+    if (earlier) await endSession(ctx, earlier.id)
+    const session = await startSession(ctx, proven.user.id, body.remember ?? false)
+    const user = await signedInAs(ctx.db, proven.user.id)
+    return { data: await accountOf({ ...ctx, user, session, origin: 'session' }), message: 'Signed in.' }
+  })
+}
+
+const deleteSession: Handler<'deleteSession'> = (ctx) =>
+  transaction(ctx, async (ctx) => {
+    if (!ctx.session) throw new Problem('state_conflict', 'You called with a token: there is no session to end.')
+    await leaveSession(ctx)
+    return { message: 'Signed out.' }
+  })
+
+type Own =
+  | 'login'
+  | 'logout'
+  | 'getCsrfCookie'
+  | 'getSession'
+  | 'createSession'
+  | 'deleteSession'
+  | 'forgotPassword'
+  | 'getResetPasswordPage'
+  | 'resetPassword'
+
+export const handlers: HandlersFor<Own> = {
+  login,
+  logout,
+  getCsrfCookie: async (ctx) => void (await offerCsrf(ctx)) as undefined,
+  getSession: async (ctx) => ({ data: await accountOf(ctx) }),
+  createSession,
+  deleteSession,
+  forgotPassword,
+  getResetPasswordPage: async ({ services }) => resetPage(services.config),
+  resetPassword,
+}
+
+export const gates: Gates = { createSession: checkVisitorCsrf }

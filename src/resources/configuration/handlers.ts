@@ -9,7 +9,7 @@ import { clean, tooMuch } from '../../kernel/html.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { acceptFileRef, attachFile, referFile, releaseFiles } from '../files/attach.ts'
 import { type Key, keysOf, logoTypes } from './keys.ts'
-import { entriesOf, secretOf, store, storedValues } from './values.ts'
+import { entriesOf, isStored, store, storedValues } from './values.ts'
 
 const entity = 'configuration'
 /** The logo belongs to the configuration, which is one record without an id of its own. */
@@ -27,7 +27,7 @@ const saveConfiguration: Handler<'saveConfiguration'> = (ctx, { body }) =>
     await write(ctx, 'core.configuration.save', { entity, input, before }, async (ctx) => {
       const hidden: string[] = []
       for (const [key, value] of sent) {
-        if (key.kind === 'secret' && (await secretOf(ctx, key.code)) !== value) hidden.push(key.code)
+        if (key.kind === 'secret' && !(await isStored(ctx, key.code, value))) hidden.push(key.code)
         await store(ctx, key, key.kind === 'file' ? await placeLogo(ctx, key, value as number | null) : value)
       }
       return { id: null, entity: await snapshotOf(ctx), hidden }

@@ -2,6 +2,7 @@
 // never shown to anybody.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
+import { SealBroken } from '../../kernel/seal.ts'
 import { fileRefs } from '../files/attach.ts'
 import { type Key, keysOf } from './keys.ts'
 
@@ -46,6 +47,16 @@ export async function store(ctx: Context, { code, kind }: Key, value: unknown): 
     .values({ code, value: text, created_at: at, updated_at: at })
     .onConflict((conflict) => conflict.column('code').doUpdateSet({ value: text, updated_at: at }))
     .execute()
+}
+
+/** Whether a secret is stored and is this one. One that cannot be opened is none that anybody can send. */
+export async function isStored(ctx: Context, code: string, value: unknown): Promise<boolean> {
+  try {
+    return (await secretOf(ctx, code)) === value
+  } catch (error) {
+    if (error instanceof SealBroken) return false
+    throw error
+  }
 }
 
 /** A secret in clear, for whoever has to use it; null when none is set. Nothing of this reaches a reply or the log. */

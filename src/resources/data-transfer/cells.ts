@@ -9,10 +9,6 @@ export class CellFault extends Error {}
 /** What a cell says; never called for one that is empty or clears. */
 export type Reader = (text: string) => unknown
 
-/** In front of what a spreadsheet would compute, our exports put an apostrophe. Here it goes again, from each line. */
-const guard = /(?<=^|[\r\n])'(?=[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])/g
-export const unguarded = (cell: string): string => cell.replace(guard, '')
-
 export const text: Reader = (cell) => cell
 
 /** A number where the text is one, so that the validator sees what JSON would have. */

@@ -1,6 +1,7 @@
 // What was wrong with the rows of an import: a row of import_errors for each sentence, for the report; and the counts and the first
 // hundred in the import itself.
 import { parts } from '../../kernel/archive.ts'
+import { unguarded } from '../../kernel/cells.ts'
 import type { Context } from '../../kernel/context.ts'
 import { lines } from '../../kernel/export.ts'
 import type { RowError } from './rows.ts'
@@ -76,7 +77,7 @@ export async function reportOf(ctx: Context, row: ImportRow): Promise<Buffer | n
   let failed: { row: number; cells: string[]; sentences: string[] } | undefined
   const end = (): void => {
     // A row that is too short has its error in the last column all the same.
-    const cells = header.map((_name: string, index: number) => failed?.cells[index] ?? '')
+    const cells = header.map((_name: string, index: number) => unguarded(failed?.cells[index] ?? ''))
     if (failed) texts.push(lines([[...cells, failed.sentences.join(' ')]]))
   }
   for (;;) {

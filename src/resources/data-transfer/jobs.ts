@@ -1,8 +1,9 @@
 // Imports in the background (DOMAIN 25.1). A run that a crash ends is taken up by the next try where its last batch was kept.
-import { ownName } from '../../jobs/owners.ts'
+
 import { defineJob, enqueue, type Later, type Running } from '../../jobs/queue.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
+import { ownName } from '../../kernel/owners.ts'
 import { processRows } from './process.ts'
 import { rehearse } from './rehearse.ts'
 import { fresh } from './resource.ts'

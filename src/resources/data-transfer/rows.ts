@@ -3,9 +3,10 @@
 import { bodyReader } from '../../contract/bodies.ts'
 import type { FieldErrors } from '../../contract/problems.ts'
 import type { OperationId } from '../../contract/types.ts'
+import { unguarded } from '../../kernel/cells.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { CellFault, unguarded } from './cells.ts'
+import { CellFault } from './cells.ts'
 import type { Column, Type } from './columns.ts'
 import type { SheetRow } from './read.ts'
 

@@ -58,8 +58,7 @@ const fetchMails = defineJob<Due>({
   kind: 'emails.poll',
   retryAfter: [],
   async run(ctx, _payload, { signal }) {
-    const { failure } = await poll(ctx, signal)
-    if (failure !== null && !signal.aborted) ctx.services.log.error({ reason: failure }, 'The mailbox was not polled.')
+    await poll(ctx, signal)
   },
 })
 

@@ -1,6 +1,7 @@
 // Fetches the mails of a mailbox (DOMAIN 14.4): all its folders, from where the last time ended. What was taken and not marked, such
 // as by a crash, is taken again and known by its Message-ID.
 import { type Context, now, systemContext } from '../../kernel/context.ts'
+import { SealBroken } from '../../kernel/seal.ts'
 import { isVeto } from '../../kernel/write.ts'
 import { MailboxFailed, type MailboxSettings, type PolledMessage, pollMailbox } from '../../mail/imap.ts'
 import { parseMail, Unreadable } from '../../mail/parse.ts'
@@ -37,13 +38,28 @@ export async function mailboxOf(ctx: Context): Promise<MailboxSettings | null> {
   }
 }
 
+/** The settings, or why the password among them cannot be read. */
+async function readableMailbox(ctx: Context): Promise<MailboxSettings | string | null> {
+  try {
+    return await mailboxOf(ctx)
+  } catch (error) {
+    if (error instanceof SealBroken)
+      return 'The password of the mailbox cannot be read: it was stored with another ACCORD_SECRET. Set it again.'
+    throw error
+  }
+}
+
 /** Never throws for what the mailbox does. */
 export async function poll(ctx: Context, signal: AbortSignal): Promise<Polled> {
   const result: Polled = { received: 0, duplicates: 0, left: 0, failed: 0, failure: null }
-  const settings = await mailboxOf(ctx)
-  if (!settings) return { ...result, failure: 'No mailbox is set: host, user name and password are needed.' }
-  const account = `${settings.username}@${settings.host}:${settings.port}`
+  const settings = await readableMailbox(ctx)
   const { log } = ctx.services
+  if (settings === null || typeof settings === 'string') {
+    const failure = settings ?? 'No mailbox is set: host, user name and password are needed.'
+    log.error({}, failure)
+    return { ...result, failure }
+  }
+  const account = `${settings.username}@${settings.host}:${settings.port}`
   const behind = new Set<string>()
   async function take(message: PolledMessage): Promise<void> {
     const { path, uid, uidValidity } = message
@@ -52,7 +68,7 @@ export async function poll(ctx: Context, signal: AbortSignal): Promise<Polled> {
     } catch (error) {
       // Whatever comes behind it in the folder is read again, until it can be stored.
       behind.add(path)
-      log.error({ err: error, path, uid }, 'A mail of the mailbox could not be stored.')
+      log.error({ err: error, uid }, 'A mail of the mailbox could not be stored.')
       throw error
     }
     if (!behind.has(path)) await mark(ctx, account, { path, uidValidity, through: uid })
@@ -63,11 +79,12 @@ export async function poll(ctx: Context, signal: AbortSignal): Promise<Polled> {
       signal,
     })
     for (const folder of polled.folders) await mark(ctx, account, folder)
-    for (const { path, uid, sizeBytes } of polled.skipped) log.warn({ path, uid, sizeBytes }, 'A mail is too large.')
+    for (const { uid, sizeBytes } of polled.skipped) log.warn({ uid, sizeBytes }, 'A mail is too large.')
     result.left += polled.skipped.length
     result.failed = polled.failed.length
   } catch (error) {
     if (!(error instanceof MailboxFailed)) throw error
+    if (!signal.aborted) log.error({ err: error }, 'The mailbox was not polled to its end.')
     result.failure = error.message
   }
   return result
@@ -76,7 +93,7 @@ export async function poll(ctx: Context, signal: AbortSignal): Promise<Polled> {
 /** What became of it. Throws for what another try may store. */
 async function taken(
   { services }: Context,
-  { bytes, folder, path, uid }: PolledMessage,
+  { bytes, folder, uid }: PolledMessage,
 ): Promise<'received' | 'duplicates' | 'left'> {
   try {
     // Each mail at its own time: a poll may be long.
@@ -86,7 +103,7 @@ async function taken(
   } catch (error) {
     const isFinal = error instanceof Unreadable || isVeto(error)
     if (!isFinal) throw error
-    services.log.warn({ path, uid, reason: error.message }, 'A mail of the mailbox is left there.')
+    services.log.warn({ uid, err: error }, 'A mail of the mailbox is left there.')
     return 'left'
   }
 }

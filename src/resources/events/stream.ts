@@ -4,11 +4,11 @@ import { setImmediate } from 'node:timers/promises'
 import type { Expression, SqlBool } from 'kysely'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
-import { authenticate } from '../../kernel/auth.ts'
 import { type Context, may } from '../../kernel/context.ts'
 import { type Download, download } from '../../kernel/download.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { placed } from '../../kernel/export.ts'
+import { callingOf, identify } from '../../kernel/sessions.ts'
 import { readPart } from './entries.ts'
 import { join } from './streams.ts'
 
@@ -31,7 +31,7 @@ export function follow(
   { beatMs, lookMs }: Pace = usual,
 ): Download {
   const alarm = createAlarm(beatMs)
-  const leave = join(ctx.services, { token: ctx.token?.id ?? 0, wake: alarm.ring, end: alarm.end }, lookMs)
+  const leave = join(ctx.services, { reader: readerOf(ctx), wake: alarm.ring, end: alarm.end }, lookMs)
   const release = (): void => {
     leave()
     alarm.end()
@@ -43,6 +43,8 @@ export function follow(
     headers: { 'cache-control': 'no-store', 'x-accel-buffering': 'no', connection: 'close' },
   })
 }
+
+const readerOf = ({ token, session }: Context): string => (token ? `token ${token.id}` : `session ${session?.id}`)
 
 type Alarm = ReturnType<typeof createAlarm>
 
@@ -120,10 +122,9 @@ const block = (entry: Schema<'Event'>): string =>
 
 /** The caller as it is now; undefined when it may not read the feed any more: the stream ends. */
 async function renewed(ctx: Context): Promise<Context | undefined> {
-  const { authorization } = ctx.headers
   try {
-    const header = Array.isArray(authorization) ? authorization[0] : authorization
-    const who = await authenticate(ctx.services, header, ctx.ip ?? '')
+    // A page that is left open is no use of its session: else that would never be idle.
+    const who = await identify(ctx.services, callingOf(ctx), false)
     const caller: Context = { ...ctx, ...who, time: ctx.services.clock.now() }
     return may(caller, operations.listEvents) ? caller : undefined
   } catch (error) {

@@ -1,13 +1,14 @@
-// Who follows the feed of one server: how many streams a token has, what wakes them, and their end. A commit of this process wakes
+// Who follows the feed of one server: how many streams a token or session has, what wakes them, and their end. A commit of this process wakes
 // them at once; those of other processes are looked for every second.
 import type { Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { newestEvent } from '../../kernel/eventlog.ts'
 
-const mostPerToken = 5
+const mostPerReader = 5
 
 export interface Stream {
-  token: number
+  /** The token or session that reads it. */
+  reader: string
   wake(): void
   end(): void
 }
@@ -20,13 +21,13 @@ interface Streams {
 
 const known = new WeakMap<Services, Streams>()
 
-/** Throws 429 when the token has as many streams as it can have. Answers how to leave. */
+/** Throws 429 when the reader has as many streams as it can have. Answers how to leave. */
 export function join(services: Services, stream: Stream, lookMs: number): () => void {
   const streams: Streams = known.get(services) ?? { open: new Set(), rest: undefined }
   known.set(services, streams)
   const { open } = streams
-  if ([...open].filter(({ token }) => token === stream.token).length >= mostPerToken)
-    throw new Problem('rate_limited', `A token can follow ${mostPerToken} streams at a time.`, {
+  if ([...open].filter(({ reader }) => reader === stream.reader).length >= mostPerReader)
+    throw new Problem('rate_limited', `A token can follow ${mostPerReader} streams at a time.`, {
       headers: { 'retry-after': '15' },
     })
   open.add(stream)

@@ -55,7 +55,7 @@ export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<Ru
         runs.push(run)
       } catch (cause) {
         if (!(cause instanceof Problem) || cause.code !== 'event_vetoed') throw cause
-        ctx.services.log.warn({ campaign: row.id, reason: cause.message }, 'A listener refused to let a campaign run.')
+        ctx.services.log.warn({ campaign: row.id, err: cause }, 'A listener refused to let a campaign run.')
       }
     }
     await sendSoon(ctx)

@@ -7,6 +7,7 @@ import { Problem } from '../../kernel/errors.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import { version } from '../../package.ts'
 import { handlers as jobs } from './jobs.ts'
+import { handlers as metrics } from './metrics.ts'
 
 /** How long what is due may wait before somebody should look. */
 const patienceMs = 60_000
@@ -53,8 +54,11 @@ async function mail({ db, services }: Context): Promise<'ok' | 'unconfigured' | 
   return failed ? 'failing' : 'ok'
 }
 
-export const handlers: HandlersFor<'getHealth' | 'getReadiness' | 'listJobs' | 'getJob' | 'deleteJob' | 'retryJob'> = {
+type Known = 'getHealth' | 'getReadiness' | 'getMetrics' | 'listJobs' | 'getJob' | 'deleteJob' | 'retryJob'
+
+export const handlers: HandlersFor<Known> = {
   ...jobs,
+  ...metrics,
 
   getHealth: async () => ({ status: 'ok', version }),
 
@@ -64,6 +68,11 @@ export const handlers: HandlersFor<'getHealth' | 'getReadiness' | 'listJobs' | '
     } catch (cause) {
       throw new Problem('unavailable', 'The database does not answer.', { cause, headers: { 'retry-after': '5' } })
     }
+    const disk = await ctx.services.disk.state()
+    if (disk === 'full')
+      throw new Problem('unavailable', 'Nothing can be written: the disk is full, or it is read-only.', {
+        headers: { 'retry-after': '10' },
+      })
     // Requests are answered as well without a current manual, a worker or mail, so this is told but keeps nobody away.
     return {
       status: 'ready',
@@ -72,6 +81,7 @@ export const handlers: HandlersFor<'getHealth' | 'getReadiness' | 'listJobs' | '
         documentation: ctx.services.readiness(),
         worker: await worker(ctx),
         mail: await mail(ctx),
+        disk,
       },
     }
   },

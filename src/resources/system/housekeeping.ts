@@ -27,6 +27,8 @@ type Log =
   | 'archives'
   | 'events'
   | 'idempotency_keys'
+  | 'sessions'
+  | 'password_resets'
   | 'login_attempts'
   | 'call_counts'
 
@@ -39,6 +41,8 @@ function logs(ctx: Context): [table: Log, column: string, until: string][] {
     ['archives', 'created_at', daysAgo(restoreDays)],
     ['events', 'created_at', daysAgo(ctx.services.config.eventsRetentionDays)],
     ['idempotency_keys', 'expires_at', now(ctx)],
+    ['sessions', 'expires_at', now(ctx)],
+    ['password_resets', 'expires_at', now(ctx)],
     ['login_attempts', 'created_at', daysAgo(1)],
     ['call_counts', 'window_start', daysAgo(1)],
   ]

@@ -76,7 +76,8 @@ const createToken: Handler<'createToken'> = async (ctx, { body }) => {
   const allowedIps = sent.length > 0 ? sent : (ctx.token?.allowedIps ?? [])
   const expiresAt = checkCreation(ctx, body)
   if (expiresAt === null && !holds(ctx, othersKey)) throw forbidden(othersKey)
-  const beyond = abilities.find((ability) => !covers(ctx.token?.abilities ?? [], ability))
+  const own = ctx.token?.abilities ?? (ctx.session ? ['*'] : [])
+  const beyond = abilities.find((ability) => !covers(own, ability))
   if (beyond !== undefined)
     throw new Problem('forbidden', `This token lacks the ability ${beyond}, so it cannot give it on.`, {
       required: beyond,

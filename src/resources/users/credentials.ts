@@ -1,10 +1,12 @@
-// What signs a user in: address, password, tokens. Shared by users, whom administrators change, and account, which its owner
+// What signs a user in: address, password, tokens, sessions. Shared by users, whom administrators change, and account, which its owner
 // changes.
 import type { Context } from '../../kernel/context.ts'
 import { fold } from '../../kernel/format.ts'
 import { hashPassword } from '../../kernel/passwords.ts'
 import { unique } from '../../kernel/references.ts'
 import type { Writing } from '../../kernel/resource.ts'
+import { endOtherSessions } from '../../kernel/sessions.ts'
+import { endLinks } from '../authentication/links.ts'
 import { revoke, tokenRows } from '../tokens/rows.ts'
 
 export interface Credentials {
@@ -50,9 +52,14 @@ export async function checkCredentials(
   }
 }
 
-/** Revokes the tokens of a user, each with its events, but for the calling one: who changes the own password stays signed in. */
-export async function revokeTokens(ctx: Context, userId: number): Promise<void> {
+/**
+ * Ends all that lets a user in without the password: tokens, each with its events, sessions, and links to a new password. But for
+ * the calling token or session: who changes the own password stays signed in.
+ */
+export async function endAccess(ctx: Context, userId: number): Promise<void> {
   let ended = tokenRows(ctx).where('tokens.user_id', '=', userId)
   if (ctx.token) ended = ended.where('tokens.id', '!=', ctx.token.id)
   for (const row of await ended.orderBy('tokens.id').execute()) await revoke(ctx, row)
+  await endOtherSessions(ctx, userId)
+  await endLinks(ctx, userId)
 }

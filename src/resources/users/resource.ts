@@ -1,6 +1,7 @@
 // The people who sign in (DOMAIN 15.6). Passwords come in hashed before the transaction; what may be done to whom is in
 // authority.ts, what signs somebody in in credentials.ts.
 import type { Body, Schema } from '../../contract/types.ts'
+import { enqueue } from '../../jobs/queue.ts'
 import type { Context } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
 import { linked, text, value } from '../../kernel/filter.ts'
@@ -11,12 +12,13 @@ import { expand, refer, referAll } from '../../kernel/references.ts'
 import { defineResource, type Resource, type Writing } from '../../kernel/resource.ts'
 import { visible } from '../../kernel/visibility.ts'
 import { transaction } from '../../kernel/write.ts'
+import { passwordLink } from '../authentication/links.ts'
 import { releaseFiles } from '../files/attach.ts'
 import { groupsOf, setMembers } from '../groups/members.ts'
 import { groups } from '../groups/resource.ts'
 import { roles } from '../roles/resource.ts'
 import { checkAuthority, checkDeletable, type Governed } from './authority.ts'
-import { checkCredentials, type Hashed, hashed, revokeTokens } from './credentials.ts'
+import { checkCredentials, endAccess, type Hashed, hashed } from './credentials.ts'
 import { checkPicture, picturePath, pictureUrl, setPicture } from './picture.ts'
 import { checkSuccessor, disown, type Owned, reassign } from './reassign.ts'
 import { stayWithinGroups, stayWithinView } from './view.ts'
@@ -117,10 +119,11 @@ const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = de
   settle: async (ctx, id, body: Hashed<Write>) => {
     await setMembers(ctx, { user_id: id }, body.group_ids)
     await setPicture(ctx, id, body.image_file_id)
-    if (body.status === false || body.password_hash !== undefined) await revokeTokens(ctx, id)
+    if (body.status === false || body.password_hash !== undefined) await endAccess(ctx, id)
   },
   release: async (ctx, row) => {
     await checkDeletable(ctx, row)
+    await endAccess(ctx, row.id)
     await disown(ctx, row.id)
     await releaseFiles(ctx, { type: 'users', id: row.id })
   },
@@ -191,6 +194,16 @@ export const users = {
     everyday.update(ctx, id, await hashed(ctx, body)),
 } satisfies Resource<User, Write>
 
+/** Creates a user; who gets no password is sent a link to choose one. */
+const createUser: Handler<'createUser'> = async (ctx, input) => {
+  const body = await hashed(ctx, input.body)
+  return transaction(ctx, async (ctx) => {
+    const reply = await everyday.handlers.createUser(ctx, { ...input, body })
+    if (body.password === undefined) await enqueue(ctx, passwordLink, { user_id: reply.data.id })
+    return reply
+  })
+}
+
 /** Deletes a user after the records have gone to `reassign_to`, all in one transaction. */
 const deleteUser =
   (owned: () => readonly Owned[]): Handler<'deleteUser'> =>
@@ -212,8 +225,7 @@ export const userHandlers = (
   owned: () => readonly Owned[],
 ): HandlersFor<Everyday | 'massUpdateUsers' | 'massDestroyUsers'> => ({
   ...everyday.handlers,
-  createUser: async (ctx, input) =>
-    everyday.handlers.createUser(ctx, { ...input, body: await hashed(ctx, input.body) }),
+  createUser,
   updateUser: async (ctx, input) =>
     everyday.handlers.updateUser(ctx, { ...input, body: await hashed(ctx, input.body) }),
   deleteUser: deleteUser(owned),

@@ -69,6 +69,7 @@ const webhookOf = ({ db }: Context, id: number): Promise<Webhook> =>
 
 /** Writes down that no try was made, and why. */
 async function giveUp(ctx: Context, row: Delivery, reason: string): Promise<void> {
+  ctx.services.metrics.delivered('given_up')
   const attempt: Attempt = { at: now(ctx), status: null, duration_ms: 0, error: reason, response_excerpt: null }
   await ctx.db
     .updateTable('webhook_deliveries')
@@ -87,6 +88,7 @@ async function giveUp(ctx: Context, row: Delivery, reason: string): Promise<void
 /** Writes down a try, and says when the next one is. */
 async function settle(ctx: Context, { id, webhook_id }: Delivery, { attempt, isUnsent }: Sent) {
   const at = ctx.services.clock.now()
+  ctx.services.metrics.delivered(isTaken(attempt) ? 'succeeded' : 'failed')
   const { again, reason } = await transaction(ctx, async (ctx) => {
     const row = await ctx.db.selectFrom('webhook_deliveries').selectAll().where('id', '=', id).executeTakeFirst()
     // Gone with its webhook while the receiver answered.
@@ -170,7 +172,7 @@ async function switchOff(ctx: Context, id: number, reason: string): Promise<bool
     return true
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    ctx.services.log.warn({ webhook: id, reason: error.message }, 'A webhook could not be switched off.')
+    ctx.services.log.warn({ webhook: id, err: error }, 'A webhook could not be switched off.')
     return false
   }
 }

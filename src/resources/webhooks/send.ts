@@ -3,6 +3,7 @@ import type { Schema } from '../../contract/types.ts'
 import { stamp, stopwatch } from '../../kernel/clock.ts'
 import type { Context } from '../../kernel/context.ts'
 import { OutboundError, type OutboundReply } from '../../kernel/outbound.ts'
+import { type Seal, SealBroken } from '../../kernel/seal.ts'
 import { type Occasion, type Recipe, requestOf } from './request.ts'
 import { signatureHeaders } from './signature.ts'
 
@@ -34,8 +35,8 @@ export async function send(
 ): Promise<Sent> {
   const at = ctx.services.clock.now()
   const elapsed = stopwatch()
-  const secrets = secretsOf(ctx, sealed, stamp(at))
   try {
+    const secrets = secretsOf(ctx, sealed, stamp(at))
     const { method, url, headers, body } = requestOf(recipe, occasion)
     const reply = await ctx.services.outbound.request(
       { method, url, headers: { ...headers, ...signatureHeaders({ id: occasion.id, at, body, secrets }) }, body },
@@ -63,7 +64,23 @@ export async function send(
 function secretsOf({ services: { seal } }: Context, sealed: Sealed, at: string): string[] {
   const { secret_sealed, previous_secret_sealed, previous_secret_until } = sealed
   const isInForce = previous_secret_sealed !== null && previous_secret_until !== null && at < previous_secret_until
-  return [secret_sealed, ...(isInForce ? [previous_secret_sealed] : [])].map((each) => seal.open(each))
+  const current = opened(seal, secret_sealed)
+  if (current === null)
+    throw new OutboundError(
+      'invalid',
+      'The signing secret cannot be read: it was stored with another ACCORD_SECRET. Rotate it.',
+    )
+  // The one before may be what was rotated for that reason.
+  return [current, (isInForce ? opened(seal, previous_secret_sealed) : null) ?? []].flat()
+}
+
+function opened(seal: Seal, sealed: string): string | null {
+  try {
+    return seal.open(sealed)
+  } catch (error) {
+    if (error instanceof SealBroken) return null
+    throw error
+  }
 }
 
 function faultOf({ status }: OutboundReply): string | null {

@@ -1,0 +1,150 @@
+// What the doctor asks of the data folder: rights, room, the secret, the bytes of files, backups, and what was left behind.
+import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { freeBytes, megabytes } from '../../db/disk.ts'
+import { databaseFile, type Store } from '../../db/open.ts'
+import type { Config } from '../config.ts'
+import { filesFolder, presentSecret, restoringMark, secretFile } from '../data.ts'
+import { daysMs, systemClock } from '../kernel/clock.ts'
+import { placeOf } from '../kernel/files.ts'
+import { hashFile, isMissing } from './backup.bytes.ts'
+import { lastBackup } from './backup.ts'
+import { type Finding, Hint } from './doctor.finding.ts'
+import { lookAtSealed } from './sealed.ts'
+
+export function dataFolder({ dataDir }: Config): Finding {
+  const found = statSync(dataDir, { throwIfNoEntry: false })
+  if (!found) return 'it does not exist. Run: accord install'
+  if (!found.isDirectory()) return 'it is not a folder. Set ACCORD_DATA_DIR to one.'
+  try {
+    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch {
+    return `this user cannot write to it. Run: chown -R "$USER" ${dataDir}`
+  }
+  return (found.mode & 0o007) === 0 ? null : `everybody on this machine can enter it. Run: chmod 700 ${dataDir}`
+}
+
+export function secret(config: Config): Finding {
+  if (config.secret !== null) return null
+  const path = secretFile(config)
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (!found) return 'ACCORD_SECRET is not set and the data folder has none. Run: accord install'
+  if ((found.mode & 0o077) !== 0) return `other users can read ${path}. Run: chmod 600 ${path}`
+  return readFileSync(path, 'utf8').trim().length >= 32
+    ? null
+    : `${path} holds less than 32 characters. Restore it from a backup.`
+}
+
+/** Below this a server can fail at any moment; below the other somebody should look. */
+const leastBytes = 200e6
+const lowBytes = 1e9
+/** The engine cuts its log back all the time; one of this size means that something reads for very long. */
+const hugeLogBytes = 256e6
+
+export function room(config: Config, free = freeBytes): Finding {
+  if (!existsSync(config.dataDir)) return null
+  const bytes = free(config.dataDir)
+  if (bytes < leastBytes)
+    return `${megabytes(bytes)} are free for ${config.dataDir}. Make room: what cannot be written is refused, and backups need as much again.`
+  return bytes < lowBytes
+    ? new Hint(`${megabytes(bytes)} are free for ${config.dataDir}. Make room before it is needed.`)
+    : null
+}
+
+export function log({ dialect, url }: Store): Finding {
+  const bytes = dialect.copies.logSizeOf(url)
+  return bytes > hugeLogBytes
+    ? new Hint(
+        `the log beside the database has ${megabytes(bytes)}. Restart the server, and whatever else reads it for so long.`,
+      )
+    : null
+}
+
+/** Whether others can read it, and we can write it. What nobody else can get to is not asked for its own rights. */
+export function databaseFileRights(config: Config): Finding {
+  const file = databaseFile(config.databaseUrl)
+  const found = file === null ? undefined : statSync(file, { throwIfNoEntry: false })
+  if (file === null || !found) return null
+  const findings: (string | Hint)[] = []
+  for (const path of [file, dirname(file)]) {
+    try {
+      accessSync(path, constants.R_OK | constants.W_OK)
+    } catch (cause) {
+      const isMounted = (cause as NodeJS.ErrnoException).code === 'EROFS'
+      findings.push(
+        `${path} cannot be written. ${isMounted ? 'Its file system is mounted read-only: mount it to be written.' : `Run: chown -R "$USER" ${path}`}`,
+      )
+    }
+  }
+  if ((found.mode & 0o004) !== 0 && (statSync(dirname(file)).mode & 0o001) !== 0)
+    findings.push(`everybody on this machine can read ${file}. Run: chmod 600 ${file}`)
+  return findings
+}
+
+export async function sealedValues({ db }: Store, config: Config): Promise<Finding> {
+  const { values, unreadable } = await lookAtSealed(db, config, presentSecret(config))
+  if (unreadable.length === 0) return null
+  const which = unreadable.slice(0, 3).join(', ') + (unreadable.length > 3 ? ' …' : '')
+  return `the secret does not open ${unreadable.length} of ${values} (${which}). ${config.secret === null ? `Put the one they were stored with into ${secretFile(config)}` : 'Set ACCORD_SECRET to the one they were stored with'}, or set them again.`
+}
+
+/** Without `deep` the newest alone: there may be very many. */
+const mostLooked = 1000
+const mostHashed = 50
+
+export async function bytesOfFiles({ db }: Store, config: Config, deep: boolean): Promise<Finding> {
+  const rows = db.selectFrom('files').select(['id', 'sha256', 'size']).orderBy('id', 'desc')
+  const wrong: string[] = []
+  let looked = 0
+  for (const { id, sha256, size } of await (deep ? rows : rows.limit(mostLooked)).execute()) {
+    const path = placeOf(filesFolder(config), sha256)
+    const found = statSync(path, { throwIfNoEntry: false })
+    if (!found) wrong.push(`the bytes of file ${id} are missing`)
+    else if (found.size !== size) wrong.push(`file ${id} has ${found.size} bytes instead of ${size}`)
+    else if (deep || looked < mostHashed) {
+      const hashed = await hashFile(path).catch((cause: unknown) => {
+        if (isMissing(cause)) return null
+        throw cause
+      })
+      if (hashed?.sha256 !== sha256) wrong.push(`the bytes of file ${id} are not those that were uploaded`)
+    }
+    looked++
+  }
+  if (wrong.length === 0) return null
+  const more = wrong.length > 3 ? ` and ${wrong.length - 3} more` : ''
+  return `${wrong.slice(0, 3).join(', ')}${more}. Copy ${wrong.length === 1 ? 'it' : 'them'} from a backup: files/<first two of the hash>/<hash>.`
+}
+
+export function backups(config: Config): Finding {
+  if (databaseFile(config.databaseUrl) === null || !existsSync(config.dataDir)) return null
+  const last = lastBackup(config)
+  if (last !== null && systemClock.now().getTime() - Date.parse(last) < daysMs(7)) return null
+  return new Hint(
+    `${last === null ? 'none was ever made' : `the last one is of ${last}`}. Run accord backup every day; its --help says how.`,
+  )
+}
+
+/** What processes left that were cut off, and what somebody put aside for later and may have forgotten. */
+export function leftovers(config: Config): Finding {
+  if (databaseFile(config.databaseUrl) === null || !existsSync(config.dataDir)) return null
+  const findings: (string | Hint)[] = []
+  if (existsSync(restoringMark(config)))
+    findings.push(`a restore was cut off half-way. Run it again: accord restore <backup> --force`)
+  const since = systemClock.now().getTime() - daysMs(1)
+  const drafts = [config.dataDir, join(config.dataDir, 'backups'), join(filesFolder(config), 'tmp')].flatMap((folder) =>
+    (existsSync(folder) ? readdirSync(folder) : [])
+      .filter((name) => folder.endsWith('tmp') || /^\..*\.(partial|new)$|\.db\.partial$/.test(name))
+      .map((name) => join(folder, name))
+      .filter((path) => (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? since) < since),
+  )
+  if (drafts.length > 0)
+    findings.push(new Hint(`${drafts.length} half-written files are older than a day (${drafts[0]} …). Remove them.`))
+  const aside = readdirSync(config.dataDir).filter((name) => name.startsWith('before-restore-'))
+  if (aside.length > 0)
+    findings.push(
+      new Hint(
+        `${aside.join(', ')} holds what was there before a restore. Remove it when you do not need it any more.`,
+      ),
+    )
+  return findings
+}

@@ -1,0 +1,45 @@
+// What the doctor asks of mail: whether it goes out, and whether the mailbox that is polled lets us in.
+import type { Config } from '../config.ts'
+import { presentSecret } from '../data.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { MailboxFailed, pollMailbox } from '../mail/imap.ts'
+import { createMailer } from '../mail/outbound.ts'
+import { mailboxOf } from '../resources/emails/poll.ts'
+import { asSystem } from './context.ts'
+import type { Finding } from './doctor.finding.ts'
+
+/** Without a server for it nothing is wrong: mails wait. */
+export async function mail({ smtpUrl, mailDomain }: Config): Promise<Finding> {
+  if (smtpUrl === null) return null
+  const mailer = createMailer({ url: smtpUrl, domain: mailDomain })
+  try {
+    const problem = await mailer.check()
+    return problem === null ? null : `${problem} See ACCORD_SMTP_URL.`
+  } finally {
+    mailer.close()
+  }
+}
+
+/** A server numbers its messages no higher, so none is above it. */
+const lastUid = 0xfffffffe
+
+/** Signs in and looks into the folders, and fetches nothing. */
+export async function mailbox(config: Config): Promise<Finding> {
+  if (config.mailReceiver !== 'webklex-imap') return null
+  if (presentSecret(config) === null) return 'cannot be looked at without the secret.'
+  const settings = await asSystem(config, mailboxOf)
+  if (settings === null)
+    return 'no mailbox is named. Set ACCORD_IMAP_HOST, _USERNAME and _PASSWORD, or the configuration.'
+  try {
+    await pollMailbox(
+      settings,
+      async () => lastUid,
+      () => Promise.resolve(),
+      { now: systemClock.now(), timeoutMs: 5000 },
+    )
+    return null
+  } catch (cause) {
+    if (!(cause instanceof MailboxFailed)) throw cause
+    return `${cause.message} See ACCORD_IMAP_HOST and the configuration email.imap.account.`
+  }
+}

@@ -1,0 +1,94 @@
+// The moment of `accord restore`: what is there goes aside and what was unpacked takes its place, each by a rename. A mark in the data
+// folder keeps every server and command out meanwhile, and stays when it was cut off, so that nobody works on half of each.
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { syncPath } from '../../db/disk.ts'
+import { filesOfDatabase } from '../../db/open.ts'
+import type { Config } from '../config.ts'
+import { restoringMark } from '../data.ts'
+import { isDead, ownName } from '../kernel/owners.ts'
+import { copyFile } from './backup.bytes.ts'
+import { contractNames, names } from './backup.manifest.ts'
+import { CommandError } from './fail.ts'
+
+interface Exchange {
+  database: string
+  /** What was unpacked and examined, in the data folder. */
+  folder: string
+  at: string
+  /** The present secret is that of the backup, which holds none. */
+  staysSecret: boolean
+  /** Throws when the database is in use. */
+  stopIfOpen(): void
+}
+
+/** Answers where the former data are; null when there were none. */
+export async function exchange(config: Config, wanted: Exchange): Promise<string | null> {
+  const { database, folder, at, staysSecret } = wanted
+  const { dataDir } = config
+  const own = [names.files, ...(staysSecret ? [] : [names.secret]), ...contractNames]
+  // The database may lie elsewhere, on another disk: its new file waits beside it.
+  const waiting = join(dirname(database), `.restore-${at}.db.partial`)
+  const release = await closed(config, async () => {
+    for (const path of [...own.map((name) => join(dataDir, name)), database]) stopIfMounted(path)
+    wanted.stopIfOpen()
+    mkdirSync(dirname(database), { recursive: true, mode: 0o700 })
+    await move(join(folder, names.database), waiting)
+  })
+  const aside = join(dataDir, `before-restore-${at}`)
+  const asideDatabase = join(dirname(database), `before-restore-${at}`)
+  for (const name of own) moveAside(join(dataDir, name), aside)
+  for (const path of filesOfDatabase(database)) moveAside(path, asideDatabase)
+  for (const name of own.filter((each) => existsSync(join(folder, each))))
+    renameSync(join(folder, name), join(dataDir, name))
+  renameSync(waiting, database)
+  for (const path of new Set([aside, asideDatabase, dirname(database), dataDir])) if (existsSync(path)) syncPath(path)
+  release()
+  const found = [...new Set([aside, asideDatabase])].filter((path) => existsSync(path))
+  return found.length > 0 ? found.join(' and ') : null
+}
+
+/** Keeps everybody out of the data folder, then does what may still fail; when it does, lets them in again. */
+async function closed(config: Config, prepare: () => Promise<void>): Promise<() => void> {
+  const mark = restoringMark(config)
+  const other = existsSync(mark) ? readFileSync(mark, 'utf8').trim() : ''
+  if (other !== '' && !isDead(other))
+    throw new CommandError(`Another restore is at work on ${config.dataDir}. If it is not, remove ${mark}.`)
+  writeFileSync(mark, `${ownName()}\n`, { mode: 0o600 })
+  syncPath(config.dataDir)
+  const release = (): void => {
+    rmSync(mark, { force: true })
+    syncPath(config.dataDir)
+  }
+  try {
+    await prepare()
+  } catch (error) {
+    // One that was cut off before is still half-way.
+    if (other === '') release()
+    throw error
+  }
+  return release
+}
+
+/** A place that another disk is mounted at cannot be moved aside: better known before than half-way. */
+function stopIfMounted(path: string): void {
+  if (existsSync(path) && statSync(path).dev !== statSync(dirname(path)).dev)
+    throw new CommandError(
+      `${path} is a disk of its own and cannot be moved aside. Restore into another ACCORD_DATA_DIR, then move it there; nothing was changed.`,
+    )
+}
+
+function moveAside(path: string, folder: string): void {
+  if (!existsSync(path)) return
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  renameSync(path, join(folder, basename(path)))
+}
+
+async function move(from: string, to: string): Promise<void> {
+  try {
+    renameSync(from, to)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error
+    await copyFile(from, to)
+  }
+}

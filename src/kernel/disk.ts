@@ -1,0 +1,81 @@
+// Whether there is room for what is to be stored: asked of the file system itself, by writing a little, and at most every few seconds.
+import { statfs, unlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from './clock.ts'
+
+export type DiskState = 'ok' | 'low' | 'full'
+
+export interface Room {
+  /** Bytes that this program may still write. */
+  free: number
+  size: number
+}
+
+/** A file system, as far as this asks it; a test brings one that is full. */
+export interface Volume {
+  room(folder: string): Promise<Room>
+  /** Writes this many bytes and removes them. Rejects when it cannot. */
+  probe(folder: string, bytes: number): Promise<void>
+}
+
+export interface Disk {
+  state(): Promise<DiskState>
+  /** Undefined where the system does not tell. */
+  room(): Promise<Room | undefined>
+}
+
+const lowBytes = 1024 ** 3
+const lowShare = 0.05
+/** As much as one change needs in the log of the database; after one had no room there must be more than that. */
+const probeBytes = 64 * 1024
+const probeBytesAfterTrouble = 1024 * 1024
+const holdsMs = 3000
+
+export const realVolume: Volume = {
+  async room(folder) {
+    const { bavail, blocks, bsize } = await statfs(folder)
+    return { free: bavail * bsize, size: blocks * bsize }
+  },
+  async probe(folder, bytes) {
+    // Of this process: another one may look at the same time.
+    const path = join(folder, `.probe-${process.pid}`)
+    try {
+      await writeFile(path, Buffer.alloc(bytes, 1), { flush: true })
+    } finally {
+      await unlink(path).catch(() => undefined)
+    }
+  },
+}
+
+/** `health`: why the database could not write the last time it tried, or null. */
+export function createDisk(
+  folder: string,
+  { clock, health, volume = realVolume }: { clock: Clock; health: () => string | null; volume?: Volume | undefined },
+): Disk {
+  let kept: { at: number; state: Promise<DiskState> } | undefined
+
+  async function look(): Promise<DiskState> {
+    const trouble = health()
+    // Room is found again by looking; whether the database may be written is found by the next that writes.
+    if (trouble !== null && trouble !== 'full') return 'full'
+    try {
+      await volume.probe(folder, trouble === null ? probeBytes : probeBytesAfterTrouble)
+    } catch (cause) {
+      // A folder that is made when the first file comes.
+      return codeOf(cause) === 'ENOENT' ? 'ok' : 'full'
+    }
+    const { free, size } = await volume.room(folder)
+    return free < lowBytes || free < size * lowShare ? 'low' : 'ok'
+  }
+
+  return {
+    state() {
+      const at = clock.now().getTime()
+      if (!kept || at < kept.at || at - kept.at >= holdsMs) kept = { at, state: look() }
+      return kept.state
+    },
+    room: () => volume.room(folder).catch(() => undefined),
+  }
+}
+
+const codeOf = (cause: unknown): unknown => (cause as { code?: unknown } | null)?.code

@@ -1,0 +1,173 @@
+// Signing in with a cookie (DOMAIN 6.5): sessions, when they are believed, and the value without which they write nothing. Whoever
+// calls is found out here, by a token or by a session; what a token is, is in auth.ts.
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { authenticate, callerColumns, inactive, unauthenticated, userOf } from './auth.ts'
+import { stamp } from './clock.ts'
+import type { CallingSession, Context, Services, SignedIn } from './context.ts'
+import { cookieOf, setCookie } from './cookies.ts'
+import { Problem } from './errors.ts'
+import { isStateful } from './stateful.ts'
+import { ifItCan } from './unavailable.ts'
+
+const sessionCookie = 'accord_session'
+const csrfCookie = 'XSRF-TOKEN'
+const hourMs = 60 * 60 * 1000
+const idleMs = 8 * hourMs
+const longestMs = 24 * hourMs
+const rememberedMs = 30 * 24 * hourMs
+/** Of one user; beyond it those used least recently end. */
+const mostSessions = 50
+
+const digest = (secret: string): string => createHash('sha256').update(secret).digest('hex')
+const isSame = (one: string, other: string): boolean =>
+  timingSafeEqual(Buffer.from(digest(one)), Buffer.from(digest(other)))
+
+/** What a call says of its caller. */
+export interface Calling {
+  headers: Context['headers']
+  ip: string
+  /** Scheme and host it was sent to. */
+  calledAt: string
+}
+
+export type Caller = Pick<Context, 'token' | 'session'> & { user: SignedIn }
+
+/**
+ * Who calls: a bearer token, when one is sent, is all that is looked at; else the session. Throws 401. `isUse`: whether a session
+ * lives on because of it.
+ */
+export async function identify(services: Services, calling: Calling, isUse = true): Promise<Caller> {
+  const authorization = one(calling.headers.authorization)
+  if (authorization !== undefined && /^\s*bearer\b/i.test(authorization))
+    return { ...(await authenticate(services, authorization, calling.ip)), session: null }
+  const row = await sessionOf(services, calling)
+  if (!row) throw unauthenticated()
+  if (row.status !== 1) throw inactive()
+  const { db } = services.store
+  const time = services.clock.now()
+  // Written at most once a minute: a write per read would make every request a transaction.
+  if (isUse && row.last_used_at < stamp(new Date(time.getTime() - 60_000)))
+    await ifItCan(() =>
+      db
+        .updateTable('sessions')
+        .set({ last_used_at: stamp(time) })
+        .where('id', '=', row.id)
+        .execute(),
+    )
+  return { user: await userOf(db, { ...row, id: row.user_id }), token: null, session: { id: row.id, csrf: row.csrf } }
+}
+
+const one = (header: string | string[] | undefined): string | undefined => (Array.isArray(header) ? header[0] : header)
+
+/** Whether the host that a call comes from is one that people may sign in from (DOMAIN 6.2). */
+export const isFromStateful = ({ statefulDomains }: Services, { headers, calledAt }: Omit<Calling, 'ip'>): boolean =>
+  isStateful({ origin: one(headers.origin), referer: one(headers.referer), calledAt }, statefulDomains())
+
+/** A cookie comes along wherever a page is from: it is believed of pages that say so and are from there. */
+const isBelieved = (services: Services, calling: Calling): boolean =>
+  one(calling.headers.origin) !== 'null' && isFromStateful(services, calling)
+
+/** The session that comes with a call and is not over, with its user, whoever that is and whatever has become of the user. */
+export async function sessionOf(services: Services, calling: Calling) {
+  const secret = cookieOf(calling.headers, sessionCookie)
+  if (secret === undefined || !/^[\w-]{43}$/.test(secret) || !isBelieved(services, calling)) return undefined
+  const hash = digest(secret)
+  const row = await services.store.db
+    .selectFrom('sessions')
+    .innerJoin('users', 'users.id', 'sessions.user_id')
+    .innerJoin('roles', 'roles.id', 'users.role_id')
+    .select(['sessions.id', 'sessions.is_remembered', 'sessions.last_used_at', 'sessions.expires_at'])
+    .select(callerColumns)
+    // The database compares digests, of which nobody can choose the next character.
+    .where('sessions.secret_hash', '=', hash)
+    .executeTakeFirst()
+  if (!row) return undefined
+  const time = services.clock.now()
+  const isIdle = row.is_remembered !== 1 && row.last_used_at <= stamp(new Date(time.getTime() - idleMs))
+  return isIdle || row.expires_at <= stamp(time) ? undefined : { ...row, csrf: csrfOf(services, hash) }
+}
+
+/** Starts one, with its cookies. */
+export async function startSession(ctx: Context, userId: number, isRemembered: boolean): Promise<CallingSession> {
+  const secret = randomBytes(32).toString('base64url')
+  const hash = digest(secret)
+  const at = stamp(ctx.time)
+  const lasts = isRemembered ? rememberedMs : longestMs
+  const { id } = await ctx.db
+    .insertInto('sessions')
+    .values({
+      user_id: userId,
+      secret_hash: hash,
+      is_remembered: isRemembered ? 1 : 0,
+      last_used_at: at,
+      expires_at: stamp(new Date(ctx.time.getTime() + lasts)),
+      created_at: at,
+      updated_at: at,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  await endOldest(ctx, userId)
+  const csrf = csrfOf(ctx.services, hash)
+  setCookie(ctx, sessionCookie, secret, { isHidden: true, ...(isRemembered && { seconds: lasts / 1000 }) })
+  setCookie(ctx, csrfCookie, csrf, { isHidden: false })
+  return { id, csrf }
+}
+
+async function endOldest({ db }: Context, userId: number): Promise<void> {
+  const kept = db
+    .selectFrom('sessions')
+    .select('id')
+    .where('user_id', '=', userId)
+    .orderBy('last_used_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(mostSessions)
+  await db.deleteFrom('sessions').where('user_id', '=', userId).where('id', 'not in', kept).execute()
+}
+
+export const endSession = async ({ db }: Context, id: number): Promise<void> =>
+  void (await db.deleteFrom('sessions').where('id', '=', id).execute())
+
+/** All of a user but the calling one. */
+export async function endOtherSessions({ db, session }: Context, userId: number): Promise<void> {
+  const all = db.deleteFrom('sessions').where('user_id', '=', userId)
+  await (session ? all.where('id', '!=', session.id) : all).execute()
+}
+
+export function clearCookies(ctx: Context): void {
+  setCookie(ctx, sessionCookie, '', { isHidden: true, seconds: 0 })
+  setCookie(ctx, csrfCookie, '', { isHidden: false, seconds: 0 })
+}
+
+// Of the value in `XSRF-TOKEN`. That of a session follows from the session, so a cookie that somebody else has planted is of no use.
+const csrfOf = ({ seal }: Services, hash: string): string => seal.fingerprint(`csrf:session:${hash}`)
+const visitorMac = ({ seal }: Services, nonce: string): string => seal.fingerprint(`csrf:visitor:${nonce}`)
+const csrfMismatch = (): Problem => new Problem('csrf_mismatch')
+
+const sentCsrf = (headers: Context['headers']): string =>
+  one(headers['x-xsrf-token']) ?? one(headers['x-csrf-token']) ?? ''
+
+/** Throws 403 when a call with a session does not carry the session's value. */
+export function checkCsrf({ csrf }: CallingSession, headers: Context['headers']): void {
+  if (!isSame(sentCsrf(headers), csrf)) throw csrfMismatch()
+}
+
+/** Sets the cookie that scripts read: of the session that came along, else one that is good for signing in. */
+export async function offerCsrf(ctx: Context): Promise<void> {
+  const nonce = randomBytes(16).toString('base64url')
+  const session = await sessionOf(ctx.services, callingOf(ctx))
+  const value = session?.csrf ?? `${nonce}.${visitorMac(ctx.services, nonce)}`
+  setCookie(ctx, csrfCookie, value, { isHidden: false })
+}
+
+/** Throws 403 for signing in without the value that `offerCsrf` has set. */
+export async function checkVisitorCsrf(ctx: Context): Promise<void> {
+  const { headers, services } = ctx
+  const session = await sessionOf(services, callingOf(ctx))
+  if (session) return checkCsrf(session, headers)
+  const kept = cookieOf(headers, csrfCookie) ?? ''
+  const [nonce = '', mac = ''] = kept.split('.')
+  const isOwn = isSame(mac, visitorMac(services, nonce))
+  if (!isOwn || !isSame(sentCsrf(headers), kept) || one(headers.origin) === 'null') throw csrfMismatch()
+}
+
+export const callingOf = ({ headers, ip, calledAt }: Context): Calling => ({ headers, ip: ip ?? '', calledAt })

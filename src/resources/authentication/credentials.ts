@@ -1,0 +1,61 @@
+// What signing in checks, with a token or with a cookie (DOMAIN 6.2, 6.3): the host it comes from, address and password, and that
+// these still hold when it is written down. Guessing is slowed down in kernel/ratelimit.ts.
+import type { Context, SignedIn } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
+import { fold } from '../../kernel/format.ts'
+import { hashPassword, verifyPassword } from '../../kernel/passwords.ts'
+import { braked } from '../../kernel/ratelimit.ts'
+import { isFromStateful } from '../../kernel/sessions.ts'
+
+const invalidCredentials = (): Problem =>
+  new Problem('invalid_credentials', undefined, { errors: { email: ['These credentials do not match our records.'] } })
+
+export interface Proven {
+  /** As far as it is known before anything was signed in: nothing is permitted yet. */
+  user: SignedIn
+  /** The hash that the password was compared with. */
+  stored: string | null
+  /** The hash to keep. */
+  renewed: string | null
+}
+
+/** Whose credentials these are. Throws 401 for a host that is not listed, wrong credentials and an inactive account. */
+export async function prove(ctx: Context, { email, password }: { email: string; password: string }): Promise<Proven> {
+  refuseForeignHost(ctx)
+  const { config } = ctx.services
+  const emailKey = fold(email)
+  const user = await ctx.db
+    .selectFrom('users')
+    .select(['id', 'name', 'email', 'password_hash', 'status', 'role_id', 'view_permission'])
+    .where('email_key', '=', emailKey)
+    .executeTakeFirst()
+  const stored = user?.password_hash ?? null
+  const { right, outdated } = await braked(ctx, emailKey, () => verifyPassword(config, stored, password))
+  if (!user || !right) throw invalidCredentials()
+  if (user.status !== 1) throw new Problem('account_inactive')
+  const visitor: SignedIn = {
+    id: user.id,
+    name: user.name,
+    email: user.email,
+    roleId: user.role_id,
+    permissions: new Set(),
+    viewPermission: user.view_permission as SignedIn['viewPermission'],
+    visibleOwners: [user.id],
+  }
+  return { user: visitor, stored, renewed: outdated ? await hashPassword(config, password) : stored }
+}
+
+/** In the transaction that signs in: comparing took its time, and what changed meanwhile must not be passed by. Throws 401. */
+export async function confirm({ db }: Context, { user, stored, renewed }: Proven): Promise<void> {
+  const same = db.updateTable('users').set({ password_hash: renewed }).where('id', '=', user.id).where('status', '=', 1)
+  const { numUpdatedRows } = await same.where('password_hash', '=', stored).executeTakeFirstOrThrow()
+  if (numUpdatedRows === 0n) throw invalidCredentials()
+}
+
+/** Throws 401 when the request comes from a host that is not listed, whatever the credentials are (DOMAIN 6.2). */
+function refuseForeignHost({ headers, calledAt, services }: Context): void {
+  if (isFromStateful(services, { headers, calledAt })) return
+  throw new Problem('stateful_domain_mismatch', undefined, {
+    errors: { email: ['Signing in from this host is not allowed.'] },
+  })
+}

@@ -1,0 +1,61 @@
+// Forgotten passwords (DOMAIN 6.1, 6.3). Nobody learns from an answer, or from how long it takes, who has an account: what is done
+// for an account is done by a job (links.ts), and a wrong link is refused like that of an account that is not there.
+
+import { enqueue } from '../../jobs/queue.ts'
+import { signedInAs } from '../../kernel/auth.ts'
+import type { Context } from '../../kernel/context.ts'
+import { Findings, invalid } from '../../kernel/errors.ts'
+import { fold } from '../../kernel/format.ts'
+import type { Handler } from '../../kernel/handler.ts'
+import { braked, limited } from '../../kernel/ratelimit.ts'
+import { transaction } from '../../kernel/write.ts'
+import { setPassword } from '../account/handlers.ts'
+import { endAccess, hashed } from '../users/credentials.ts'
+import { linkOf, passwordLink } from './links.ts'
+
+const hourMs = 60 * 60 * 1000
+const mostAnHour = 3
+/** Until then the answer is gone: what the job does for an account must not be felt in it. */
+const jobAfterMs = 2_000
+
+export const forgotPassword: Handler<'forgotPassword'> = async (ctx, { body: { email } }) => {
+  const { services } = ctx
+  await limited(ctx, 'forgot-password', mostAnHour, hourMs)
+  // Counted whether there is such an account or not, and without keeping what was typed.
+  const subject = services.seal.fingerprint(`forgot-password:${fold(email)}`)
+  await limited(ctx, 'forgot-password:email', mostAnHour, hourMs, subject)
+  if (services.mailer.isConfigured)
+    await enqueue(ctx, passwordLink, { email }, { runAt: new Date(ctx.time.getTime() + jobAfterMs) })
+  else
+    services.log.warn({}, 'Somebody has forgotten a password, and there is no server for outgoing mail to help them.')
+  return { message: 'If there is an account with this address, a mail with a link is on its way.' }
+}
+
+const badToken = ['The link is wrong, was used, or is too old. Ask for a new one.']
+
+export const resetPassword: Handler<'resetPassword'> = async (ctx, { body }) => {
+  const { right, link } = await braked(ctx, fold(body.email), async () => {
+    const link = await linkOf(ctx, body)
+    return { link, right: link !== undefined }
+  })
+  const found = new Findings()
+  if (!right) found.invalid('token', badToken[0] ?? '')
+  if (body.password !== body.password_confirmation) found.invalid('password_confirmation', 'Must repeat the password.')
+  if (fold(body.password) === fold(body.email)) found.invalid('password', 'Must not equal the e-mail address.')
+  found.settle()
+  const { password_hash } = await hashed(ctx, body)
+  await transaction(ctx, async (ctx) => {
+    const user = link && (await used(ctx, link))
+    if (!user || password_hash === undefined) throw invalid({ token: badToken })
+    const caller: Context = { ...ctx, user }
+    await setPassword(caller, body, password_hash)
+    await endAccess(caller, user.id)
+  })
+  return { message: 'The password is set. Sign in with it.' }
+}
+
+/** The user, once: of two who use a link at the same moment one is refused. */
+async function used({ db }: Context, link: { id: number; user_id: number }) {
+  const { numDeletedRows } = await db.deleteFrom('password_resets').where('id', '=', link.id).executeTakeFirst()
+  return numDeletedRows === 0n ? null : signedInAs(db, link.user_id)
+}

@@ -1,0 +1,174 @@
+// GET /metrics (DOMAIN 26): what the server has counted of itself, and what rows and files tell at the time. The queries are few, each
+// looks at so many rows at most, and their answer holds for some seconds, whoever asks how often.
+import { stat } from 'node:fs/promises'
+import ipaddr from 'ipaddr.js'
+import { Gauge, Registry } from 'prom-client'
+import { databaseFile } from '../../../db/open.ts'
+import { operations } from '../../contract/operations.gen.ts'
+import { schedulerLock, schedulerLockMs } from '../../jobs/scheduler.ts'
+import { authenticate, unauthenticated } from '../../kernel/auth.ts'
+import { type Context, now, requireCall } from '../../kernel/context.ts'
+import { download } from '../../kernel/download.ts'
+import { newestEvent } from '../../kernel/eventlog.ts'
+import type { Gates, HandlersFor } from '../../kernel/handler.ts'
+import { version } from '../../package.ts'
+
+const holdsMs = 5000
+/** Of jobs, tokens and the like no more are counted: a backlog must not make it worse that somebody looks at it. */
+const most = 10_000
+
+/**
+ * Callers on the same machine, or a token that may see reports. A proxy on this machine calls for others: it says so in one of these
+ * headers, or it passes on the host it was called by.
+ */
+async function admit(ctx: Context): Promise<void> {
+  if (isOfThisMachine(ctx)) return
+  const authorization = [ctx.headers.authorization].flat()[0]
+  if (authorization === undefined) throw unauthenticated()
+  const caller = await authenticate(ctx.services, authorization, ctx.ip ?? '')
+  const { permission, ability } = operations.getOverAllReport
+  requireCall({ ...ctx, ...caller }, { permission, ability })
+}
+
+const forwarding =
+  /^(x-forwarded(-.*)?|x-real-ip|x-client-ip|x-cluster-client-ip|true-client-ip|cf-connecting-ip|forwarded|via)$/
+
+/** Without such a header the caller's address is that of the connection, whichever proxies are trusted. */
+function isOfThisMachine({ ip, headers, calledAt }: Context): boolean {
+  if (Object.keys(headers).some((name) => forwarding.test(name))) return false
+  const host = URL.canParse(calledAt) ? new URL(calledAt).hostname.replace(/^\[(.*)\]$/, '$1') : ''
+  return isLoopback(ip ?? '') && (host === 'localhost' || isLoopback(host))
+}
+
+const isLoopback = (address: string): boolean =>
+  ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback'
+
+type Sample = [labels: Record<string, string>, value: number]
+
+async function figuresOf(ctx: Context): Promise<string> {
+  const registry = new Registry()
+  const tell = (name: string, help: string, samples: readonly Sample[]): void => {
+    if (samples.length === 0) return
+    const labelNames = [...new Set(samples.flatMap(([labels]) => Object.keys(labels)))]
+    const gauge = new Gauge({ name: `accord_${name}`, help, labelNames, registers: [registry] })
+    for (const [labels, value] of samples) gauge.set(labels, value)
+  }
+  tell('build_info', 'What runs here.', [[{ version, node: process.versions.node }, 1]])
+  tell('jobs', `Jobs by kind and state, ${most} of a state at most.`, await jobs(ctx))
+  tell('jobs_oldest_due_age_seconds', 'How long the job that is due longest has been waiting.', [
+    [{}, await oldestDue(ctx)],
+  ])
+  const readers = await lags(ctx)
+  tell('event_reader_lag_events', 'Events a reader of the event log has not come to.', readers.events)
+  tell('event_reader_lag_seconds', 'Age of the first of them.', readers.seconds)
+  const locks = await lockTimes(ctx)
+  tell('worker_up', 'Whether a worker has looked for work lately, in any process.', [
+    [{}, (locks.get('worker') ?? '') >= now(ctx) ? 1 : 0],
+  ])
+  const held = locks.get(schedulerLock)
+  tell('scheduler_last_run_timestamp_seconds', 'When the scheduler looked for what is due, as Unix time.', [
+    ...(held === undefined ? [] : [[{}, (Date.parse(held) - schedulerLockMs) / 1000] satisfies Sample]),
+  ])
+  tell('schedule_last_due_timestamp_seconds', 'Until when a schedule was followed, as Unix time.', await schedules(ctx))
+  tell('tokens', `Tokens that are not expired, ${most} at most.`, [[{}, await alive(ctx, 'tokens')]])
+  tell('sessions', `Sessions that are not expired, ${most} at most.`, [[{}, await alive(ctx, 'sessions')]])
+  tell('database_bytes', 'Size of the database and of its log.', await databaseBytes(ctx))
+  const room = await ctx.services.disk.room()
+  if (room) {
+    tell('disk_free_bytes', 'What may still be written where the data is.', [[{}, room.free]])
+    tell('disk_size_bytes', 'Size of that disk.', [[{}, room.size]])
+  }
+  return registry.metrics()
+}
+
+async function jobs({ db }: Context): Promise<Sample[]> {
+  const samples: Sample[] = []
+  for (const state of ['waiting', 'blocked', 'running', 'buried']) {
+    const some = db.selectFrom('jobs').select('kind').where('state', '=', state).limit(most)
+    const rows = await db
+      .selectFrom(some.as('some'))
+      .select(({ fn }) => ['kind', fn.countAll<number>().as('count')])
+      .groupBy('kind')
+      .execute()
+    samples.push(...rows.map(({ kind, count }): Sample => [{ kind, state }, count]))
+  }
+  return samples
+}
+
+async function oldestDue({ db, time, services }: Context): Promise<number> {
+  const due = await db
+    .selectFrom('jobs')
+    .select(['run_at', 'kind'])
+    .where('state', '=', 'waiting')
+    .where('run_at', '<=', time.toISOString())
+    // Without a mail server mails wait, and that is as it should be.
+    .$if(!services.mailer.isConfigured, (query) => query.where('kind', 'not in', ['emails.send', 'campaigns.send']))
+    .orderBy('run_at')
+    .limit(1)
+    .executeTakeFirst()
+  return due ? ageOf(due.run_at, time) : 0
+}
+
+const ageOf = (at: string, time: Date): number => Math.max(0, (time.getTime() - Date.parse(at)) / 1000)
+
+async function lags(ctx: Context): Promise<{ events: Sample[]; seconds: Sample[] }> {
+  const newest = await newestEvent(ctx)
+  const readers = await ctx.db.selectFrom('event_readers').select(['name', 'last_event_id']).execute()
+  const seconds: Sample[] = []
+  for (const { name, last_event_id: place } of readers) {
+    const next = ctx.db.selectFrom('events').select('created_at').where('id', '>', place).orderBy('id').limit(1)
+    const event = await next.executeTakeFirst()
+    seconds.push([{ reader: name }, event ? ageOf(event.created_at, ctx.time) : 0])
+  }
+  return {
+    events: readers.map(({ name, last_event_id: place }) => [{ reader: name }, Math.max(0, newest - place)]),
+    seconds,
+  }
+}
+
+async function lockTimes({ db }: Context): Promise<Map<string, string>> {
+  const rows = await db.selectFrom('locks').select(['name', 'locked_until']).execute()
+  return new Map(rows.map(({ name, locked_until: until }) => [name, until]))
+}
+
+async function schedules({ db }: Context): Promise<Sample[]> {
+  const rows = await db.selectFrom('schedules').select(['name', 'last_due_at']).execute()
+  return rows.map(({ name, last_due_at: due }) => [{ schedule: name }, Date.parse(due) / 1000])
+}
+
+async function alive(ctx: Context, table: 'tokens' | 'sessions'): Promise<number> {
+  const some = ctx.db
+    .selectFrom(table)
+    .select('id')
+    .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now(ctx))]))
+    .limit(most)
+  const { count } = await ctx.db
+    .selectFrom(some.as('some'))
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow()
+  return count
+}
+
+async function databaseBytes({ services }: Context): Promise<Sample[]> {
+  const file = databaseFile(services.store.url)
+  if (file === null) return []
+  const sizeOf = async (part: string, path: string): Promise<Sample[]> => {
+    const found = await stat(path).catch(() => undefined)
+    return found ? [[{ part }, found.size]] : []
+  }
+  return [...(await sizeOf('data', file)), ...(await sizeOf('log', `${file}-wal`))]
+}
+
+export const gates: Gates = { getMetrics: admit }
+
+export const handlers: HandlersFor<'getMetrics'> = {
+  async getMetrics(ctx) {
+    const { metrics } = ctx.services
+    const figures = await metrics.remembered(ctx.time.getTime(), holdsMs, () => figuresOf(ctx))
+    return download({
+      mediaType: 'text/plain; version=0.0.4; charset=utf-8',
+      body: `${await metrics.text()}\n${figures}`,
+      headers: { 'cache-control': 'no-store' },
+    })
+  },
+}

@@ -1,0 +1,135 @@
+// What a body may set: every operation that makes or changes a record is sent the name of every column of its table, of every property
+// of its reply and of what we keep to ourselves. Those a reply shows are ignored (DOMAIN 3.4), all others refused, and what is stored is
+// what it would have been without them.
+import { sql } from 'kysely'
+import { beforeAll, describe, it } from 'vitest'
+import { bodySchema, document, facts, follow, type Schema, takesFormOnly } from '../support/schema.ts'
+import { cell, keep, settle, untouched } from './matrix.ts'
+import { request, send, type World } from './support.ts'
+
+/** Where a record is, by the last word of a path, when no resource says it. */
+const tables: Record<string, string> = {
+  account: 'users',
+  tokens: 'tokens',
+  suppressions: 'suppressions',
+  configuration: 'core_config',
+}
+/** Names that a server like this one has, and a body never does. */
+const internal = [
+  ...['id', 'version', 'created_at', 'updated_at', 'deleted_at', 'owner_id', 'created_by', 'is_admin', 'admin'],
+  ...[
+    'password_hash',
+    'secret_hash',
+    'secret_sealed',
+    'remember_token',
+    'permission_type',
+    'permissions',
+    'role',
+    'role_id',
+  ],
+  ...['is_user_defined', 'sha256', 'owner_type', 'status', 'name_key', 'email_key', 'token_id', 'user', 'user_id'],
+  ...['__proto__', 'constructor', 'prototype', 'toString'],
+]
+/** Made anew each time. */
+const random = ['form_id', 'secret_hash', 'secret_sealed', 'message_id', 'message_id_key', 'password_hash']
+
+const writing = facts.filter(
+  ([id, { method, path, location, public: isPublic }]) =>
+    !isPublic &&
+    !takesFormOnly(id) &&
+    bodySchema(id) !== undefined &&
+    ((method === 'post' && location) || (method === 'put' && (/\/\{id\}$/.test(path) || /account$/.test(path)))),
+)
+
+/** Properties of the record in a reply. */
+function shownBy(id: string): string[] {
+  const fact = facts.find(([name]) => name === id)?.[1]
+  const operation = document.paths?.[fact?.path ?? '']?.[fact?.method ?? ''] as { responses: Record<string, Schema> }
+  const reply = follow(operation.responses[String(fact?.status)]) as { content?: Record<string, { schema: Schema }> }
+  const schema = follow(follow(Object.values(reply.content ?? {})[0]?.schema).properties?.data)
+  return propertiesOf(schema)
+}
+
+const propertiesOf = (schema: Schema): string[] => [
+  ...Object.keys(schema.properties ?? {}),
+  ...[...(schema.allOf ?? []), ...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].flatMap((each) =>
+    propertiesOf(follow(each)),
+  ),
+]
+
+export function assignmentCells(of: () => World): void {
+  beforeAll(async () => {
+    await of().server.rewind()
+    await keep(of())
+  })
+
+  const tableOf = (id: string): string => {
+    const entity =
+      (facts.find(([name]) => name === id)?.[1].path ?? '')
+        .replace(/\/\{id\}$/, '')
+        .split('/')
+        .at(-1) ?? ''
+    return of().server.app.services.resources.get(entity)?.table ?? tables[entity] ?? entity
+  }
+
+  /** All rows of the table and of those that say who may what. */
+  async function rowsOf(table: string): Promise<string> {
+    const { store } = of().server
+    const found: unknown[] = []
+    for (const name of new Set([table, 'users', 'roles', 'tokens']))
+      found.push((await sql`select * from ${sql.table(name)}`.execute(store.db)).rows)
+    return JSON.stringify(found, (key, value: unknown) => (random.includes(key) ? undefined : value))
+  }
+
+  describe.each(writing)('%s', (id) => {
+    it('ignores what a reply shows and a body does not have', async () => {
+      const world = of()
+      const taken = propertiesOf(bodySchema(id) ?? {})
+      const shown = shownBy(id).filter((key) => !taken.includes(key))
+      const wanted = request(world, id)
+      const plain = await send(world, id, wanted)
+      const expected = await rowsOf(tableOf(id))
+      await world.server.rewind()
+      for (const [name, value] of [
+        ['a number', 77],
+        ['a text', 'all'],
+        ['an object', { id: 77 }],
+        ['a time', '2001-01-01T00:00:00.000Z'],
+      ] as const) {
+        const hostile = Object.fromEntries(shown.map((key) => [key, value]))
+        const answer = await send(world, id, { ...wanted, body: { ...hostile, ...wanted.body } })
+        cell(
+          `${id}, status with ${name} in ${shown}`,
+          answer.status === plain.status ? plain.status : answer.text,
+          plain.status,
+        )
+        cell(`${id}, rows with ${name} in ${shown}`, (await rowsOf(tableOf(id))) === expected, true)
+        await world.server.rewind()
+      }
+      settle()
+    })
+
+    it('refuses every other name, column or not, and does nothing', async () => {
+      const world = of()
+      const { rows } = await sql<{ name: string }>`select name from pragma_table_info(${tableOf(id)})`.execute(
+        world.server.store.db,
+      )
+      const known = new Set([...propertiesOf(bodySchema(id) ?? {}), ...shownBy(id)])
+      const names = [...new Set([...rows.map(({ name }) => name), ...internal])].filter((name) => !known.has(name))
+      await untouched(id, world, async () => {
+        const wanted = request(world, id)
+        const pairs = [...Object.entries(wanted.body ?? {}), ...names.map((name) => [name, 1] as const)]
+        // As text: `__proto__` is a key like any other there.
+        const body = `{${pairs.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join()}}`
+        const answer = await send(world, id, { ...wanted, body })
+        for (const name of names)
+          cell(
+            `${id}, ${name}`,
+            [answer.status, String(answer.body?.errors?.[name]).slice(0, 14)],
+            [422, 'Unknown field.'],
+          )
+      })
+      settle()
+    })
+  })
+}

@@ -1,0 +1,132 @@
+// May they: every operation, called by a role that holds all keys but its own, by one without any, by a token without its ability, and by
+// a role and token that hold exactly these.
+import { beforeAll, describe, expect, it } from 'vitest'
+import { permissionKeys, withAncestors } from '../../src/kernel/permissions.ts'
+import { facts } from '../support/schema.ts'
+import { addUser } from '../support/viewers.ts'
+import { cell, keep, settle, token, untouched } from './matrix.ts'
+import { request, send, type World } from './support.ts'
+
+/** What is done in the background later, without the token, must be covered by it at once. */
+const alsoNeeded: Record<string, string[]> = { validateImport: ['persons:write'], startImport: ['persons:write'] }
+
+/** Open to every user, whatever the role (DOMAIN 7.3). What they show is filtered. */
+const forAnyUser = [
+  ...['logout', 'getSession', 'deleteSession', 'getAccount', 'updateAccount'],
+  ...['listTokens', 'createToken', 'getToken', 'deleteToken'],
+  ...['listAttributes', 'getAttribute', 'lookupAttributeValues', 'searchRecords'],
+  ...['uploadFile', 'getFile', 'deleteFile', 'downloadFile'],
+]
+
+const guarded = facts.filter(([, each]) => each.permission !== null)
+const anybody = facts.filter(([, each]) => !each.public && each.permission === null)
+
+/** Abilities that are near the wanted one, and not it. */
+function beside(ability: string): string[] {
+  const [area, verb] = ability.split(':')
+  return [
+    `${area}:${verb === 'read' ? 'write' : 'read'}`,
+    `${area === 'files' ? 'reports' : 'files'}:${area === 'any' ? 'write' : '*'}`,
+    ...(verb === 'write' ? ['*:read'] : []),
+  ]
+}
+
+export function permissionCells(of: () => World): void {
+  let user: number
+  let role: number
+
+  beforeAll(async () => {
+    const world = of()
+    user = (await addUser(world.server, 'Walker', { permissions: [] })).id
+    const { db } = world.server.store
+    const found = await db.selectFrom('users').select('role_id').where('id', '=', user).executeTakeFirstOrThrow()
+    role = found.role_id
+    await keep(world)
+  })
+
+  /** A token of the walker, whose role holds these keys and no others. */
+  async function holding(permissions: readonly string[], abilities: readonly string[] = ['*']): Promise<string> {
+    const world = of()
+    const { db } = world.server.store
+    const text = await token(world, { userId: user, abilities })
+    await db
+      .updateTable('roles')
+      .set({ permissions: JSON.stringify(permissions) })
+      .where('id', '=', role)
+      .execute()
+    return text
+  }
+
+  async function refuses(name: string, id: string, token: string, required: string): Promise<void> {
+    const world = of()
+    const { status, body } = await send(world, id, { ...request(world, id), token })
+    cell(name, [status, body.code, body.required], [403, 'forbidden', required])
+  }
+
+  describe.each(guarded)('%s', (id, { permission, ability }) => {
+    const key = permission ?? ''
+
+    it(`is refused without ${key}, whatever else the role holds, and does nothing`, async () => {
+      const world = of()
+      const others = permissionKeys.filter((each) => each !== key && !each.startsWith(`${key}.`))
+      const tokens = [
+        [`${id}, every key but ${key}`, others],
+        [`${id}, no key at all`, []],
+      ] as const
+      for (const [name, keys] of tokens) {
+        const token = await holding(keys)
+        await untouched(name, world, () => refuses(name, id, token, key))
+      }
+      settle()
+    })
+
+    it(`is open to a role with ${key} alone, through a token with the ability alone`, async () => {
+      const world = of()
+      const token = await holding(withAncestors([key]), [ability ?? 'files:read', ...(alsoNeeded[id] ?? [])])
+      const { status, text } = await send(world, id, { ...request(world, id, 'required'), token })
+      cell(`${id}, ${key} and ${ability} alone`, [401, 403].includes(status) ? text : 'allowed', 'allowed')
+      await world.server.rewind()
+      settle()
+    })
+  })
+
+  describe.each(facts.filter(([, each]) => each.ability !== null))('%s', (id, { ability }) => {
+    it(`is refused to a token without ${ability}, and does nothing`, async () => {
+      const world = of()
+      const name = `${id}, without the ability ${ability}`
+      const token = await holding(permissionKeys, beside(ability ?? ''))
+      await untouched(name, world, () => refuses(name, id, token, ability ?? ''))
+      settle()
+    })
+  })
+
+  describe('a role without keys', () => {
+    it('reaches what is for any user, and nothing else', async () => {
+      const world = of()
+      for (const [id] of anybody) cell(`${id} is for any user`, forAnyUser.includes(id), true)
+      for (const id of forAnyUser) {
+        const token = await holding([])
+        const { status, body } = await send(world, id, { ...request(world, id), token })
+        // What belongs to somebody else is not there for them.
+        const isRefused = status === 401 || (status === 403 && body.required !== 'settings.user.tokens')
+        cell(`${id}, no key at all`, isRefused, false)
+        await world.server.rewind()
+      }
+      settle()
+    })
+
+    it('finds nothing by search and by lookup', async () => {
+      const world = of()
+      const caller = world.server.caller(await holding([]))
+      for (const word of ['lead', 'example', 'deal', 'person', 'admin'])
+        cell(`search for ${word}`, (await caller.get(`/search?q=${word}`)).body?.data, [])
+      for (const type of ['leads', 'persons', 'organizations', 'quotes', 'products', 'users', 'tags', 'sources']) {
+        const { status, body } = await caller.get(`/settings/attributes/lookup/${type}`)
+        cell(`lookup of ${type}`, status === 200 ? body.data : status, status === 200 ? [] : status)
+        expect([200, 403, 404, 422]).toContain(status)
+      }
+      await world.server.rewind()
+      settle()
+    })
+  })
+}

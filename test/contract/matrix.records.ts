@@ -1,0 +1,96 @@
+// Whose is it: every operation on one record, for records of the caller, of a mate, of an outsider and of nobody, in every view. What is
+// out of sight is 404, as if it were not there, and nothing changes; what is in sight answers.
+import { beforeAll, describe, it } from 'vitest'
+import { fact, facts, takesHeader } from '../support/schema.ts'
+import {
+  asHadBy,
+  give,
+  giveSome,
+  owners,
+  type People,
+  people,
+  scopeOf,
+  scopes,
+  seesFor,
+  views,
+} from './matrix.scope.ts'
+import { cell, keep, settle, untouched } from './matrix.ts'
+import { type Request, request, send, type World } from './support.ts'
+
+const massOf = (id: string): string => /\/([\w-]+)\/mass-\w+$/.exec(fact(id).path)?.[1] ?? ''
+const scoped = facts.map(([id]) => id)
+const ofOne = (entity: string): string[] => scoped.filter((id) => scopeOf(id) === entity)
+const ofMany = (entity: string): string[] => scoped.filter((id) => massOf(id) === entity)
+
+export function recordCells(of: () => World): void {
+  let who: People
+  let own: World
+
+  beforeAll(async () => {
+    await of().server.rewind()
+    who = await people(of())
+    own = asHadBy(of(), who)
+  })
+
+  const states = views.flatMap((view) => owners.map((owner) => ({ view, owner })))
+  describe.each(states)('$view view, records of $owner', ({ view, owner }) => {
+    let token: string
+    beforeAll(async () => {
+      token = await who.seeing(view)
+      await give(own, owner === 'nobody' ? null : who[owner])
+      await giveSome(own, { files: who.upload }, who.caller)
+      await keep(own)
+    })
+
+    it.each(Object.keys(scopes).filter((entity) => owner !== 'nobody' || !scopes[entity]?.isAlwaysOwned))(
+      'of %s',
+      async (entity) => {
+        for (const id of ofOne(entity)) {
+          const name = `${id} of ${owner}, ${view} view`
+          const wanted = asked(id, token)
+          if (seesFor(id, entity)(view, owner)) await answers(name, id, wanted)
+          else await untouched(name, own, () => isNotThere(name, id, wanted))
+        }
+        for (const id of ofMany(entity)) {
+          const name = `${id} of ${owner}, ${view} view`
+          const wanted = asked(id, token)
+          if (seesFor(id, entity)(view, owner)) await answers(name, id, wanted)
+          else await untouched(name, own, () => isNotAmong(name, id, wanted))
+        }
+        settle()
+      },
+    )
+  })
+
+  function asked(id: string, token: string): Request {
+    const wanted = request(own, id)
+    if (wanted.body?.file_id !== undefined) wanted.body.file_id = who.upload
+    return { ...wanted, token }
+  }
+
+  /** Neither a body nor a version that is wrong tells that it is there. */
+  async function isNotThere(name: string, id: string, wanted: Request): Promise<void> {
+    const { status, body } = await send(own, id, wanted)
+    cell(name, [status, body?.code], [404, 'not_found'])
+    if (fact(id).method === 'get') return
+    const headers: Record<string, string> = takesHeader(id, 'If-Match') ? { 'if-match': '"999"' } : {}
+    const broken = { ...wanted, headers, ...(wanted.body !== undefined && { body: { nonsense: 1 } }) }
+    cell(`${name}, with a wrong body or version`, (await send(own, id, broken)).status, 404)
+  }
+
+  async function isNotAmong(name: string, id: string, wanted: Request): Promise<void> {
+    const { status, body } = await send(own, id, wanted)
+    const failed = body?.failed?.map((each: { status: number }) => each.status)
+    cell(name, [status, body?.code, failed], [422, 'mass_failed', [404]])
+  }
+
+  /** What is in sight is answered as the contract says, and is put back. */
+  async function answers(name: string, id: string, wanted: Request): Promise<void> {
+    const isTried = takesHeader(id, 'Accord-Dry-Run')
+    const headers: Record<string, string> = isTried ? { 'accord-dry-run': 'true' } : {}
+    const { status, text } = await send(own, id, { ...wanted, headers })
+    const expected = isTried ? 200 : fact(id).status
+    cell(name, status === expected ? status : `${status} ${text}`, expected)
+    if (fact(id).method !== 'get' && !isTried) await own.server.rewind()
+  }
+}

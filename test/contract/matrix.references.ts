@@ -1,0 +1,123 @@
+// What a body names: an id of a record out of sight is no reference, wherever a body takes one: 422 on that key, as for an id that does
+// not exist (DOMAIN 3.4), and nothing changes. The same with a record in sight is not refused for it.
+import { beforeAll, describe, it } from 'vitest'
+import { validBody } from '../support/given.ts'
+import { bodySchema, entityOf, fact, facts, follow, isReference, type Schema, typesOf } from '../support/schema.ts'
+import { asHadBy, give, giveSome, type People, people, records } from './matrix.scope.ts'
+import { cell, keep, settle, untouched } from './matrix.ts'
+import { type Answer, type Request, request, send, type World } from './support.ts'
+
+interface Place {
+  id: string
+  path: readonly string[]
+  isList: boolean
+  entity: string
+}
+
+/** Names of ids that say nothing of the kind of record, or another one than the contract's words do. */
+const kinds: Record<string, string> = {
+  parent_id: 'emails',
+  'participants.users': 'users',
+  'participants.persons': 'persons',
+  image_file_id: 'files',
+  attachment_ids: 'files',
+}
+const scoped = new Set<string>([...records, 'users', 'files'])
+
+/** Where the body of an operation, also inside `changes` and inline records, takes ids of scoped records. */
+function placesOf(id: string): Place[] {
+  const within = (schema: Schema, path: readonly string[]): Place[] =>
+    Object.entries(schema.properties ?? {}).flatMap(([name, property]): Place[] => {
+      const here = [...path, name]
+      const shape = follow(property)
+      const entity = kinds[here.slice(-2).join('.')] ?? kinds[name] ?? entityOf(name) ?? ''
+      const isNamed = kinds[here.slice(-2).join('.')] !== undefined || kinds[name] !== undefined
+      const isIds =
+        isReference(name, shape) || isNamed || (name === 'entity_id' && 'entity_type' in (schema.properties ?? {}))
+      const kind = name === 'entity_id' ? 'leads' : entity
+      if (isIds && scoped.has(kind)) return [{ id, path: here, isList: typesOf(shape).includes('array'), entity: kind }]
+      return typesOf(shape).includes('object') ? within(shape, here) : []
+    })
+  return within(bodySchema(id) ?? {}, [])
+}
+
+const places = facts.filter(([, each]) => !each.public).flatMap(([id]) => placesOf(id))
+
+export function referenceCells(of: () => World): void {
+  let who: People
+  let own: World
+  let token: string
+
+  beforeAll(async () => {
+    await of().server.rewind()
+    who = await people(of())
+    own = asHadBy(of(), who)
+    token = await who.seeing('group')
+    // The linked ones are the caller's, those that nothing refers to the outsider's.
+    await give(own, who.caller)
+    await giveSome(own, of().spare, who.outsider)
+    await giveSome(own, { files: who.upload }, who.caller)
+    await keep(own)
+  })
+
+  describe.each(places.map((place) => ({ ...place, key: place.path.join('.') })))('$id, $key', (place) => {
+    const { id, path, entity } = place
+    const key = path.join('.')
+    const others: Record<string, () => number | undefined> = {
+      users: () => who.outsider,
+      ...Object.fromEntries([...records, 'files'].map((each) => [each, () => of().spare[each]])),
+    }
+
+    it('takes an id of a record in sight, and none of one out of sight, as if it were not there', async () => {
+      const name = `${id}, ${key}`
+      const hidden = others[entity]?.() ?? 0
+      let missing = ''
+      await untouched(name, own, async () => {
+        const answer = await send(own, id, naming(place, hidden))
+        cell(`${name} of an outsider`, refusal(answer, key), '422')
+        missing = told(await send(own, id, naming(place, 999_999)), 999_999)
+        cell(`${name} of an outsider, compared with none`, told(answer, hidden), missing)
+      })
+      const mine: Record<string, number | undefined> = { ...own.main, users: who.mate, files: who.upload }
+      const seen = mine[entity] ?? 0
+      // What a mail answers never changes, whatever it is.
+      if (id !== 'updateEmail' || key !== 'parent_id')
+        cell(`${name} in sight`, told(await send(own, id, naming(place, seen)), seen) === missing, false)
+      await own.server.rewind()
+      settle()
+    })
+  })
+
+  /** A request that names a record in one place, and has what it must have besides. */
+  function naming({ id, path, isList }: Place, record: number): Request {
+    const value = path.reduceRight<unknown>((inner, name) => ({ [name]: inner }), isList ? [record] : record)
+    const needed = fact(id).method === 'post' ? validBody(id, (entity) => own.main[entity], 'required') : {}
+    const wanted = request(own, id)
+    const merged: Record<string, unknown> = { ...needed, ...(value as Record<string, unknown>) }
+    // A person inline is one that could be made.
+    const person = validBody('createPerson', () => undefined, 'required')
+    if (path[0] === 'person') merged.person = { ...person, ...(merged.person as object) }
+    if (path[0] === 'changes') {
+      const [collection = ''] = fact(id).path.split('/').slice(-2)
+      merged.indices = [own.main[collection] ?? 0]
+      delete merged.value
+      const { changes } = merged as { changes: Record<string, object> }
+      if (path[1] === 'person') merged.changes = { person: { ...person, ...changes.person } }
+    }
+    if (path[0] === 'entity_id') merged.entity_type = 'leads'
+    return { ...wanted, body: merged, token }
+  }
+
+  /** Whether an answer refuses that key; of a mass operation, the record for it. */
+  function refusal({ status, body, text }: Answer, key: string): string {
+    const [failed] = body?.failed ?? []
+    const isOnKey = Object.keys(body?.errors ?? {}).some((each) => each.startsWith(key))
+    return status === 422 && (isOnKey || failed?.status === 422) ? '422' : `${status} ${text}`
+  }
+}
+
+/** What an answer says, whichever id it was about. */
+function told({ status, body }: Answer, id: number): string {
+  const said = JSON.stringify([status, body?.code, body?.errors, body?.failed?.[0]?.detail])
+  return said.replaceAll(new RegExp(`\\b${id}\\b`, 'g'), 'it')
+}

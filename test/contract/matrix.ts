@@ -1,0 +1,81 @@
+// Cells of the authorisation matrix: each is one look at what an answer is and what it has to be. What it has to be comes from the
+// contract and from what is declared here and in matrix.scope.ts (DOMAIN 7), never from what the server happens to do.
+import { isDeepStrictEqual } from 'node:util'
+import { sql } from 'kysely'
+import { expect } from 'vitest'
+import { issueToken } from '../../src/kernel/auth.ts'
+import { start } from '../support/app.ts'
+import { keptBytes } from '../support/pictures.ts'
+import { short, stored, type World } from './support.ts'
+
+let cells = 0
+let wrongOnes = 0
+let wrong: string[] = []
+
+/** One cell: what was found, and what must be. */
+export function cell(name: string, found: unknown, wanted: unknown): void {
+  cells++
+  if (isDeepStrictEqual(found, wanted)) return
+  wrongOnes++
+  wrong.push(`${name}: ${short(found)} instead of ${short(wanted)}`)
+}
+
+/** Ends a test: its cells are right. */
+export function settle(): void {
+  const found = wrong
+  wrong = []
+  expect(found).toEqual([])
+}
+
+export const summary = (): string => `authorisation matrix: ${cells} cells, ${wrongOnes} wrong`
+export const counted = (): { cells: number; wrong: number } => ({ cells, wrong: wrongOnes })
+
+let baseline: { image: string; of: World } | undefined
+
+/** Remembers the world as it is; what a refused request must leave. */
+export async function keep(world: World): Promise<void> {
+  world.server.events()
+  world.server.keep()
+  baseline = { image: await stored(world), of: world }
+}
+
+/** Changed rows since the connection was opened, those of transactions that were rolled back too. */
+async function changes({ server: { store } }: World): Promise<number> {
+  const { rows } = await sql<{ n: number }>`select total_changes() as n`.execute(store.db)
+  return rows[0]?.n ?? 0
+}
+
+/** A cell for requests that must change nothing: no byte of the database or of the files, no event. */
+export async function untouched(name: string, world: World, work: () => Promise<void>): Promise<void> {
+  const [before, files] = [await changes(world), await keptBytes(world.server)]
+  world.server.events()
+  await work()
+  const found = world.server.events()
+  // Where no row was written there is nothing to compare, which is nearly always.
+  if ((await changes(world)) !== before && baseline?.of === world && (await stored(world)) !== baseline.image)
+    found.push('wrote to the database')
+  if (!isDeepStrictEqual(await keptBytes(world.server), files)) found.push('kept bytes')
+  cell(`${name} does nothing`, found, [])
+  if (found.length > 0) await world.server.rewind()
+}
+
+export interface TokenLike {
+  userId?: number
+  abilities?: readonly string[]
+  expiresAt?: string | null
+  allowedIps?: readonly string[]
+  /** When it was made and last used; now, when left out. */
+  usedAt?: string
+}
+
+/** A token straight in the table, used just now unless it is said otherwise, so that using it writes nothing. */
+export async function token({ server: { store } }: World, about: TokenLike = {}): Promise<string> {
+  const { userId = 1, abilities = ['*'], expiresAt = null, allowedIps = [], usedAt = start } = about
+  const issued = await issueToken(
+    store.db,
+    { userId, name: 'matrix', kind: 'personal', abilities, expiresAt, allowedIps },
+    usedAt,
+  )
+  await store.db.updateTable('tokens').set({ last_used_at: usedAt }).where('id', '=', issued.id).execute()
+  return issued.text
+}

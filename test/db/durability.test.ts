@@ -1,0 +1,161 @@
+// What a disk does to a database: full, not to be written, read by somebody for long. A transaction is there as a whole or not at
+// all, the connection can be used again, and the log of changes does not grow for ever.
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { migrate } from '../../db/migrate.ts'
+import { openStore, type Store } from '../../db/open.ts'
+import { troubleOf } from '../../db/trouble.ts'
+
+const isFull = process.env.ACCORD_TEST_FULL === '1'
+const longestLog = 16 * 1024 * 1024
+
+let folder: string
+let file: string
+let store: Store
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'accord-durability-'))
+  file = join(folder, 'accord.db')
+  store = openStore(`sqlite:${file}`)
+  await migrate(store)
+})
+afterEach(async () => {
+  await store.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const source = (name: string) => ({ name, name_key: name.toLowerCase(), created_at: 'now', updated_at: 'now' })
+const add = (name: string, db: Pick<Store['db'], 'insertInto'> = store.db) =>
+  db.insertInto('lead_sources').values(source(name)).execute()
+const names = async () =>
+  (await store.db.selectFrom('lead_sources').select('name').execute()).map(({ name }) => name.slice(0, 10))
+const long = (name: string): string => name.padEnd(200_000, '.')
+const failure = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'did not fail',
+    (error: unknown) => error,
+  )
+
+/** No page more than there are; answers how to make room. */
+async function fill(): Promise<() => Promise<unknown>> {
+  const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(store.db)
+  await sql`pragma max_page_count = ${sql.lit(rows[0]?.page_count ?? 1)}`.execute(store.db)
+  return () => sql`pragma max_page_count = 1000000`.execute(store.db)
+}
+
+describe('a full disk', () => {
+  it('takes all of a transaction back, also what its code would have gone on with', async () => {
+    const free = await fill()
+    const cause = await failure(
+      store.db.transaction().execute(async (db) => {
+        await add('small', db)
+        await failure(add(long('large'), db))
+        // Whoever catches the error and goes on must not have half of it stored.
+        await failure(add('later', db))
+      }),
+    )
+    expect(troubleOf(cause)).toBe('full')
+    expect(await names()).toEqual([])
+    await free()
+    await store.db.transaction().execute((db) => add('after', db))
+    expect(await names()).toEqual(['after'])
+  })
+
+  it('says why, whatever SQLite has undone by itself before', async () => {
+    const cause = await failure(
+      store.db.transaction().execute(async (db) => {
+        await add('small', db)
+        await sql`rollback`.execute(db)
+        await add('alone', db)
+      }),
+    )
+    expect(String(cause)).not.toContain('no transaction is active')
+    expect(String(cause)).toContain('ended the transaction by itself')
+    expect(await names()).toEqual([])
+    await add('after')
+    expect(await names()).toEqual(['after'])
+  })
+
+  it('is remembered until something can be written again, and is no reason not to read', async () => {
+    expect(store.health()).toBeNull()
+    const free = await fill()
+    expect(troubleOf(await failure(add(long('large'))))).toBe('full')
+    expect(await names()).toEqual([])
+    expect(store.health()).toBe('full')
+    await free()
+    expect(store.health()).toBe('full')
+    await add('after')
+    expect(store.health()).toBeNull()
+  })
+})
+
+describe('trouble', () => {
+  it('is told from what SQLite and files say, and from what caused an error', async () => {
+    await sql`pragma query_only = 1`.execute(store.db)
+    const readonly = await failure(add('a'))
+    await sql`pragma query_only = 0`.execute(store.db)
+    const errno = (code: string, path?: string) => Object.assign(new Error(code), { code, ...(path && { path }) })
+    expect(
+      [
+        readonly,
+        new Error('outer', { cause: readonly }),
+        errno('ENOSPC'),
+        errno('EROFS'),
+        errno('EIO'),
+        errno('EACCES', '/data/files'),
+        // A connection of somebody else's.
+        errno('EACCES'),
+        errno('ENOENT', '/data/files'),
+        new Error('other'),
+        'text',
+      ].map(troubleOf),
+    ).toEqual(['readonly', 'readonly', 'full', 'readonly', 'failing', 'readonly', null, null, null, null])
+    expect(troubleOf(await failure(sql`select * from nowhere`.execute(store.db)))).toBeNull()
+  })
+})
+
+describe('the log of changes', () => {
+  const size = (): number => statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0
+  const [writes, bytes] = isFull ? [20_000, 4_000] : [300, 64_000]
+
+  it('is cut back once the last reader of an old state is gone, and waits for none', async () => {
+    const snapshot = await store.snapshot()
+    const text = 'x'.repeat(bytes)
+    for (let count = 0; count < writes; count++) await add(`${count} ${text}`)
+    const longest = size()
+    expect(longest).toBeGreaterThan(longestLog)
+    store.tend()
+    await store.dialect.optimise(store.db)
+    expect(size()).toBe(longest)
+    expect((await snapshot.db.selectFrom('lead_sources').select('id').execute()).length).toBe(0)
+    const { rows } = await sql`pragma busy_timeout`.execute(store.db)
+    expect(rows).toEqual([{ timeout: 5000 }])
+    await snapshot.close()
+    expect(size()).toBeLessThanOrEqual(longestLog)
+    expect((await names()).length).toBe(writes)
+    if (isFull) console.log(`WAL: ${writes} writes with a reader, ${longest} bytes, then ${size()}`)
+  }, 300_000)
+
+  it('is gone with the last connection, also when a snapshot was left open', async () => {
+    await store.snapshot()
+    await add('a')
+    expect(existsSync(`${file}-wal`)).toBe(true)
+    await store.close()
+    expect([existsSync(`${file}-wal`), existsSync(`${file}-shm`)]).toEqual([false, false])
+  })
+
+  it('has bounds on every connection that writes, and what is committed is on the disk', async () => {
+    const other = openStore(`sqlite:${file}`)
+    for (const { db } of [store, other]) {
+      const found = await Promise.all(
+        ['synchronous', 'wal_autocheckpoint', 'journal_size_limit'].map(
+          async (name) => (await sql<Record<string, number>>`pragma ${sql.raw(name)}`.execute(db)).rows[0],
+        ),
+      )
+      expect(found.map((row) => Object.values(row as object)[0])).toEqual([2, 1000, longestLog])
+    }
+    await other.close()
+  })
+})

@@ -1,0 +1,86 @@
+// What comes with the program: every package locked by its hash and from no particular host, of a licence that lets it be passed on,
+// and no code of a package runs while it is installed but where a native addon needs it.
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { exceptions, isAllowed, lockfile, production } from './licences.ts'
+
+const read = (name: string): string => readFileSync(fileURLToPath(new URL(`../${name}`, import.meta.url)), 'utf8')
+const packages = lockfile()
+const locked = Object.entries(packages).filter(([path]) => path !== '')
+const nameOf = (path: string): string => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
+
+describe('the lock file', () => {
+  it('names a hash for every package, but for builds of tools for other machines', () => {
+    const bare = locked.filter(([, { integrity }]) => !/^sha(512|1)-/.test(integrity ?? ''))
+    expect(bare.filter(([, { dev, optional }]) => !(dev && optional)).map(([path]) => path)).toEqual([])
+  })
+
+  it('names no host, so that every registry serves it', () => {
+    expect(locked.flatMap(([path, { resolved }]) => (resolved === undefined ? [] : [path]))).toEqual([])
+    expect(read('.npmrc')).toContain('omit-lockfile-registry-resolved=true')
+  })
+
+  it('holds nothing that is no package of a registry', () => {
+    const manifest = JSON.parse(read('package.json')) as Record<
+      'dependencies' | 'devDependencies',
+      Record<string, string>
+    >
+    const ranges = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })
+    expect(ranges.filter(([, range]) => !/^[\^~]?\d+(\.\d+){0,2}$/.test(range))).toEqual([])
+  })
+})
+
+describe('installing', () => {
+  /** Native code, and the reason for each: the database, the hash of passwords, and the compiler of the tests. */
+  const native = ['argon2', 'better-sqlite3', 'esbuild']
+
+  it('runs code of those packages only that need native code', () => {
+    const running = locked.filter(([, { hasInstallScript }]) => hasInstallScript).map(([path]) => nameOf(path))
+    expect(running.sort()).toEqual(native)
+    expect(packages['node_modules/esbuild']?.dev).toBe(true)
+  })
+
+  it('is allowed to these, at the versions that are locked, and to no other', () => {
+    const { allowScripts } = JSON.parse(read('package.json')) as { allowScripts: Record<string, boolean> }
+    const versions = native.map((name) => `${name}@${packages[`node_modules/${name}`]?.version}`)
+    expect(allowScripts).toEqual(Object.fromEntries(versions.map((each) => [each, true])))
+  })
+
+  it('is checked by an audit in continuous integration', () => {
+    expect(read('.github/workflows/ci.yml')).toContain('npm audit --audit-level=high')
+  })
+})
+
+describe('licences', () => {
+  const found = production(packages)
+
+  it('let every package that runs in production be passed on', () => {
+    expect(found.length).toBeGreaterThan(100)
+    expect(found.filter(({ licence }) => !isAllowed(licence))).toEqual([])
+  })
+
+  it('are guessed for those only that say nothing, for a reason that still holds', () => {
+    for (const [name, { licence }] of Object.entries(exceptions)) {
+      const path = `node_modules/${name}`
+      expect(found.some((each) => each.name === name)).toBe(true)
+      expect((JSON.parse(read(`${path}/package.json`)) as { license?: string }).license).toBeUndefined()
+      expect([licence, read(`${path}/LICENSE`)]).toEqual([
+        'MIT',
+        expect.stringContaining('Permission is hereby granted, free of charge'),
+      ])
+    }
+  })
+
+  it('are read as they are written: one of several is enough, all of several are needed', () => {
+    expect(['MIT', '(MIT OR GPL-3.0)', '(MIT AND Zlib)', 'GPL-3.0 OR ISC'].map(isAllowed)).toEqual([
+      true,
+      true,
+      true,
+      true,
+    ])
+    expect(['GPL-3.0', '(MIT AND GPL-3.0)', 'none', 'UNLICENSED', 'EUPL-1.2', ''].map(isAllowed)).toEqual(
+      Array(6).fill(false),
+    )
+  })
+})

@@ -1,0 +1,101 @@
+// Many clients that are slow to ask, slow to send, slow to read, or only connected. Whoever asks properly is answered as before,
+// and the slow ones are cut off. Figures are printed by the full run (`npm run test:faults`); every day there are few of them.
+import { connect, type Socket } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import { type Figures, measure } from './measure.ts'
+import { isFull, type Strained, strained } from './serving.ts'
+
+const many = isFull ? { slow: 1_000, idle: 5_000, seconds: 10, aSecond: 40 } : { slow: 60, idle: 200, seconds: 1, aSecond: 20 }
+
+let server: Strained | undefined
+let clients: Client[] = []
+afterEach(async () => {
+  for (const { socket } of clients) socket.destroy()
+  clients = []
+  await server?.stop()
+})
+
+interface Client {
+  socket: Socket
+  kind: 'head' | 'body' | 'reader' | 'idle'
+  said: string
+  isCut: boolean
+}
+
+const begins: Record<Client['kind'], string> = {
+  head: 'GET /api/admin/leads HTTP/1.1\r\nHost: x\r\n',
+  body: 'POST /api/admin/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{',
+  reader: 'GET /api/admin/openapi.json?custom=false HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(8),
+  idle: 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n',
+}
+
+async function open(kind: Client['kind'], port: number): Promise<void> {
+  const socket = connect(port, '127.0.0.1')
+  const client: Client = { socket, kind, said: '', isCut: false }
+  clients.push(client)
+  socket.on('close', () => {
+    client.isCut = true
+  })
+  socket.on('error', () => undefined)
+  await new Promise((resolve) => socket.once('connect', resolve).once('close', resolve))
+  if (kind === 'reader') socket.pause()
+  else
+    socket.setEncoding('latin1').on('data', (text) => {
+      client.said += text
+    })
+  socket.write(begins[kind])
+}
+
+/** Not all in one moment: nobody has so many machines. */
+async function openAll(kinds: Client['kind'][], port: number): Promise<void> {
+  for (let from = 0; from < kinds.length; from += 50)
+    await Promise.all(kinds.slice(from, from + 50).map((kind) => open(kind, port)))
+}
+
+const of = (...kinds: Client['kind'][]): Client[] => clients.filter(({ kind }) => kinds.includes(kind))
+
+describe('many slow clients', () => {
+  it('keep nobody else from being answered, and are cut off', async () => {
+    server = await strained()
+    const { url, token } = server
+    const { slow, idle, seconds, aSecond } = many
+    const port = Number(new URL(url).port)
+    const task = { url, token, seconds, aSecond, writes: 10 }
+    await measure({ ...task, seconds: isFull ? 8 : 1 })
+    const before = await measure(task)
+
+    await openAll(Array<Client['kind']>(idle).fill('idle'), port)
+    await openAll(Array.from({ length: slow }, (_none, index) => (['head', 'body', 'reader'] as const)[index % 3] ?? 'head'), port)
+    // A byte now and then, as the slowest do.
+    const drip = setInterval(() => {
+      for (const { socket, kind } of of('head', 'body')) if (socket.writable) socket.write(kind === 'head' ? 'X' : ' ')
+    }, 1_000)
+    const loaded: Figures[] = []
+    try {
+      loaded.push(await measure(task))
+      const late = of('head', 'body')
+      if (isFull) await expect.poll(() => late.every(({ isCut }) => isCut), { timeout: 60_000, interval: 250 }).toBe(true)
+      // Idle ones are nobody's trouble, as long as they last.
+      if (isFull) loaded.push(await measure(task))
+    } finally {
+      clearInterval(drip)
+    }
+
+    for (const { statuses, failed } of [before, ...loaded]) {
+      expect(Object.keys(statuses).filter((status) => !['200', '201'].includes(status))).toEqual([])
+      expect(failed).toBe(0)
+    }
+    for (const { said } of of('idle')) expect(said).toMatch(/^HTTP\/1\.1 (200|503) /)
+    // Nobody was told anything but that it took too long.
+    for (const { said } of of('head', 'body')) expect(said).toMatch(/^$|^HTTP\/1\.1 400 [^]*It did not arrive in time\./)
+    if (!isFull) return
+    const cut = of('head', 'body').filter(({ said }) => said !== '').length
+    expect(cut).toBe(of('head', 'body').length)
+    for (const [what, { answered }] of [['with all', loaded[0]], ['with the idle ones', loaded[1]]] as const)
+      console.log(
+        `clients: ${slow} slow, ${idle} idle; p50/p99 unloaded ${before.answered.p50}/${before.answered.p99} ms, ` +
+          `${what} ${answered.p50}/${answered.p99} ms, ratio ${Math.round((100 * answered.p99) / before.answered.p99) / 100}`,
+      )
+    console.log(`clients: ${cut} slow senders told that it took too long, ${of('reader').filter(({ isCut }) => isCut).length} slow readers cut off`)
+  }, 240_000)
+})

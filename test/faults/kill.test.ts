@@ -1,0 +1,86 @@
+// kill -9 under write load, at moments that look like chance: what was acknowledged is there, as it was acknowledged; nothing is
+// there by half; what had no answer happened once or not at all. ACCORD_TEST_FULL=1 does it a hundred times.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { accord, accordServing, type Serving } from '../support/accord.ts'
+import { audit, nothing, resolve, shownOtherwise } from './audit.ts'
+import { type Load, prepare, seeded } from './load.ts'
+
+const isFull = process.env.ACCORD_TEST_FULL === '1'
+const rounds = isFull ? 100 : 2
+const writers = 8
+const seed = 20_261_121
+/** The server is killed after so many answers, at most, and then so many milliseconds. */
+const mostAnswers = 60
+const mostMs = 25
+const fileBytes = 64 * 1024
+
+const environment = {
+  ACCORD_LOG_LEVEL: 'info',
+  ACCORD_ADMIN_PASSWORD: 'correct horse battery',
+  ACCORD_RATE_LIMIT: 'off',
+}
+
+let folder: string
+let serving: Serving | undefined
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'accord-kill-'))
+})
+afterEach(async () => {
+  await serving?.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+describe('a server that is killed while it writes', () => {
+  it(
+    'loses nothing it has acknowledged, leaves nothing by half, and starts again without a hand',
+    async () => {
+      await accord(folder, ['install'], environment)
+      const dataDir = join(folder, 'data')
+      serving = await accordServing(folder, 'serve', environment)
+      const { door, load } = await prepare(serving.url, environment.ACCORD_ADMIN_PASSWORD)
+      const random = seeded(seed)
+      const totals = { lost: 0, half: 0, unanswered: 0, slowestStart: 0 }
+
+      for (let round = 1; round <= rounds; round++) {
+        const before = { acknowledged: load.acknowledged, leads: load.leads.length }
+        const answers = 1 + Math.floor(random() * mostAnswers)
+        const writing = load.write(door, writers, random, fileBytes)
+        await expect
+          .poll(() => load.acknowledged - before.acknowledged >= answers, { interval: 1, timeout: 30_000 })
+          .toBe(true)
+        await pause(random() * mostMs)
+        await serving.stop('SIGKILL')
+        await writing.done
+        totals.unanswered += load.pending.size
+
+        const since = performance.now()
+        serving = await accordServing(folder, 'serve', environment)
+        totals.slowestStart = Math.max(totals.slowestStart, performance.now() - since)
+        door.url = serving.url
+        const unresolved = await resolve(door, dataDir, load)
+        const { lost, half, corrupt } = await audit(dataDir, load)
+        const shown = await shownOtherwise(door, dataDir, touched(load, before.leads))
+        totals.lost += lost.length
+        totals.half += half.length
+        const about = `round ${round} of seed ${seed}`
+        expect({ lost, half, corrupt }, about).toEqual(nothing)
+        expect({ unresolved, shown, strange: load.strange }, about).toEqual({ unresolved: [], shown: [], strange: [] })
+        expect(serving.said.stderr, about).toBe('')
+      }
+      console.log(
+        `kill -9: rounds ${rounds}, acknowledged ${load.acknowledged}, unanswered ${totals.unanswered}, lost ${totals.lost}, ` +
+          `half-written ${totals.half}, integrity ok ${rounds} of ${rounds}, slowest start ${Math.round(totals.slowestStart)} ms, seed ${seed}`,
+      )
+      expect(load.acknowledged).toBeGreaterThanOrEqual(rounds)
+      expect(totals.unanswered).toBeGreaterThan(0)
+    },
+    isFull ? 3_600_000 : 180_000,
+  )
+})
+
+/** Those of this round, and the last ones from before. */
+const touched = ({ leads }: Load, from: number) => leads.slice(Math.max(0, from - 20))

@@ -1,0 +1,63 @@
+// Twice as much is asked for as can be answered. What is answered is answered in time, the rest is refused at once, and when it is
+// over it is over. Figures are printed by the full run (`npm run test:faults`); every day it is short.
+import { afterEach, describe, expect, it } from 'vitest'
+import { measure } from './measure.ts'
+import { isFull, type Strained, strained } from './serving.ts'
+
+const seconds = isFull ? 20 : 2
+let server: Strained | undefined
+afterEach(async () => {
+  await server?.stop()
+})
+
+describe('a server that is asked for twice what it can do', () => {
+  it('answers what it can, refuses the rest with 503, and is itself again when it is over', async () => {
+    server = await strained()
+    const { url, token } = server
+    const task = { url, token, writes: 20 }
+    // Until everything is compiled it can do less.
+    await measure({ ...task, seconds: isFull ? 10 : 2, atOnce: 16 })
+    const usual = await measure({ ...task, seconds: isFull ? 10 : 2, atOnce: 16 })
+    const capacity = usual.answered.count / usual.seconds
+    const over = await measure({ ...task, seconds, aSecond: capacity * 2 })
+    // Whoever comes now is not refused any more.
+    const since = performance.now()
+    let status = 0
+    await expect
+      .poll(
+        async () => {
+          const answer = await fetch(`${url}/api/admin/account`, {
+            headers: { accept: 'application/json', authorization: `Bearer ${token}` },
+          })
+          status = answer.status
+          await answer.arrayBuffer()
+          return status
+        },
+        { timeout: 10_000, interval: 20 },
+      )
+      .toBe(200)
+    const recovered = performance.now() - since
+    const after = await measure({ ...task, seconds: 1, atOnce: 4 })
+
+    const others = [usual, over, after].flatMap(({ statuses }) => Object.keys(statuses))
+    expect(others.filter((each) => !['200', '201', '429', '503'].includes(each))).toEqual([])
+    for (const { silent, failed } of [usual, over, after]) expect([silent, failed]).toEqual([0, 0])
+    expect(over.answered.count).toBeGreaterThan(0)
+    expect(after.answered.count).toBeGreaterThan(0)
+    expect((await fetch(`${url}/healthz`)).status).toBe(200)
+    if (isFull) {
+      expect(over.refused.count).toBeGreaterThan(0)
+      const all = over.answered.count + over.refused.count
+      const share = Math.round((100 * over.refused.count) / all)
+      console.log(
+        [
+          `overload: capacity ${Math.round(capacity)}/s (p50 ${usual.answered.p50} ms, p99 ${usual.answered.p99} ms, 16 at once)`,
+          `offered ${Math.round(all / seconds)}/s for ${seconds} s`,
+          `answered ${Math.round(over.answered.count / over.seconds)}/s: p50 ${over.answered.p50}, p99 ${over.answered.p99}, max ${over.answered.max} ms`,
+          `refused ${share} % (${JSON.stringify(over.statuses)}): p50 ${over.refused.p50}, p99 ${over.refused.p99} ms`,
+          `answering again after ${Math.round(recovered)} ms, then p99 ${after.answered.p99} ms`,
+        ].join('; '),
+      )
+    }
+  }, 180_000)
+})

@@ -1,0 +1,58 @@
+// A server in a process of its own with a little data in it, for tests that want to know how it is under strain.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { accord, accordServing } from '../support/accord.ts'
+
+export const isFull = process.env.ACCORD_TEST_FULL === '1'
+
+const environment = { ACCORD_ENV: 'production', ACCORD_WORKER: 'off', ACCORD_ADMIN_PASSWORD: 'correct horse battery' }
+
+export interface Strained {
+  url: string
+  token: string
+  stop(): Promise<void>
+}
+
+export async function strained(): Promise<Strained> {
+  const folder = mkdtempSync(join(tmpdir(), 'accord-strained-'))
+  await accord(folder, ['install'], environment)
+  const serving = await accordServing(folder, 'serve', environment)
+  const post = async (path: string, body: object, token = ''): Promise<{ id: number; token: string }> => {
+    const answer = await fetch(`${serving.url}/api/admin${path}`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json',
+        ...(token && { authorization: `Bearer ${token}` }),
+      },
+      body: JSON.stringify(body),
+    })
+    // As it asks for, where it shares the machine with much else.
+    if (answer.status === 503) {
+      await new Promise((resolve) => setTimeout(resolve, 1_000))
+      return post(path, body, token)
+    }
+    if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`)
+    return ((await answer.json()) as { data: { id: number; token: string } }).data
+  }
+  const account = { email: 'admin@example.com', password: environment.ACCORD_ADMIN_PASSWORD, device_name: 'test' }
+  const { token } = await post('/login', account)
+  for (let index = 0; index < 20; index++) {
+    const emails = [{ value: `person${index}@example.com`, label: 'work' }]
+    const { id } = await post('/contacts/persons', { name: `Person ${index}`, emails }, token)
+    await post(
+      '/leads',
+      { title: `Lead ${index}`, lead_value: index, person_id: id, lead_source_id: 1, lead_type_id: 1 },
+      token,
+    )
+  }
+  return {
+    url: serving.url,
+    token,
+    stop: async () => {
+      await serving.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,181 @@
+// What `accord backup` promises: everything, at one moment, under a name only once it is whole.
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { openCopy } from '../../db/open.ts'
+import { nameOf, readManifest } from '../../src/commands/backup.manifest.ts'
+import { backupCommand } from '../../src/commands/backup.ts'
+import { placeOf } from '../../src/kernel/files.ts'
+import { testConfig } from '../support/app.ts'
+import { file, form } from '../support/form.ts'
+import { given } from '../support/given.ts'
+import { type Installed, installed, said } from '../support/installed.ts'
+
+let place: Installed
+beforeEach(async () => {
+  place = await installed()
+})
+afterEach(() => place.close())
+
+const folderOf = (name = 'backups'): string => join(place.dataDir, name)
+const backup = (options = {}) => said(() => backupCommand(place.config, options))
+const pathIn = (stdout: string): string => /^Backed up to (.*)$/m.exec(stdout)?.[1] ?? ''
+const modesIn = (folder: string): string[] =>
+  [folder, ...readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name))].map(
+    (path) => {
+      const found = statSync(path)
+      return `${found.isDirectory() ? 'folder' : 'file'} ${(found.mode & 0o777).toString(8)}`
+    },
+  )
+
+async function upload(content: string): Promise<{ id: number; sha256: string }> {
+  const { body, headers } = await form({ file: file('figures.txt', content) })
+  const { id } = (await place.server.admin.post('/files', body, { headers })).body.data
+  const row = await place.server.store.db
+    .selectFrom('files')
+    .select('sha256')
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+  return { id, sha256: row.sha256 }
+}
+
+describe('accord backup', () => {
+  it('copies rows, files, contract and secret of a running server, for the eyes of the owner alone', async () => {
+    const lead = await given(place.server.admin).lead()
+    const { sha256 } = await upload('Quarterly figures')
+    const { stdout, stderr, code } = await backup()
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toMatch(/^\d+ rows of \d+ tables \([\d.]+ MB\) and 1 files/m)
+    expect(stdout).toContain('who has the backup can read everything')
+    const path = pathIn(stdout)
+    expect(path.startsWith(folderOf())).toBe(true)
+    expect(readdirSync(path).sort()).toEqual([
+      'accord.db',
+      'files',
+      'manifest.json',
+      'openapi.json',
+      'openapi.yaml',
+      'secret',
+    ])
+    expect([...new Set(modesIn(path))].sort()).toEqual(['file 600', 'folder 700'])
+    expect(readFileSync(placeOf(join(path, 'files'), sha256), 'utf8')).toBe('Quarterly figures')
+    expect(readFileSync(join(path, 'secret'), 'utf8')).toBe(readFileSync(join(place.dataDir, 'secret'), 'utf8'))
+    const manifest = readManifest(path)
+    expect(manifest).toMatchObject({
+      engine: 'sqlite',
+      files: { [sha256]: 17 },
+      lost_files: [],
+      secret: { kept: 'here' },
+    })
+    expect(manifest.tables.leads?.rows).toBe(1)
+    expect(manifest.newest_event).toBeGreaterThan(0)
+    expect(JSON.stringify(manifest)).not.toContain('test secret')
+    const copy = openCopy(join(path, 'accord.db'))
+    expect(await copy.db.selectFrom('leads').select('title').execute()).toEqual([{ title: lead.title }])
+    await copy.close()
+    expect(readdirSync(path)).toHaveLength(6)
+  })
+
+  it('hashes rows, not files: the same rows have the same hash, a changed one has another', async () => {
+    const tables = async () => readManifest(pathIn((await backup()).stdout)).tables
+    const lead = await given(place.server.admin).lead()
+    const [first, second] = [await tables(), await tables()]
+    expect(second).toEqual(first)
+    await place.server.admin.put(`/leads/${lead.id}`, { title: 'Another' })
+    const third = await tables()
+    expect(third.leads?.rows).toBe(1)
+    expect(third.leads?.sha256).not.toBe(first.leads?.sha256)
+    expect(third.persons).toEqual(first.persons)
+  })
+
+  it('leaves the secret out when asked, or when it is set by the environment, and says so', async () => {
+    const without = await backup({ secret: false })
+    expect(existsSync(join(pathIn(without.stdout), 'secret'))).toBe(false)
+    expect(without.stdout).toContain('The secret is not in it. Keep it elsewhere')
+    const config = { ...place.config, secret: 'another secret of thirty-two characters' }
+    const set = await said(() => backupCommand(config, {}))
+    expect(existsSync(join(pathIn(set.stdout), 'secret'))).toBe(false)
+    expect(set.stdout).toContain('ACCORD_SECRET is not in it')
+    expect(readManifest(pathIn(set.stdout)).secret.check).not.toBe(readManifest(pathIn(without.stdout)).secret.check)
+  })
+
+  it('goes on without bytes that the installation has lost, and says that they are not there', async () => {
+    const [kept, lost] = [await upload('One'), await upload('Two')]
+    rmSync(placeOf(folderOf('files'), lost.sha256))
+    const { stdout, stderr, code } = await backup()
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringContaining('The bytes of 1 files are not in the data folder any more'),
+    ])
+    expect(readManifest(pathIn(stdout))).toMatchObject({ files: { [kept.sha256]: 3 }, lost_files: [lost.sha256] })
+  })
+
+  it('takes along no bytes that no row refers to', async () => {
+    const [kept, gone] = [await upload('One'), await upload('Two')]
+    await place.server.store.db.deleteFrom('files').where('id', '=', gone.id).execute()
+    expect(existsSync(placeOf(folderOf('files'), gone.sha256))).toBe(true)
+    expect(Object.keys(readManifest(pathIn((await backup()).stdout)).files)).toEqual([kept.sha256])
+  })
+
+  it('keeps as many complete backups as asked, and touches nothing else', async () => {
+    const to = folderOf('elsewhere')
+    const first = pathIn((await backup({ to })).stdout)
+    const half = join(to, nameOf('2020-01-01T00:00:00.000Z'))
+    mkdirSync(half)
+    writeFileSync(join(to, 'notes.txt'), 'mine')
+    const second = pathIn((await backup({ to })).stdout)
+    const { stdout } = await backup({ to, keep: '2' })
+    expect(stdout).toContain('Removed 1 older backup.')
+    expect([existsSync(first), existsSync(second), existsSync(half)]).toEqual([false, true, true])
+    expect(readdirSync(to).filter((name) => name.startsWith('.'))).toEqual([])
+    expect(readdirSync(to)).toContain('notes.txt')
+    expect((await backup({ to, keep: 'none' })).stderr).toBe('--keep must be a whole number from 1, not "none".\n')
+  })
+
+  it('needs room before it begins', async () => {
+    // A hole: as large as it says it is, and next to nothing on the disk.
+    const path = placeOf(folderOf('files'), 'ab'.repeat(32))
+    mkdirSync(join(path, '..'), { recursive: true })
+    writeFileSync(path, '')
+    truncateSync(path, 10e12)
+    const { stderr, code } = await backup()
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^There is not enough room for a backup: [\d,.]+ MB are needed in /),
+    ])
+    expect(readdirSync(folderOf())).toEqual([])
+  })
+
+  it('leaves nothing behind when it fails, nor makes a backup of a database that is damaged', async () => {
+    const { db } = place.server.store
+    await sql`pragma foreign_keys = off`.execute(db)
+    await sql`insert into user_groups (user_id, group_id) values (999, 999)`.execute(db)
+    const { stderr, code } = await backup()
+    expect(code).toBe(1)
+    expect(stderr).toMatch(
+      /^Nothing was backed up\. What was copied is damaged: its database says: Row \d+ of user_groups .* Run: accord doctor\n$/,
+    )
+    expect(readdirSync(folderOf())).toEqual([])
+  })
+
+  it('refuses what cannot be backed up with a sentence', async () => {
+    const inMemory = await said(() => backupCommand(testConfig(), {}))
+    expect(inMemory).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('A database in memory') })
+    const missing = await said(() => backupCommand(testConfig({ databaseUrl: 'sqlite:/nowhere/accord.db' }), {}))
+    expect(missing.stderr).toBe('There is no database at sqlite:/nowhere/accord.db. Run: accord install\n')
+    writeFileSync(folderOf('taken'), '')
+    chmodSync(folderOf('taken'), 0o600)
+    expect((await backup({ to: folderOf('taken') })).code).toBe(1)
+  })
+})

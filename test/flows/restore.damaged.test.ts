@@ -1,0 +1,172 @@
+// A damaged backup is refused by `accord restore` with what is wrong with it, before anything is touched.
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { digests } from '../../db/digests.ts'
+import { openCopy, openStore } from '../../db/open.ts'
+import { hashFile } from '../../src/commands/backup.bytes.ts'
+import { readManifest, writeManifest } from '../../src/commands/backup.manifest.ts'
+import { backUp } from '../../src/commands/backup.ts'
+import { restoreCommand } from '../../src/commands/restore.ts'
+import type { Config } from '../../src/config.ts'
+import { placeOf } from '../../src/kernel/files.ts'
+import { testConfig } from '../support/app.ts'
+import { file, form } from '../support/form.ts'
+import { given } from '../support/given.ts'
+import { type Installed, installed, said } from '../support/installed.ts'
+
+let place: Installed
+/** A backup with a record, a file and a sealed value. */
+let whole = ''
+let root: string
+let uploaded = ''
+beforeAll(async () => {
+  place = await installed()
+  const { admin } = place.server
+  const { body, headers } = await form({ file: file('figures.txt', 'Quarterly figures') })
+  await admin.post('/files', body, { headers })
+  await given(admin).lead({ title: 'Backed up' })
+  await admin.post('/settings/webhooks', {
+    name: 'W',
+    end_point: 'https://example.com/',
+    events: ['lead.create.after'],
+  })
+  whole = (await backUp(place.config, join(place.dataDir, 'backups'), true)).path
+  uploaded = Object.keys(readManifest(whole).files)[0] ?? ''
+})
+afterAll(() => place.close())
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'accord-restore-'))
+})
+afterEach(() => rmSync(root, { recursive: true, force: true }))
+
+const into = (changes: Partial<Config> = {}): Config => {
+  const dataDir = join(root, 'data')
+  return testConfig({ dataDir, databaseUrl: `sqlite:${join(dataDir, 'accord.db')}`, ...changes })
+}
+const restore = (backup: string, options = {}, config = into()) => said(() => restoreCommand(config, backup, options))
+
+describe('a damaged backup', () => {
+  const flip = (path: string, at: number): void => {
+    const bytes = readFileSync(path)
+    bytes[at] = (bytes[at] ?? 0) ^ 1
+    writeFileSync(path, bytes)
+  }
+  const retold = (folder: string, change: (manifest: ReturnType<typeof readManifest>) => object): void => {
+    const manifest = readManifest(folder)
+    rmSync(join(folder, 'manifest.json'))
+    const { format, product, version, checksum, ...contents } = { ...manifest, ...change(manifest) } as typeof manifest
+    writeManifest(folder, contents)
+  }
+
+  it.each<[string, (folder: string) => void, RegExp]>([
+    [
+      'has a flipped byte in its database',
+      (at) => flip(join(at, 'accord.db'), 5000),
+      /the bytes of accord\.db are not those that were backed up/,
+    ],
+    [
+      'has a truncated database',
+      (at) => truncateSync(join(at, 'accord.db'), 4096),
+      /accord\.db has 4096 bytes and should have \d+/,
+    ],
+    ['has no database', (at) => rmSync(join(at, 'accord.db')), /accord\.db is missing/],
+    [
+      'has a flipped byte in a file',
+      (at) => flip(placeOf(join(at, 'files'), uploaded), 3),
+      /the bytes of [0-9a-f]{2}\/[0-9a-f]{64} are not those/,
+    ],
+    [
+      'has lost a file',
+      (at) => rmSync(placeOf(join(at, 'files'), uploaded)),
+      /files\/[0-9a-f]{2}\/[0-9a-f]{64} is missing/,
+    ],
+    [
+      'has a flipped byte in its secret',
+      (at) => flip(join(at, 'secret'), 3),
+      /the secret in it is not the one that was backed up/,
+    ],
+    ['has lost its secret', (at) => rmSync(join(at, 'secret')), /is damaged: secret is missing/],
+    ['has a changed contract', (at) => flip(join(at, 'openapi.yaml'), 9), /the bytes of openapi\.yaml are not those/],
+    [
+      'has a changed manifest',
+      (at) =>
+        writeFileSync(
+          join(at, 'manifest.json'),
+          readFileSync(join(at, 'manifest.json'), 'utf8').replace('"rows": 1', '"rows": 2'),
+        ),
+      /manifest\.json was changed after the backup was made/,
+    ],
+    [
+      'has half a manifest',
+      (at) => truncateSync(join(at, 'manifest.json'), 100),
+      /manifest\.json is not the JSON that was written/,
+    ],
+    ['has no manifest', (at) => rmSync(join(at, 'manifest.json')), /is no backup: it has no manifest\.json/],
+    [
+      'is of a later format',
+      (at) =>
+        writeFileSync(join(at, 'manifest.json'), JSON.stringify({ ...readManifest(at), format: 2, version: '9.0.0' })),
+      /has the backup format 2, and this program .* Restore it with Accord CRM 9\.0\.0/,
+    ],
+    [
+      'tells of other rows than it has',
+      (at) =>
+        retold(at, ({ tables }) => ({ tables: { ...tables, leads: { ...tables.leads, sha256: 'f'.repeat(64) } } })),
+      /the rows of leads are not those that were backed up/,
+    ],
+    [
+      'tells of more rows than it has',
+      (at) => retold(at, ({ tables }) => ({ tables: { ...tables, leads: { ...tables.leads, rows: 7 } } })),
+      /the table leads has 1 rows and should have 7/,
+    ],
+    [
+      'tells of fewer files than its rows',
+      (at) => retold(at, () => ({ files: {} })),
+      /the bytes of the file [0-9a-f]{64} were not backed up/,
+    ],
+    [
+      'names a file outside of it',
+      (at) => retold(at, () => ({ files: { '../../secret': 1 } })),
+      /names the file \.\.\/\.\.\/secret, which is none of a backup/,
+    ],
+  ])('that %s is refused with that, and nothing is touched', async (_what, damage, sentence) => {
+    const folder = join(root, 'damaged')
+    cpSync(whole, folder, { recursive: true })
+    damage(folder)
+    for (const options of [{ verify: true }, {}]) {
+      const { stdout, stderr, code } = await restore(folder, options)
+      expect([code, stdout]).toEqual([1, ''])
+      expect(stderr).toMatch(sentence)
+      expect(stderr.trimEnd().split('\n')).toHaveLength(1)
+      expect(existsSync(join(root, 'data')) ? readdirSync(join(root, 'data')) : []).toEqual([])
+    }
+  })
+
+  it('of a newer version is refused by name', async () => {
+    const folder = join(root, 'newer')
+    cpSync(whole, folder, { recursive: true })
+    const path = join(folder, 'accord.db')
+    const store = openStore(`sqlite:${path}`)
+    await store.db.insertInto('migrations').values({ name: '9999_future', applied_at: 'later' }).execute()
+    await store.close()
+    const copy = openCopy(path)
+    const told = { tables: await digests(copy), last_migration: '9999_future', database: await hashFile(path) }
+    await copy.close()
+    retold(folder, () => told)
+    const { stderr } = await restore(folder, { verify: true })
+    expect(stderr).toBe(
+      'This database was migrated by a newer version of Accord CRM (9999_future). Install that version, or restore a backup made before it.\n',
+    )
+  })
+})

@@ -1,0 +1,163 @@
+// What `accord restore` promises: a backup is read to its last row and byte before anything is touched, and what was there stays.
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { nameOf, readManifest } from '../../src/commands/backup.manifest.ts'
+import { backUp } from '../../src/commands/backup.ts'
+import { restoreCommand } from '../../src/commands/restore.ts'
+import type { Config } from '../../src/config.ts'
+import { openData } from '../../src/data.ts'
+import { placeOf } from '../../src/kernel/files.ts'
+import { ownName } from '../../src/kernel/owners.ts'
+import { testConfig } from '../support/app.ts'
+import { file, form } from '../support/form.ts'
+import { given } from '../support/given.ts'
+import { type Installed, installed, said } from '../support/installed.ts'
+
+let place: Installed
+/** A backup with a record, a file and a sealed value, and the same without the secret. */
+let [whole, bare] = ['', '']
+let root: string
+let uploaded = ''
+beforeAll(async () => {
+  place = await installed()
+  const { admin } = place.server
+  const { body, headers } = await form({ file: file('figures.txt', 'Quarterly figures') })
+  await admin.post('/files', body, { headers })
+  await given(admin).lead({ title: 'Backed up' })
+  await admin.post('/settings/webhooks', {
+    name: 'W',
+    end_point: 'https://example.com/',
+    events: ['lead.create.after'],
+  })
+  whole = (await backUp(place.config, join(place.dataDir, 'backups'), true)).path
+  bare = (await backUp(place.config, join(place.dataDir, 'bare'), false)).path
+  uploaded = Object.keys(readManifest(whole).files)[0] ?? ''
+  await admin.put('/leads/1', { title: 'Changed since' })
+})
+afterAll(() => place.close())
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'accord-restore-'))
+})
+afterEach(() => rmSync(root, { recursive: true, force: true }))
+
+const into = (changes: Partial<Config> = {}): Config => {
+  const dataDir = join(root, 'data')
+  return testConfig({ dataDir, databaseUrl: `sqlite:${join(dataDir, 'accord.db')}`, ...changes })
+}
+const restore = (backup: string, options = {}, config = into()) => said(() => restoreCommand(config, backup, options))
+
+async function titlesIn(config: Config): Promise<(string | null)[]> {
+  const store = openData(config)
+  const rows = await store.db.selectFrom('leads').select('title').execute()
+  await store.close()
+  return rows.map(({ title }) => title)
+}
+
+describe('accord restore --verify', () => {
+  it('rehearses a backup and leaves nothing of it anywhere', async () => {
+    const before = readdirSync(tmpdir()).filter((name) => name.startsWith('accord-verify-'))
+    const { stdout, stderr, code } = await restore(whole, { verify: true })
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toMatch(
+      /^Backup of \S+, Accord CRM [\d.]+: \d+ rows of \d+ tables, 1 files, [\d.]+ MB; migration \d{4}_\w+, event \d+\.\nIt can be restored/,
+    )
+    expect(readdirSync(root)).toEqual([])
+    expect(readdirSync(tmpdir()).filter((name) => name.startsWith('accord-verify-'))).toEqual(before)
+  })
+
+  it('says which secret is needed for one without a secret, and knows the wrong one', async () => {
+    const without = await restore(bare, { verify: true })
+    expect(without).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('No secret is there that opens its 1 sealed values'),
+    })
+    const right = await restore(bare, { verify: true }, place.config)
+    expect(right.stdout).not.toContain('No secret')
+    const wrong = await restore(bare, { verify: true }, into({ secret: 'w'.repeat(32) }))
+    expect(wrong).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `ACCORD_SECRET is not the secret that ${bare} was made with. Set that one.\n`,
+    })
+  })
+})
+
+describe('accord restore', () => {
+  it('brings everything back into an empty place', async () => {
+    const { stdout, stderr, code } = await restore(whole)
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toMatch(/Restored into \S+ in [\d.]+ s\.\nServe it with: accord start\n$/)
+    const { dataDir } = into()
+    expect(readdirSync(dataDir).sort()).toEqual(['accord.db', 'files', 'openapi.json', 'openapi.yaml', 'secret'])
+    expect(await titlesIn(into())).toEqual(['Backed up'])
+    expect(readFileSync(placeOf(join(dataDir, 'files'), uploaded), 'utf8')).toBe('Quarterly figures')
+  })
+
+  it('refuses to take the place of data unless forced, and moves them aside then', async () => {
+    await restore(whole)
+    const config = into()
+    const store = openData(config)
+    await store.db.updateTable('leads').set({ title: 'Since then' }).execute()
+    await store.close()
+    const refused = await restore(whole)
+    expect(refused.stderr).toMatch(/^There are data in \S+ already\. accord restore \S+ --force moves them aside/)
+    expect(await titlesIn(config)).toEqual(['Since then'])
+
+    // Beside the file of a database that is gone these would be taken for its log.
+    writeFileSync(join(config.dataDir, 'accord.db-journal'), 'stale')
+    const { stdout, code } = await restore(whole, { force: true })
+    expect(code).toBe(0)
+    const aside = /What was there is in (\S+);/.exec(stdout)?.[1] ?? ''
+    expect(await titlesIn(config)).toEqual(['Backed up'])
+    expect(await titlesIn(into({ dataDir: aside, databaseUrl: `sqlite:${join(aside, 'accord.db')}` }))).toEqual([
+      'Since then',
+    ])
+    expect(readdirSync(config.dataDir).filter((name) => /-(wal|shm|journal)$|restoring|partial/.test(name))).toEqual([])
+    expect(readFileSync(placeOf(join(aside, 'files'), uploaded), 'utf8')).toBe('Quarterly figures')
+  })
+
+  it('refuses while a server has the database open, and touches nothing', async () => {
+    const { code, stderr } = await restore(whole, { force: true }, place.config)
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(
+        /^A server, a worker or another program has \S+ open\. Stop it first; nothing was changed\.\n$/,
+      ),
+    ])
+    expect((await place.server.admin.get('/leads/1')).body.data.title).toBe('Changed since')
+    expect(readdirSync(place.dataDir).filter((name) => /restor/.test(name))).toEqual([])
+  })
+
+  it('keeps the secret that is there when it is the one of a backup without', async () => {
+    await restore(whole)
+    const { stdout } = await restore(bare, { force: true })
+    expect(stdout).not.toContain('No secret')
+    expect(existsSync(join(into().dataDir, 'secret'))).toBe(true)
+  })
+
+  it('that was cut off keeps everybody out until it is done again', async () => {
+    await restore(whole)
+    const mark = join(into().dataDir, 'restoring')
+    writeFileSync(mark, 'elsewhere:place:1:1:x\n')
+    expect(() => openData(into())).toThrow('a restore has not come to its end')
+    // Of a process that cannot be seen from here nothing is known.
+    expect((await restore(whole)).stderr).toMatch(/^Another restore is at work/)
+    const [host, at] = ownName().split(':')
+    writeFileSync(mark, `${host}:${at}:999999:1:x\n`)
+    expect((await restore(whole)).code).toBe(0)
+    expect(existsSync(mark)).toBe(false)
+    expect(await titlesIn(into())).toEqual(['Backed up'])
+  })
+
+  it('refuses what is no backup with a sentence', async () => {
+    expect((await restore(join(root, 'nowhere'))).stderr).toBe(`There is nothing at ${join(root, 'nowhere')}.\n`)
+    writeFileSync(join(root, `accord-${nameOf('2026-01-01T00:00:00.000Z')}.db`), '')
+    const copy = await restore(join(root, `accord-${nameOf('2026-01-01T00:00:00.000Z')}.db`))
+    expect(copy.stderr).toContain('A copy made before a migration is put back by hand')
+    expect((await restore(whole, {}, into({ databaseUrl: 'sqlite::memory:' }))).stderr).toContain(
+      'A database in memory',
+    )
+  })
+})

@@ -1,0 +1,133 @@
+// What is wrong with an answer: a status, header or body the contract does not know, a problem that is not whole, or what was sent coming
+// back where it must not.
+
+import { problemCodes } from '../../src/contract/problems.ts'
+import { createReplyChecker } from '../../src/contract/replies.ts'
+import { schemaFindings } from '../contract/support.ts'
+import { document, fact, facts } from '../support/schema.ts'
+import { mark, markup } from './hostile.ts'
+import { operationAt, type Wanted } from './requests.ts'
+import type { Received } from './socket.ts'
+
+const checker = createReplyChecker(document, { closed: true })
+
+/** Statuses of what is none of the contract's paths, or none of the path's methods. */
+const atTheDoor = [204, 400, 404, 405]
+/** What is wrong before it is known what for. */
+const unread = [400, 404, 408, 411, 413, 414, 417, 431, 501, 505]
+
+/** `isAbused`: the bytes were no proper request, so that nobody can say which operation was meant. */
+export function findingsOf(
+  wanted: Wanted,
+  received: Received,
+  isAbused: boolean,
+): { operation: string | null; findings: string[] } {
+  const { method } = wanted
+  const { status, headers, bytes } = received
+  const path = pathOf(wanted)
+  const operation = isAbused ? null : (operationAt(method, path) ?? null)
+  const findings: string[] = []
+  const isOdd = operation === null || operation !== wanted.operation
+  const [type = ''] = (headers['content-type'] ?? '').split(';')
+  const json = readJson(type, bytes, findings)
+  if (status >= 500 && !(isAbused && unread.includes(status))) findings.push(`answered ${status}.`)
+  else if (!isAbused && !isListed(operation, isOdd, method, received))
+    findings.push(`answered ${status}, which the contract does not list.`)
+  if (headers['x-request-id'] === undefined) findings.push('has no X-Request-Id.')
+  if (status >= 400 && method !== 'HEAD') findings.push(...problemFindings(received, type, json))
+  else if (operation !== null && method !== 'HEAD' && ![204, 304].includes(status))
+    findings.push(...bodyFindings(operation, wanted, received, type, json))
+  if ([204, 304].includes(status) && bytes.length > 0) findings.push(`answered ${status} with a body.`)
+  findings.push(...echoFindings(received, type))
+  return { operation: operation ?? wanted.operation, findings }
+}
+
+function isListed(operation: string | null, isOdd: boolean, method: string, { status, headers }: Received): boolean {
+  if (isOdd && atTheDoor.includes(status)) return true
+  if (method === 'OPTIONS') return status === 204
+  if (operation === null) return false
+  return fact(operation).statuses.includes(status) || (status === 200 && headers['accord-dry-run'] === 'true')
+}
+
+export const isJson = (type: string): boolean => /^application\/(problem\+)?json\b/.test(type)
+
+/** A path as the server gets it: `inject` leaves out `.` and `..`, a socket does not. */
+function pathOf({ url, transport }: Wanted): string {
+  const [path = ''] = url.split(/[?#]/)
+  const isRead = transport === 'inject' && URL.canParse(path, 'http://localhost')
+  return isRead ? new URL(path.startsWith('//') ? `http://localhost${path}` : path, 'http://localhost').pathname : path
+}
+
+function readJson(type: string, bytes: Buffer, findings: string[]): unknown {
+  if (!isJson(type) || bytes.length === 0) return undefined
+  try {
+    return JSON.parse(bytes.toString())
+  } catch {
+    findings.push('says that it is JSON, and is not.')
+    return undefined
+  }
+}
+
+function problemFindings({ status, headers, bytes }: Received, type: string, json: unknown): string[] {
+  if (status === 401 && type === 'text/html') return []
+  if (type !== 'application/problem+json')
+    return [`answered ${status} as ${type || 'nothing'}, not as a problem: ${bytes.subarray(0, 200)}`]
+  const problem = (json ?? {}) as Record<string, unknown>
+  const findings = schemaFindings('Problem', problem)
+  if (!(String(problem.code) in problemCodes)) findings.push(`has the code ${problem.code}, which is none.`)
+  else if (problemCodes[problem.code as keyof typeof problemCodes][0] !== status)
+    findings.push(`has the code ${problem.code} with the status ${status}.`)
+  if (problem.status !== status) findings.push(`says ${problem.status} in its body and ${status} in its head.`)
+  if (problem.request_id !== headers['x-request-id'])
+    findings.push('has another request id in its body than in its head.')
+  const errors = Object.entries((problem.errors ?? {}) as Record<string, unknown>)
+  if (errors.some(([field, sentences]) => field === '' || !Array.isArray(sentences) || sentences.length === 0))
+    findings.push('has errors without a field or without a sentence.')
+  if (errors.some(([field]) => field.length > 1_000) || bytes.length > 128 * 1024)
+    findings.push(`is a problem of ${bytes.length} bytes.`)
+  if (status === 405 && headers.allow === undefined) findings.push('does not say which methods are allowed.')
+  if ((status === 429 || status === 503) && !/^\d+$/.test(headers['retry-after'] ?? ''))
+    findings.push('does not say when to come again.')
+  return findings
+}
+
+function bodyFindings(
+  operation: string,
+  { url }: Wanted,
+  { status, headers, bytes }: Received,
+  type: string,
+  json: unknown,
+): string[] {
+  const place = fact(operation)
+  const listed = status === 200 && headers['accord-dry-run'] === 'true' ? place.status : status
+  if (json === undefined || !place.produces.includes(type))
+    return bytes.length === 0 && type === '' ? [] : checker.byteFindings(place, listed, type)
+  const found = checker.findings(place, listed, type, json)
+  // A selection lacks what was not selected.
+  return /[?&]fields(=|%3D)/i.test(url) ? found.filter((each) => !each.includes('required property')) : found
+}
+
+function echoFindings({ headers, bytes }: Received, type: string): string[] {
+  const findings: string[] = []
+  for (const [name, value] of Object.entries(headers)) {
+    if (/(?!\t)\p{Cc}/u.test(Buffer.from(String(value), 'latin1').toString('ascii')))
+      findings.push(`has a control character in ${name}.`)
+    if (!['link', 'location', 'content-disposition'].includes(name) && String(value).includes(mark))
+      findings.push(`repeats what was sent in ${name}.`)
+  }
+  if (type === 'text/html' && bytes.includes(markup)) findings.push('is a page with a script of the sender.')
+  return findings
+}
+
+/** Paths of lists that need nothing to be asked: all records there are. */
+export const lists: readonly string[] = facts
+  .filter(
+    ([, { method, path, status, produces, servedBy, query }]) =>
+      method === 'get' &&
+      status === 200 &&
+      produces[0] === 'application/json' &&
+      servedBy === 'handler' &&
+      !path.includes('{') &&
+      'page' in query,
+  )
+  .map(([id]) => id)

@@ -1,0 +1,21 @@
+// What the server's log says while nobody looks: listeners, jobs and readers that failed on their own. Failures of others (mail, calls)
+// are no findings, and neither is what a job was told to give up.
+import { Bury } from '../../src/jobs/queue.ts'
+import { OutboundError } from '../../src/kernel/outbound.ts'
+import { MailDeferred, MailRefused } from '../../src/mail/outbound.ts'
+import type { TestServer } from '../support/app.ts'
+
+const isTheirs = (cause: unknown): boolean =>
+  [Bury, MailDeferred, MailRefused, OutboundError].some((kind) => cause instanceof kind)
+
+export function listenToLog({ app }: TestServer): { take(): string[] } {
+  const heard: string[] = []
+  const hear = (about: unknown, sentence: unknown): void => {
+    const { err, ...more } = (typeof about === 'object' && about !== null ? about : { about }) as { err?: unknown }
+    if (isTheirs(err)) return
+    const cause = err instanceof Error ? (err.stack ?? err.message) : String(err)
+    heard.push(`The log says: ${String(sentence)} ${JSON.stringify(more).slice(0, 400)} ${cause.slice(0, 1_500)}`)
+  }
+  Object.assign(app.services.log, { error: hear, fatal: hear })
+  return { take: () => heard.splice(0) }
+}

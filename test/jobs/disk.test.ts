@@ -1,0 +1,62 @@
+// Work in the background while nothing can be written: what was done is not done twice for want of a row that says so, and nothing
+// is given up because of the disk.
+import { sql } from 'kysely'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { defineJob, enqueue } from '../../src/jobs/queue.ts'
+import { createWorker, type Worker } from '../../src/jobs/worker.ts'
+import { type Context, systemContext } from '../../src/kernel/context.ts'
+import { startServer, type TestServer } from '../support/app.ts'
+
+let server: TestServer
+let worker: Worker
+let lines: string[]
+let runs: number
+let behave: () => Promise<void>
+
+const note = defineJob<{ name: string }>({
+  kind: 'test.note',
+  retryAfter: [],
+  run: async () => {
+    runs++
+    await behave()
+  },
+})
+
+beforeEach(async () => {
+  lines = []
+  runs = 0
+  server = await startServer({ lines: { write: (line) => void lines.push(line) } })
+  worker = createWorker(server.app.services, [note], [])
+})
+afterEach(() => server.close())
+
+const ctx = (): Context => systemContext(server.app.services, 'api')
+const jobs = () => server.store.db.selectFrom('jobs').select(['state', 'attempts', 'crashes', 'last_error']).execute()
+const setReadOnly = (isOn: boolean) => sql`pragma query_only = ${sql.lit(isOn ? 1 : 0)}`.execute(server.store.db)
+const said = () => lines.filter((line) => line.includes('work in the background waits')).length
+
+describe('a job', () => {
+  it('that was done is done once, though that cannot be written down for a while', async () => {
+    behave = async () => void (await setReadOnly(true))
+    await enqueue(ctx(), note, { name: 'a' })
+    const working = worker.drain()
+    await expect.poll(said).toBe(1)
+    await setReadOnly(false)
+    await working
+    expect([runs, await jobs()]).toEqual([1, []])
+  })
+
+  it('that finds no room is no failed try, and is not buried even when it was the last', async () => {
+    behave = async () => {
+      await setReadOnly(true)
+      await enqueue(ctx(), note, { name: 'more' }).finally(() => setReadOnly(false))
+    }
+    await enqueue(ctx(), note, { name: 'a' })
+    await worker.drain()
+    expect([runs, await jobs()]).toEqual([1, [{ state: 'waiting', attempts: 0, crashes: 0, last_error: null }]])
+    behave = async () => undefined
+    server.clock.advanceMs(20_000)
+    await worker.drain()
+    expect([runs, await jobs()]).toEqual([2, []])
+  })
+})

@@ -1,0 +1,430 @@
+// What every request passes and every answer carries: headers that protect, other origins, rates, and what a connection may do
+// before it is a request. Through real sockets where a request can be no request.
+import { type AddressInfo, connect } from 'node:net'
+import Fastify from 'fastify'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createTurns } from '../../src/kernel/turns.ts'
+import { sockets } from '../../src/sockets.ts'
+import { startServer, type TestServer, testConfig } from '../support/app.ts'
+import { type Listening, listeningServer } from '../support/listening.ts'
+
+let server: TestServer
+let listening: Listening | undefined
+afterEach(async () => {
+  await server?.close()
+  await listening?.close()
+  listening = undefined
+})
+
+const json = { accept: 'application/json' }
+
+describe('every answer', () => {
+  it('forbids browsers to run, show or guess it, whatever it is', async () => {
+    server = await startServer()
+    const { id } = (await server.admin.post('/sources', { name: 'Fair' })).body.data
+    const asked: [method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'OPTIONS' | 'HEAD', url: string, status: number][] = [
+      ['GET', '/healthz', 200],
+      ['GET', `/api/admin/sources/${id}`, 401],
+      ['GET', '/api/admin/nowhere', 404],
+      ['GET', '/', 404],
+      ['PUT', '/api/admin/sources', 405],
+      ['OPTIONS', '/api/admin/sources', 204],
+      ['HEAD', '/healthz', 200],
+      ['POST', '/api/admin/login', 422],
+      ['GET', '/api/admin/documentation', 200],
+      ['GET', '/api/admin/documentation/static/swagger-ui-bundle.js', 200],
+      ['GET', '/api/admin/documentation/errors', 200],
+      ['GET', '/api/admin/openapi.json', 200],
+      ['GET', '/api/admin/%zz', 400],
+    ]
+    for (const [method, url, status] of asked) {
+      const { statusCode, headers } = await server.inject({
+        method,
+        url,
+        headers: json,
+        ...(method === 'POST' && { payload: {} }),
+      })
+      expect.soft([url, statusCode]).toEqual([url, status])
+      expect.soft(headers, url).toMatchObject({
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': 'no-referrer',
+        'x-frame-options': 'DENY',
+        'x-request-id': expect.any(String),
+        'cache-control': expect.any(String),
+      })
+      expect.soft(headers['content-security-policy'], url).toMatch(/^default-src 'none'.*frame-ancestors 'none'/)
+      expect.soft(headers['strict-transport-security'], url).toBe(undefined)
+      expect.soft(headers['x-powered-by'], url).toBe(undefined)
+    }
+  })
+
+  it('says for a year that it was https, when it was', async () => {
+    server = await startServer({ config: { trustedProxies: ['127.0.0.1'] } })
+    const over = async (protocol: string) =>
+      (await server.inject({ url: '/healthz', headers: { 'x-forwarded-proto': protocol } })).headers
+    expect((await over('https'))['strict-transport-security']).toBe('max-age=31536000')
+    expect((await over('http'))['strict-transport-security']).toBe(undefined)
+  })
+
+  it('is kept by nobody, or by the browser of whoever asked, to ask again', async () => {
+    server = await startServer()
+    const made = await server.admin.post('/sources', { name: 'Fair' })
+    expect(made.headers['cache-control']).toBe('no-store')
+    const shown = await server.admin.get(`/sources/${made.body.data.id}`)
+    expect([shown.headers['cache-control'], shown.headers.vary]).toEqual(['private, no-cache', 'Authorization, Cookie'])
+    const again = await server.admin.get(`/sources/${made.body.data.id}`, {
+      headers: { 'if-none-match': String(shown.headers.etag) },
+    })
+    expect([again.status, again.headers['cache-control']]).toEqual([304, 'private, no-cache'])
+    expect((await server.admin.get('/sources/999999')).headers['cache-control']).toBe('no-store')
+    expect((await server.anonymous.get('/sources')).headers['cache-control']).toBe('no-store')
+  })
+})
+
+describe('pages of other origins', () => {
+  const app = 'https://app.example.com'
+
+  it('read nothing unless they are listed', async () => {
+    server = await startServer()
+    const { headers } = await server.admin.get('/sources', { headers: { origin: app } })
+    expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([])
+    expect(headers.vary).not.toContain('Origin')
+  })
+
+  it('read everything with credentials when they are listed, and nobody else does', async () => {
+    server = await startServer({ config: { corsOrigins: [app] } })
+    const from = (origin: string, method: 'GET' | 'OPTIONS' = 'GET', url = '/api/admin/sources') =>
+      server.inject({ method, url, headers: { origin, ...json, 'access-control-request-method': 'PUT' } })
+    for (const [url, status] of [
+      ['/api/admin/sources', 401],
+      ['/api/admin/nowhere', 404],
+      ['/healthz', 200],
+    ] as const) {
+      const { headers, statusCode } = await from(app, 'GET', url)
+      expect.soft(statusCode).toBe(status)
+      expect.soft(headers).toMatchObject({
+        'access-control-allow-origin': app,
+        'access-control-allow-credentials': 'true',
+        vary: expect.stringContaining('Origin'),
+      })
+      for (const name of 'ETag Link Location Retry-After RateLimit RateLimit-Policy X-Request-Id Idempotency-Replayed Deprecation Sunset'.split(
+        ' ',
+      ))
+        expect.soft(String(headers['access-control-expose-headers']).split(', ')).toContain(name)
+    }
+    const asked = await from(app, 'OPTIONS')
+    expect([asked.statusCode, asked.headers.allow, asked.headers['access-control-allow-methods']]).toEqual([
+      204,
+      'GET, POST, HEAD, OPTIONS',
+      'GET, POST, HEAD, OPTIONS',
+    ])
+    expect(String(asked.headers['access-control-allow-headers'])).toMatch(/Authorization.*If-Match.*X-XSRF-TOKEN/)
+    for (const other of [
+      'https://app.example.com.evil.example',
+      'http://app.example.com',
+      'null',
+      'https://APP.example.com',
+    ]) {
+      const { headers } = await from(other)
+      expect
+        .soft([headers['access-control-allow-origin'], headers['access-control-allow-credentials']])
+        .toEqual([undefined, undefined])
+      expect.soft(headers.vary).toContain('Origin')
+    }
+  })
+})
+
+describe('rates', () => {
+  const slowed = { config: { rateFactor: 0.1 } }
+  const rateOf = ({ headers }: { headers: Record<string, unknown> }) => [headers['ratelimit-policy'], headers.ratelimit]
+
+  it('are counted for each token, told in every answer, and refilled', async () => {
+    server = await startServer(slowed)
+    expect(rateOf(await server.admin.get('/sources'))).toEqual(['"token";q=100;w=10', '"token";r=99;t=1'])
+    expect(rateOf(await server.admin.post('/sources', { name: 'Fair' }))).toEqual([
+      '"token";q=100;w=10, "write";q=50;w=10',
+      '"token";r=98;t=1, "write";r=49;t=1',
+    ])
+    for (let left = 98; left > 0; left--) expect((await server.admin.get('/sources/1')).status).toBe(200)
+    const refused = await server.admin.get('/sources/1')
+    expect([refused.status, refused.body.code, refused.headers['retry-after']]).toEqual([429, 'rate_limited', '1'])
+    expect(rateOf(refused)).toEqual(['"token";q=100;w=10', '"token";r=0;t=10'])
+    // Of nobody else.
+    const other = await server.as(1)
+    expect((await other.get('/sources')).status).toBe(200)
+    server.clock.advanceMs(1_000)
+    for (let left = 10; left > 0; left--) expect((await server.admin.get('/sources/1')).status).toBe(200)
+    expect((await server.admin.get('/sources/1')).status).toBe(429)
+    server.clock.advanceMs(60_000)
+    expect(rateOf(await server.admin.get('/sources'))[1]).toBe('"token";r=99;t=1')
+  })
+
+  it('of writing are lower, and leave reading alone', async () => {
+    server = await startServer(slowed)
+    for (let left = 50; left > 0; left--) expect((await server.admin.put('/sources/1', {})).status).toBe(200)
+    const refused = await server.admin.put('/sources/1', { name: 'Not written' })
+    expect([refused.status, refused.headers['retry-after']]).toEqual([429, '1'])
+    const { status, body } = await server.admin.get('/sources/1')
+    expect([status, body.data.name]).not.toEqual([200, 'Not written'])
+    expect(status).toBe(200)
+  })
+
+  it('of nobody known are counted by address: pages, unknown paths, what is open to all', async () => {
+    server = await startServer(slowed)
+    const paths = [
+      '/api/admin/documentation/errors',
+      '/nowhere',
+      '/api/admin/openapi.json',
+      '/api/admin/sources',
+      '/api/admin/documentation/',
+    ]
+    const from = (remoteAddress: string, url: string) => server.inject({ url, remoteAddress, headers: json })
+    for (let index = 0; index < 10; index++) {
+      const answer = await from('192.0.2.7', paths[index % paths.length] ?? '')
+      expect(rateOf(answer)).toEqual(['"address";q=10;w=5', `"address";r=${9 - index};t=${Math.ceil((index + 1) / 2)}`])
+    }
+    for (const path of paths) {
+      const { statusCode, headers } = await from('192.0.2.7', path)
+      expect
+        .soft([path, statusCode, headers['retry-after'], headers.ratelimit])
+        .toEqual([path, 429, '1', '"address";r=0;t=5'])
+    }
+    expect((await from('192.0.2.8', '/nowhere')).statusCode).toBe(404)
+    // What watches the server, and what a browser asks before it calls, is always answered.
+    for (const url of ['/healthz', '/readyz']) expect((await from('192.0.2.7', url)).statusCode).toBe(200)
+    const asked = await server.inject({ method: 'OPTIONS', url: '/api/admin/sources', remoteAddress: '192.0.2.7' })
+    expect(asked.statusCode).toBe(204)
+  })
+
+  it('take the addresses of one network of IPv6 for one', async () => {
+    server = await startServer(slowed)
+    const from = async (remoteAddress: string) => (await server.inject({ url: '/nowhere', remoteAddress })).statusCode
+    for (let index = 0; index < 10; index++) expect(await from(`2001:db8:0:1::${index}`)).toBe(404)
+    expect(await from('2001:db8:0:1:ffff::1')).toBe(429)
+    expect(await from('2001:db8:0:2::1')).toBe(404)
+  })
+
+  it('stop the guessing of tokens before anything is looked up, and let those in who are known', async () => {
+    server = await startServer(slowed)
+    expect((await server.admin.get('/sources')).status).toBe(200)
+    const guess = (secret: string) => server.caller(`1|${secret.repeat(43)}`).get('/sources')
+    for (let index = 0; index < 10; index++) expect((await guess('a')).status).toBe(401)
+    const queries = server.store.db
+    let lookUps = 0
+    const original = queries.selectFrom.bind(queries)
+    Object.assign(queries, {
+      selectFrom: (...tables: Parameters<typeof original>) => {
+        lookUps++
+        return original(...tables)
+      },
+    })
+    for (const secret of ['a', 'b']) {
+      const { status, headers } = await guess(secret)
+      expect([status, headers['retry-after']]).toEqual([429, '1'])
+    }
+    // A token that nobody has seen yet has to wait with them, from this address.
+    const fresh = server.caller(`2|${'c'.repeat(43)}`)
+    expect((await fresh.get('/sources')).status).toBe(429)
+    expect(lookUps).toBe(0)
+    expect((await server.admin.get('/sources')).status).toBe(200)
+    expect(lookUps).toBeGreaterThan(0)
+  })
+})
+
+describe('requests in turn', () => {
+  it('begin one after another, at most so many wait, and who leaves makes room', async () => {
+    const turns = createTurns({ waiting: 2, begun: 1 })
+    const begun: string[] = []
+    const enter = (name: string) => turns.enter(() => void begun.push(name))
+    const first = enter('first')
+    const second = enter('second')
+    expect([turns.isFull(), enter('third'), begun]).toEqual([true, false, []])
+    const turn = () => new Promise((resolve) => setImmediate(resolve))
+    await turn()
+    await turn()
+    // The second begins when the first is done.
+    expect([turns.isFull(), begun]).toEqual([false, ['first']])
+    const third = enter('third')
+    if (second) second()
+    if (first) {
+      first()
+      first()
+    }
+    await turn()
+    await turn()
+    expect(begun).toEqual(['first', 'third'])
+    if (third) third()
+    expect(enter('fourth')).not.toBe(false)
+  })
+
+  it('are refused with 503 when more wait than may, and answered again when they do not', async () => {
+    listening = await listeningServer()
+    const { app, url } = listening
+    const { port } = new URL(url)
+    const answers = await atOnce(Number(port), 400)
+    expect(answers).toHaveLength(400)
+    const statuses = new Map<string, number>()
+    for (const { status } of answers) statuses.set(status, (statuses.get(status) ?? 0) + 1)
+    expect([...statuses.keys()].sort()).toEqual(['404', '503'])
+    expect(statuses.get('404')).toBeGreaterThanOrEqual(100)
+    for (const { status, text } of answers.filter(({ status }) => status === '503')) {
+      expect(text).toMatch(/^retry-after: 1\r$/im)
+      expect([status, JSON.parse(text.slice(text.indexOf('{'))).code]).toEqual(['503', 'unavailable'])
+    }
+    expect((await fetch(`${url}/nowhere`)).status).toBe(404)
+    expect((await fetch(`${url}/healthz`)).status).toBe(200)
+    expect(app.http.server.maxConnections).toBe(10_000)
+  })
+})
+
+/** As many requests in one piece, so that they come at the same moment. */
+async function atOnce(port: number, count: number): Promise<{ status: string; text: string }[]> {
+  const ask = (connection: string) => `GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: ${connection}\r\n\r\n`
+  const text = await said(port, ask('keep-alive').repeat(count - 1) + ask('close'))
+  return text
+    .split(/HTTP\/1\.1 (?=\d{3} )/)
+    .slice(1)
+    .map((text) => ({ status: text.slice(0, 3), text }))
+}
+
+/** All that a server says to these bytes until it closes the connection. */
+function said(port: number, bytes: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = ''
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
+    socket.setEncoding('latin1')
+    socket.on('data', (chunk) => {
+      text += chunk
+    })
+    socket.on('close', () => resolve(text))
+    socket.on('error', (error) => (text === '' ? reject(error) : resolve(text)))
+  })
+}
+
+describe('a connection', () => {
+  const rest = 'Host: x\r\nAccept: application/json\r\nConnection: close\r\n\r\n'
+  const odd: [what: string, bytes: string, status: number, code: string][] = [
+    ['what is no HTTP', 'hello\r\n\r\n', 400, 'malformed_request'],
+    ['a method in lower case', `get /healthz HTTP/1.1\r\n${rest}`, 400, 'malformed_request'],
+    ['a method nobody knows', `ABRACADABRA /healthz HTTP/1.1\r\n${rest}`, 400, 'malformed_request'],
+    ['a method of other protocols', `PROPFIND /healthz HTTP/1.1\r\n${rest}`, 405, 'method_not_allowed'],
+    ['TRACE', `TRACE /healthz HTTP/1.1\r\n${rest}`, 405, 'method_not_allowed'],
+    ['CONNECT', `CONNECT example.com:443 HTTP/1.1\r\n${rest}`, 400, 'malformed_request'],
+    ['another version', `GET /healthz HTTP/3.7\r\n${rest}`, 400, 'malformed_request'],
+    ['no Host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', 400, 'malformed_request'],
+    ['two Hosts', `GET /healthz HTTP/1.1\r\nHost: y\r\n${rest}`, 400, 'malformed_request'],
+    [
+      'two lengths',
+      `POST /api/admin/login HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n${rest}{}`,
+      400,
+      'malformed_request',
+    ],
+    [
+      'a length and chunks',
+      `POST /api/admin/login HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n${rest}0\r\n\r\n`,
+      400,
+      'malformed_request',
+    ],
+    [
+      'broken chunks',
+      `POST /api/admin/login HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n${rest}zz\r\n`,
+      400,
+      'malformed_request',
+    ],
+    [
+      'a header of 20 KiB',
+      `GET /healthz HTTP/1.1\r\nX-Secret: ${'s'.repeat(20 * 1024)}\r\n${rest}`,
+      400,
+      'malformed_request',
+    ],
+    ['a path of 20 KiB', `GET /${'p'.repeat(20 * 1024)} HTTP/1.1\r\n${rest}`, 400, 'malformed_request'],
+    ['a path of 12 KiB', `GET /api/admin/leads/${'p'.repeat(12 * 1024)} HTTP/1.1\r\n${rest}`, 401, 'unauthenticated'],
+    ['200 headers', `GET /healthz HTTP/1.1\r\n${'X-A: 1\r\n'.repeat(200)}${rest}`, 400, 'malformed_request'],
+    ['broken percents', `GET /api/admin/%zz HTTP/1.1\r\n${rest}`, 400, 'malformed_request'],
+    ['a NUL in the path', `GET /api/admin/%00 HTTP/1.1\r\n${rest}`, 404, 'not_found'],
+    ['two slashes', `GET //healthz HTTP/1.1\r\n${rest}`, 404, 'not_found'],
+    ['no path', `OPTIONS * HTTP/1.1\r\n${rest}`, 404, 'not_found'],
+    ['a whole address', `GET http://y/nowhere HTTP/1.1\r\n${rest}`, 404, 'not_found'],
+    ['a long query', `GET /api/admin/leads?${'q'.repeat(9 * 1024)} HTTP/1.1\r\n${rest}`, 400, 'malformed_request'],
+  ]
+
+  it('that sends no request, or an odd one, is told so in a problem that repeats nothing', async () => {
+    listening = await listeningServer()
+    const port = Number(new URL(listening.url).port)
+    for (const [what, bytes, status, code] of odd) {
+      const text = await said(port, bytes)
+      const [head = '', body = ''] = text.split('\r\n\r\n')
+      expect.soft([what, head.slice(0, 12)]).toEqual([what, `HTTP/1.1 ${status}`])
+      const headers = head.toLowerCase()
+      for (const line of [
+        'content-type: application/problem+json; charset=utf-8',
+        'connection: close',
+        'cache-control: no-store',
+        'x-content-type-options: nosniff',
+        "content-security-policy: default-src 'none';",
+      ])
+        expect.soft([what, headers]).toEqual([what, expect.stringContaining(line)])
+      const problem = body === '' ? {} : JSON.parse(body)
+      expect.soft([what, problem.code, problem.status]).toEqual([what, code, status])
+      expect.soft(text).not.toContain('sssss')
+    }
+    expect((await fetch(`${listening.url}/healthz`)).status).toBe(200)
+  })
+
+  it('gets a plain answer to what it expects, wants to become, or adds behind its chunks', async () => {
+    listening = await listeningServer()
+    const port = Number(new URL(listening.url).port)
+    const ask = (lines: string, body = '') => said(port, `${lines}\r\n${rest}${body}`)
+    expect(await ask('GET /healthz HTTP/1.1\r\nExpect: the-unexpected')).toMatch(/^HTTP\/1.1 200 /)
+    expect(await ask('GET /healthz HTTP/1.1\r\nUpgrade: websocket')).toMatch(/^HTTP\/1.1 200 /)
+    expect(await ask('GET http://other/healthz HTTP/1.1')).toMatch(/^HTTP\/1.1 200 /)
+    expect(await said(port, 'GET /healthz HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1.1 200 /)
+    const sends = 'POST /api/admin/login HTTP/1.1\r\nContent-Type: application/json\r\n'
+    const trailed = await ask(`${sends}Transfer-Encoding: chunked`, '2\r\n{}\r\n0\r\nX-Trailer: 1\r\n\r\n')
+    expect(trailed).toMatch(/^HTTP\/1.1 422 /)
+    expect(await ask(`${sends}Expect: 100-continue\r\nContent-Length: 2`, '{}')).toMatch(
+      /^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 422 /,
+    )
+  })
+
+  it('that is slow to ask or to take what it asked for is cut off, and only that', async () => {
+    const { http, port } = await hasty()
+    try {
+      const head = 'POST /echo HTTP/1.1\r\nHost: x\r\n'
+      const late = 'The request could not be read. It did not arrive in time.'
+      for (const bytes of [head, `${head}Content-Length: 10\r\nContent-Type: text/plain\r\n\r\nhello`]) {
+        const text = await said(port, bytes)
+        expect(text).toMatch(/^HTTP\/1\.1 400 /)
+        expect(JSON.parse(text.slice(text.indexOf('{')))).toMatchObject({ code: 'malformed_request', detail: late })
+      }
+      const reader = connect(port, '127.0.0.1')
+      const cut = new Promise((resolve) => reader.once('close', resolve))
+      reader.on('error', () => undefined).pause()
+      reader.write('GET /much HTTP/1.1\r\nHost: x\r\n\r\n')
+      await expect.poll(() => http.cut, { timeout: 10_000 }).toBe(true)
+      reader.destroy()
+      await cut
+      expect(await said(port, `${head}Content-Length: 5\r\nConnection: close\r\n\r\nhello`)).toMatch(/\r\n\r\nhello$/)
+    } finally {
+      await http.app.close()
+    }
+  })
+})
+
+/** A server with the same limits, only that time is shorter. */
+async function hasty() {
+  const short = { headersMs: 200, requestMs: 400, keepAliveMs: 5_000, silenceMs: 3_000, checkMs: 50 }
+  const app = Fastify(sockets(testConfig(), short))
+  const http = { app, cut: false }
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body))
+  app.post('/echo', async ({ body }) => body)
+  app.get('/much', async ({ raw }) => {
+    raw.socket.once('close', () => {
+      http.cut = true
+    })
+    return Buffer.alloc(64 * 1024 * 1024)
+  })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  return { http, port: (app.server.address() as AddressInfo).port }
+}

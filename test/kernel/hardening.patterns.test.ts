@@ -1,0 +1,136 @@
+// Patterns over texts of others: none of ours takes the square of a text's length, and what users write is never a pattern at all.
+// Work is compared with itself: eight times the text may take eight times as long, not sixty-four.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import ts from 'typescript'
+import { describe, expect, it } from 'vitest'
+import { matches } from '../../src/kernel/etag.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Patterns that would, and why nothing that could make them do so gets there. */
+const harmless: Readonly<Record<string, string>> = {
+  '\\{[^}]*\\}': 'paths of the contract',
+  '\\/+$': 'ACCORD_APP_URL',
+  '\\/.*$': 'ACCORD_STATEFUL_DOMAINS',
+  '\\[([^\\]]*)\\]': 'a name that another pattern has found to be well formed',
+  '<[^>]*>': 'cleaned HTML, where every < has its >',
+  '<\\/?(?:p|h[1-6]|blockquote|pre|ul|ol|dl|table|figure|center)(?: [^>]*)?>|<hr[^>]*>': 'cleaned HTML',
+  '<\\/?(?:div|address|dt|dd|li|tr|caption|figcaption)(?: [^>]*)?>': 'cleaned HTML',
+  '<br[^>]*>': 'cleaned HTML',
+  '<li(?: [^>]*)?>': 'cleaned HTML',
+  '<pre[^>]*>[^<]*': 'cleaned HTML',
+}
+
+interface Literal {
+  source: string
+  flags: string
+  places: string[]
+}
+
+function literals(): Literal[] {
+  const found = new Map<string, Literal>()
+  for (const folder of ['src', 'db'])
+    for (const name of readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })) {
+      if (!/\.(ts|mjs)$/.test(name) || /\.gen\.ts$|^migrations/.test(name)) continue
+      const path = join(folder, name)
+      const file = ts.createSourceFile(path, readFileSync(join(root, path), 'utf8'), ts.ScriptTarget.Latest, true)
+      const visit = (node: ts.Node): void => {
+        if (ts.isRegularExpressionLiteral(node)) {
+          const [, source = '', flags = ''] = /^\/(.*)\/([a-z]*)$/s.exec(node.text) ?? []
+          const line = file.getLineAndCharacterOfPosition(node.getStart()).line + 1
+          const literal = found.get(source) ?? { source, flags, places: [] }
+          literal.places.push(`${path}:${line}`)
+          found.set(source, literal)
+        }
+        ts.forEachChild(node, visit)
+      }
+      visit(file)
+    }
+  return [...found.values()]
+}
+
+/** What hostile texts are made of, beside the pattern's own words. */
+const units =
+  'a|A|0|.|-|_|@|<|>|"|\'|/|\\|[|]|(|{|%|{%|,|;|:|=|&|+|*|ä| |\t|\n|\r|a.|a-|0.|<a |="|a@|--|\r\n| \n|[a]|1,|%20|<p '.split(
+    '|',
+  )
+const ends = ['', '!', '\u0000', '\n']
+
+const milliseconds = (work: () => unknown): number => {
+  const before = process.cpuUsage()
+  work()
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1000
+}
+
+/** The least of some tries: what else the machine does only makes it longer. */
+const least = (tries: number, work: () => unknown): number =>
+  Math.min(...Array.from({ length: tries }, () => milliseconds(work)))
+
+/** How much longer eight times the text takes; 1 for what takes no time at all. */
+function growth(work: (length: number) => unknown): number {
+  const [short, long] = [4000, 32_000]
+  if (least(1, () => work(short)) < 1) return 1
+  const base = least(3, () => work(short))
+  return base < 0.5 ? 1 : least(2, () => work(long)) / base
+}
+
+/** The text that makes a pattern take the square of its length, if there is one. */
+function attack({ source, flags }: Literal): string | undefined {
+  const pattern = new RegExp(source, [...new Set(`${flags.replace('y', '')}g`)].join(''))
+  const words = [...new Set(source.replaceAll(/\\[a-zA-Z]/g, ' ').match(/[A-Za-z<"@:/{%'=-]{1,12}/g) ?? [])]
+  for (const start of ['', ...words.slice(0, 4)])
+    for (const unit of new Set([...units, ...words]))
+      for (const end of ends) {
+        const text = (length: number): string => start + unit.repeat(Math.ceil(length / unit.length)) + end
+        const work = (length: number): string => text(length).replace(pattern, '')
+        if (growth(work) > 24) return JSON.stringify([start, unit, end])
+      }
+  return undefined
+}
+
+describe('a pattern of ours', () => {
+  it('takes time in proportion to the text, or never sees a text of others', () => {
+    const found = literals()
+    expect(found.length).toBeGreaterThan(150)
+    const slow = found.flatMap((literal) => {
+      if (Object.hasOwn(harmless, literal.source)) return []
+      const text = attack(literal)
+      return text === undefined ? [] : [`/${literal.source}/ with ${text}: ${literal.places.join(', ')}`]
+    })
+    expect(slow).toEqual([])
+  }, 120_000)
+
+  it('is known to be harmless only while it is there', () => {
+    const sources = new Set(literals().map(({ source }) => source))
+    expect(Object.keys(harmless).filter((source) => !sources.has(source))).toEqual([])
+  })
+
+  it('would be found: this very look sees one that is not in proportion', () => {
+    expect(attack({ source: '\\s+$', flags: '', places: [] })).toBeDefined()
+    expect(attack({ source: '<[^>]*>', flags: 'g', places: [] })).toBeDefined()
+    expect(attack({ source: '[a-z]+', flags: 'g', places: [] })).toBeUndefined()
+  }, 60_000)
+})
+
+describe('a text of users', () => {
+  it('becomes a pattern nowhere but where every sign of it is escaped', () => {
+    const made: string[] = []
+    for (const name of readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })) {
+      if (!name.endsWith('.ts')) continue
+      const text = readFileSync(join(root, 'src', name), 'utf8')
+      for (const line of text.split('\n')) if (/new RegExp\(|RegExp\(/.test(line)) made.push(name)
+    }
+    // Paths of the contract, names of events, an address, a link, the longest word, hosts.
+    const known =
+      /^(contract\/routes|kernel\/(events|stateful)|resources\/(emails\/(refusals|attachments)|quotes\/document|authentication\/stateful))\.ts$/
+    expect(made.filter((name) => !known.test(name))).toEqual([])
+  })
+
+  it('of a header costs no more than its length', () => {
+    const cost = growth((length) => matches('"a",'.repeat(length * 4), '"b"'))
+    expect(cost).toBeLessThan(24)
+  })
+})

@@ -1,0 +1,83 @@
+// While nothing can be written (DOMAIN 4.2): writes are refused with 503 and leave nothing, reading goes on, and all of it is over
+// as soon as there is room.
+import { sql } from 'kysely'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startServer, type TestServer } from '../support/app.ts'
+import { file, form } from '../support/form.ts'
+
+let server: TestServer
+beforeEach(async () => {
+  server = await startServer()
+})
+afterEach(() => server.close())
+
+const setReadOnly = (isOn: boolean) => sql`pragma query_only = ${sql.lit(isOn ? 1 : 0)}`.execute(server.store.db)
+
+describe('a database that cannot be written', () => {
+  it('refuses writes with 503 and Retry-After, and goes on by itself', async () => {
+    await setReadOnly(true)
+    const { status, body, headers } = await server.admin.post('/sources', { name: 'Trade fair' })
+    expect([status, body.code, headers['retry-after']]).toEqual([503, 'unavailable', '30'])
+    expect(body.detail).toBe('The data of this server cannot be written at the moment; nothing was changed.')
+    expect(server.store.health()).toBe('readonly')
+    expect(server.events().filter((name) => name.endsWith('.after'))).toEqual([])
+    await setReadOnly(false)
+    expect((await server.admin.post('/sources', { name: 'Trade fair' })).status).toBe(201)
+    expect(server.store.health()).toBeNull()
+  })
+
+  it('is read all the same, though nobody can note that a token was used', async () => {
+    await server.admin.get('/account')
+    server.clock.advanceMs(120_000)
+    await setReadOnly(true)
+    for (const path of ['/account', '/leads', '/sources/1', '/leads/export', '/search?q=a'])
+      expect([path, (await server.admin.get(path)).status]).toEqual([path, 200])
+  })
+
+  it('leaves an Idempotency-Key free for the same request', async () => {
+    const headers = { 'idempotency-key': 'once' }
+    await setReadOnly(true)
+    expect((await server.admin.post('/sources', { name: 'Trade fair' }, { headers })).status).toBe(503)
+    await setReadOnly(false)
+    const { status, headers: received } = await server.admin.post('/sources', { name: 'Trade fair' }, { headers })
+    expect([status, received['idempotency-replayed']]).toEqual([201, undefined])
+  })
+
+  it('keeps no file of a refused upload', async () => {
+    const sent = await form({ file: file('plan.txt', 'Quarterly figures') })
+    await setReadOnly(true)
+    expect((await server.admin.post('/files', sent.body, { headers: sent.headers })).status).toBe(503)
+    await setReadOnly(false)
+    const kept: string[] = []
+    for await (const each of server.app.services.files.keptBefore(new Date('2100-01-01'))) kept.push(each)
+    expect(kept).toEqual([])
+  })
+})
+
+describe('a full database', () => {
+  it('changes none of many records when it cannot change all, and says why', async () => {
+    const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(server.store.db)
+    await sql`pragma max_page_count = ${sql.lit(rows[0]?.page_count ?? 1)}`.execute(server.store.db)
+    const name = 'x'.repeat(200)
+    const answers: number[] = []
+    let refusal: { detail?: string; code?: string } = {}
+    for (let count = 0; count < 300 && !answers.includes(503); count++) {
+      const { status, body } = await server.admin.post('/products', {
+        name,
+        sku: `S-${count}`,
+        description: name.repeat(20),
+      })
+      answers.push(status)
+      if (status === 503) refusal = body
+    }
+    expect(refusal).toMatchObject({
+      code: 'unavailable',
+      detail: 'The disk of this server is full; nothing was written.',
+    })
+    expect([...new Set(answers)].sort()).toEqual([201, 503])
+    const { body } = await server.admin.get('/products')
+    expect(body.meta.total).toBe(answers.filter((status) => status === 201).length)
+    await sql`pragma max_page_count = 1000000`.execute(server.store.db)
+    expect((await server.admin.post('/products', { name, sku: 'S', price: 1 })).status).toBe(201)
+  })
+})

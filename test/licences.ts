@@ -1,0 +1,64 @@
+// `npm run licences`: what the installed production dependencies are, by name, version and licence. What is allowed is said here, once;
+// test/dependencies.test.ts holds every one of them to it.
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+export interface Locked {
+  version: string
+  dev?: boolean
+  optional?: boolean
+  integrity?: string
+  resolved?: string
+  hasInstallScript?: boolean
+}
+
+export interface Licence {
+  name: string
+  version: string
+  licence: string
+}
+
+/** Each lets anybody use, change and pass it on in a work of another licence, and asks for no more than its notice. */
+export const allowed: readonly string[] =
+  'MIT MIT-0 ISC BSD-2-Clause BSD-3-Clause 0BSD Apache-2.0 BlueOak-1.0.0 Unlicense CC0-1.0 Zlib PSF-2.0 Python-2.0'.split(
+    ' ',
+  )
+
+/** What a package does not say of itself where others do. */
+export const exceptions: Readonly<Record<string, { licence: string; why: string }>> = {
+  'png-js': { licence: 'MIT', why: 'its LICENSE file is the text of MIT; its package.json names none' },
+}
+
+export const lockfile = (): Record<string, Locked> =>
+  (JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { packages: Record<string, Locked> }).packages
+
+/** Those the program runs with, as they lie in node_modules; what is optional may not be there. */
+export function production(packages: Readonly<Record<string, Locked>>): Licence[] {
+  return Object.entries(packages)
+    .filter(([path, { dev }]) => path !== '' && dev !== true)
+    .flatMap(([path, { optional, version }]) => {
+      const file = join(root, path, 'package.json')
+      if (optional && !existsSync(file)) return []
+      const { name, license } = JSON.parse(readFileSync(file, 'utf8')) as { name: string; license?: string }
+      return [{ name, version, licence: license ?? exceptions[name]?.licence ?? 'none' }]
+    })
+    .sort((one, other) => (one.name < other.name ? -1 : one.name > other.name ? 1 : 0))
+}
+
+/** Of `A OR B` one is enough, of `A AND B` both are needed. Brackets around the whole only, as packages write it. */
+export const isAllowed = (expression: string): boolean =>
+  expression
+    .replace(/^\((.*)\)$/, '$1')
+    .split(' OR ')
+    .some((choice) => choice.split(' AND ').every((licence) => allowed.includes(licence)))
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const found = production(lockfile())
+  for (const { name, version, licence } of found) console.log(`${name}\t${version}\t${licence}`)
+  const refused = found.filter(({ licence }) => !isAllowed(licence))
+  console.log(`${found.length} packages, ${refused.length} of a licence that is not allowed.`)
+  if (refused.length > 0) process.exitCode = 1
+}

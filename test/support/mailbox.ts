@@ -1,0 +1,32 @@
+// The mailbox of development as a test reads it: a folder into which outgoing mail is written, each mail read back as a mail program
+// would.
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseMail, type ReceivedMail } from '../../src/mail/parse.ts'
+
+export interface Mailbox {
+  /** As ACCORD_SMTP_URL takes it. */
+  url: string
+  /** What has come since the last look. */
+  take(): Promise<ReceivedMail[]>
+  close(): void
+}
+
+export function openMailbox(): Mailbox {
+  const folder = mkdtempSync(join(tmpdir(), 'accord-mailbox-'))
+  return {
+    url: `file:${folder}`,
+    async take() {
+      const names = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.eml')) : []
+      const mails = await Promise.all(names.map((name) => parseMail(readFileSync(join(folder, name)))))
+      for (const name of names) rmSync(join(folder, name))
+      return mails
+    },
+    close: () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+/** The first link in a mail. */
+export const linkIn = (mail: ReceivedMail | undefined): URL =>
+  new URL(/https?:\/\/\S+/.exec(mail?.text ?? '')?.[0] ?? 'none:')
