@@ -74,9 +74,16 @@ async function protect(http: FastifyInstance, config: Config): Promise<void> {
     reply.headers(headers)
     if (vary !== undefined) addVary(reply, vary)
     if (isForAnyOrigin) beEmbeddable(reply)
+    if (/^application\/pdf\b/.test(String(reply.getHeader('content-type')))) letShow(reply)
     keepOutOfCaches(request, reply)
     return payload
   })
+}
+
+/** Browsers show a PDF by a page of their own, which takes the policy for its. */
+function letShow(reply: FastifyReply): void {
+  if (reply.getHeader('content-security-policy') === policyOfData)
+    reply.header('content-security-policy', "frame-ancestors 'none'")
 }
 
 /** Pages of others show web forms and load their script; the policy of the page says so to browsers that ask it. */
@@ -110,7 +117,12 @@ function turnAway(http: FastifyInstance, { metrics }: Services): void {
   http.addHook('preClose', async () => {
     isClosing = true
   })
-  http.addHook('onRequest', async ({ raw }) => {
+  // The next request of whoever is still answered goes to the server that comes after this one.
+  http.addHook('onSend', async (_request, reply, payload) => {
+    if (isClosing) reply.header('connection', 'close')
+    return payload
+  })
+  http.addHook('onRequest', async ({ raw, host }) => {
     if (isClosing) {
       metrics.shed()
       throw new Problem('unavailable', 'The server is closing.', comeAgain)
@@ -121,6 +133,9 @@ function turnAway(http: FastifyInstance, { metrics }: Services): void {
     const hosts = names.filter((name) => name.toLowerCase() === 'host').length
     if (hosts > 1 || (hosts === 0 && raw.httpVersion === '1.1'))
       throw new Problem('malformed_request', 'There must be one Host header.')
+    // It becomes the beginning of links.
+    if (host && !(/^(\[[\da-f:.]+\]|[\w.~-]+)(:\d+)?$/i.test(host) && URL.canParse(`http://${host}`)))
+      throw new Problem('malformed_request', 'The Host header names no host.')
   })
 }
 
@@ -202,11 +217,16 @@ const isLoopback = (ip: string): boolean => ipaddr.isValid(ip) && ipaddr.process
 /** A body is in memory before it is known who sends it, for as long as they take: so it is counted as it comes. */
 function boundBodies(http: FastifyInstance, services: Services): void {
   http.addHook('preParsing', (request, reply, payload, done) => {
-    if (isForm(request) || request.headers['content-type'] === undefined) return done()
+    const { 'content-length': length = '0', 'transfer-encoding': coding } = request.raw.headers
+    const isRead = request.method !== 'GET' && request.method !== 'HEAD' && request.method !== 'TRACE'
+    if (!isRead || isForm(request) || (length === '0' && coding === undefined)) return done()
     const loan = borrow(services, request.ip)
     request.loan = loan
-    payload.on('data', (chunk: Buffer) => {
+    payload.on('data', function count(chunk: Buffer) {
       if (loan.take(chunk.length)) return
+      payload.off('data', count)
+      // What is refused already is read to its end by nobody.
+      if (payload.listenerCount('error') === 0) return
       reply.header('connection', 'close')
       payload.emit('error', tooMuch())
     })

@@ -2,6 +2,7 @@
 // closes http and what works in the background together, then the database.
 import { migrate } from '../db/migrate.ts'
 import type { Store } from '../db/open.ts'
+import { troubleOf } from '../db/trouble.ts'
 import { type App, buildApp } from './app.ts'
 import { type Config, ConfigError } from './config.ts'
 import { openData, publishedOf, secretOf } from './data.ts'
@@ -15,8 +16,6 @@ import { sweepDrafts } from './whole.ts'
  * does: by then everything is in its place.
  */
 const graceMs = 8_000
-/** How often connections are looked for that have had their last answer. */
-const idleLookMs = 50
 const warmUpAfterMs = 300
 /** How often the log of the database is looked at. */
 const tendMs = 30_000
@@ -95,6 +94,8 @@ export function closeOnSignals(running: Running): void {
     })
   }
   process.on('uncaughtException', (cause) => {
+    // Such as a log that has no room for another line.
+    if (troubleOf(cause) !== null) return
     log.fatal({ err: cause }, 'An error was not caught; the server closes and is to be started again.')
     close(1)
   })
@@ -196,15 +197,13 @@ function closer(app: App, store: Store, timers: readonly NodeJS.Timeout[]): () =
   }
 }
 
-/** Idle connections go at once, others with their answer; what is still busy after the grace is cut off. */
+/** Idle connections go at once, others with their answer (door.ts); what is still busy after the grace is cut off. */
 async function closeHttp({ http }: App): Promise<void> {
   const cutOff = setTimeout(() => http.server.closeAllConnections(), graceMs)
-  const looking = setInterval(() => http.server.closeIdleConnections(), idleLookMs)
   try {
     await http.close()
   } finally {
     clearTimeout(cutOff)
-    clearInterval(looking)
   }
 }
 

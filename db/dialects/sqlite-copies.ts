@@ -79,15 +79,14 @@ async function copyTo(db: Kysely<unknown>, path: string): Promise<void> {
 }
 
 /**
- * Takes the database for itself, which nobody can while another connection is open, and leaves one file with everything in it. False
- * when somebody has it open. A file that is no database any more is left as it is.
+ * Takes the database for itself, which nobody can while another connection is open, and closes it as the last one, which brings its log
+ * into the file. False when somebody has it open. A file that is no database any more is left as it is.
  */
 export function settleSqliteAlone(file: string): boolean {
   const database = new Database(file, { timeout: 0 })
   try {
     database.pragma('locking_mode = exclusive')
     database.exec('begin exclusive; rollback')
-    database.pragma('journal_mode = delete')
     return true
   } catch (error) {
     if (error instanceof Database.SqliteError && /^SQLITE_(BUSY|LOCKED)/.test(error.code)) return false

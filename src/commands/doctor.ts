@@ -13,7 +13,7 @@ import {
   sealedValues,
   secret,
 } from './doctor.data.ts'
-import type { Finding, Hint } from './doctor.finding.ts'
+import type { Finding } from './doctor.finding.ts'
 import { mail, mailbox } from './doctor.mail.ts'
 import { contract, documentation, listeners, nodeVersion, port } from './doctor.program.ts'
 import { administrator, clock, database, jobs, migrations, readers, search, stuck } from './doctor.records.ts'

@@ -29,11 +29,6 @@ export function readQuery(
       const text = withNewlines(sent)
       const fault = textFault(text)
       if (fault !== undefined) found.push([`query.${name}`, fault])
-      // An object with such a key of its own could not be looked at any more (`toString`).
-      if (part.key in Object.prototype) {
-        if (strict) found.push([`query.${name}`, 'Unknown parameter.'])
-        continue
-      }
       const parts = objects.get(part.of) ?? new Map<string, unknown>()
       objects.set(part.of, parts.set(part.key, parts.has(part.key) ? [parts.get(part.key), text].flat() : text))
       continue
@@ -49,9 +44,13 @@ export function readQuery(
     query[name] = before === undefined ? value : [before, value].flat()
   }
   for (const [name, parts] of objects)
-    query[name] =
-      query[name] === undefined ? Object.fromEntries(parts) : [query[name], Object.fromEntries(parts)].flat()
+    query[name] = query[name] === undefined ? objectOf(parts) : [query[name], objectOf(parts)].flat()
   return { ...query }
+}
+
+/** Whatever its keys are (`toString`): openapi-backend makes a text of it on the way, and looks at no more. */
+function objectOf(parts: ReadonlyMap<string, unknown>): object {
+  return Object.defineProperty(Object.fromEntries(parts), Symbol.toPrimitive, { value: () => '' })
 }
 
 /** `custom_attributes[industry]` is a part of a parameter that is an object. */

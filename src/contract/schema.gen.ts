@@ -31,7 +31,7 @@ export interface paths {
         put?: never;
         /**
          * Sign out
-         * @description Revokes the calling token, or with `all` every token of the account.
+         * @description Revokes the calling token or ends the calling session; with `all`, every token and session of the account.
          */
         post: operations["logout"];
         delete?: never;

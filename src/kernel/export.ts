@@ -9,6 +9,7 @@ import { type Download, download } from './download.ts'
 import { Problem } from './errors.ts'
 import { today } from './format.ts'
 import type { Resource } from './resource.ts'
+import { renewed } from './sessions.ts'
 
 type Exported<Reply> = Pick<Resource<Reply, never>, 'entity' | 'table' | 'matching' | 'many'>
 type Query = { format?: 'ndjson' | 'csv' }
@@ -117,6 +118,8 @@ async function* batches<Reply>(
     const id = sql.ref<number>(`${resource.table}.id`).as('id')
     const rows = (await resource.matching(inside, query)).clearSelect().select(id)
     for await (const ids of chunks(snapshot.each<{ id: number }>(rows))) {
+      // The connection breaks off, so that nobody takes what there is for all of it.
+      if (ctx.operation && !(await renewed(ctx, ctx.operation))) throw new Problem('unauthenticated')
       const replies = await resource.many(inside, ids)
       await turn()
       patience = setTimeout(() => void close(), patienceMs).unref()

@@ -1,9 +1,11 @@
 // Signing in with a cookie (DOMAIN 6.5): sessions, when they are believed, and the value without which they write nothing. Whoever
 // calls is found out here, by a token or by a session; what a token is, is in auth.ts.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { operations } from '../contract/operations.gen.ts'
+import type { OperationId } from '../contract/types.ts'
 import { authenticate, callerColumns, inactive, unauthenticated, userOf } from './auth.ts'
 import { stamp } from './clock.ts'
-import type { CallingSession, Context, Services, SignedIn } from './context.ts'
+import { type CallingSession, type Context, may, type Services, type SignedIn } from './context.ts'
 import { cookieOf, setCookie } from './cookies.ts'
 import { Problem } from './errors.ts'
 import { isStateful } from './stateful.ts'
@@ -55,6 +57,21 @@ export async function identify(services: Services, calling: Calling, isUse = tru
         .execute(),
     )
   return { user: await userOf(db, { ...row, id: row.user_id }), token: null, session: { id: row.id, csrf: row.csrf } }
+}
+
+/**
+ * The caller as it is now, for what goes on long after it was asked for; undefined when it may not call the operation any more. A
+ * page that is left open is no use of its session: else that would never be idle.
+ */
+export async function renewed(ctx: Context, operation: OperationId): Promise<Context | undefined> {
+  try {
+    const caller = await identify(ctx.services, callingOf(ctx), false)
+    const renewed: Context = { ...ctx, ...caller, time: ctx.services.clock.now() }
+    return may(renewed, operations[operation]) ? renewed : undefined
+  } catch (error) {
+    if (error instanceof Problem && error.status === 401) return undefined
+    throw error
+  }
 }
 
 const one = (header: string | string[] | undefined): string | undefined => (Array.isArray(header) ? header[0] : header)

@@ -199,15 +199,18 @@ describe.each(gets)('%s', (id) => {
     expect([head.status, head.text]).toEqual([get.status, ''])
     // The docs page finds its files from where it stands, so its text may differ.
     expect(slash.status).toBe(get.status)
-    if (fact(id).servedBy === 'handler') expect(slash.text).toBe(get.text)
+    // What counts itself is never the same twice.
+    const isSteady = fact(id).servedBy === 'handler' && !fact(id).produces.some((type) => type === 'text/plain')
+    if (isSteady) expect(slash.text).toBe(get.text)
     const plain = ({
       date: _date,
       'content-length': _length,
       'transfer-encoding': _chunks,
+      'set-cookie': _cookies,
       ...rest
     }: Record<string, string>) => rest
     expect(plain(head.headers)).toEqual(plain(get.headers))
-    if (get.headers['content-length'] !== undefined)
+    if (isSteady && get.headers['content-length'] !== undefined)
       expect(head.headers['content-length']).toBe(get.headers['content-length'])
   })
 })

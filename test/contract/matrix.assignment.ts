@@ -4,7 +4,7 @@
 import { sql } from 'kysely'
 import { beforeAll, describe, it } from 'vitest'
 import { bodySchema, document, facts, follow, type Schema, takesFormOnly } from '../support/schema.ts'
-import { cell, keep, settle, untouched } from './matrix.ts'
+import { cell, isFull, keep, settle, untouched } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
 /** Where a record is, by the last word of a path, when no resource says it. */
@@ -90,12 +90,13 @@ export function assignmentCells(of: () => World): void {
       const plain = await send(world, id, wanted)
       const expected = await rowsOf(tableOf(id))
       await world.server.rewind()
-      for (const [name, value] of [
+      const values = [
         ['a number', 77],
         ['a text', 'all'],
         ['an object', { id: 77 }],
         ['a time', '2001-01-01T00:00:00.000Z'],
-      ] as const) {
+      ] as const
+      for (const [name, value] of isFull ? values : values.slice(0, 2)) {
         const hostile = Object.fromEntries(shown.map((key) => [key, value]))
         const answer = await send(world, id, { ...wanted, body: { ...hostile, ...wanted.body } })
         cell(

@@ -93,14 +93,14 @@ export function seesFor(id: string, entity: string): (view: View, owner: Owner) 
 }
 
 /** Makes all records those of one owner: also deleted ones, by what is known of how they were last. */
-export async function give({ server: { store } }: World, owner: number | null): Promise<void> {
+export async function give({ server: { store }, main, spare }: World, owner: number | null): Promise<void> {
   for (const [entity, { table, isAlwaysOwned }] of Object.entries(scopes)) {
-    // Those of the callers of these tests stay theirs.
+    // Those that callers use stay theirs.
     if (entity === 'tokens')
       await store.db
         .updateTable('tokens')
         .set({ user_id: owner ?? 1 })
-        .where('name', '!=', 'matrix')
+        .where('id', 'in', [main.tokens ?? 0, spare.tokens ?? 0])
         .execute()
     else if (!isAlwaysOwned)
       await store.db

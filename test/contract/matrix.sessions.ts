@@ -5,11 +5,22 @@ import { beforeAll, describe, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
 import { facts, takesHeader } from '../support/schema.ts'
 import { addUser } from '../support/viewers.ts'
-import { cell, keep, settle, untouched } from './matrix.ts'
+import { cell, isFull, keep, settle, untouched } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
 const guarded = facts.filter(([, each]) => !each.public)
 const ours = 'http://localhost'
+/** Who is let in is found out in one place: of all that it refuses, these see everything every day. */
+const some = new Set([
+  'getAccount',
+  'updateAccount',
+  'listLeads',
+  'createLead',
+  'updateLead',
+  'deleteLead',
+  'uploadFile',
+  'logout',
+])
 
 interface Session {
   cookie: string
@@ -56,22 +67,25 @@ export function sessionCells(of: () => World): void {
 
     it('refuses a session that is over, not sent by a page of ours, or without the value that shows it is', async () => {
       await untouched(id, of(), async () => {
+        await ask('that is ended', over.ended ?? good, {}, [401, 'unauthenticated'])
+        await ask('from elsewhere', good, { origin: 'https://evil.example' }, [401, 'unauthenticated'])
+        if (method !== 'get')
+          await ask('with the value of another', good, { 'x-xsrf-token': keyless.csrf }, [403, 'csrf_mismatch'])
+        if (!isFull && !some.has(id)) return
         for (const [name, session] of Object.entries(over)) await ask(name, session, {}, [401, 'unauthenticated'])
         await ask('of an inactive user', inactive, {}, [401, 'account_inactive'])
-        for (const origin of ['https://evil.example', 'null', 'http://localhost.evil.example'])
+        for (const origin of ['null', 'http://localhost.evil.example', 'http://localhost:1'])
           await ask(`from ${origin}`, good, { origin }, [401, 'unauthenticated'])
         await ask('beside a bad token', good, { authorization: 'Bearer let-me-in' }, [401, 'unauthenticated'])
         if (permission) await ask('without the permission', keyless, {}, [403, 'forbidden'])
-        if (method === 'get') return
-        for (const [name, csrf] of Object.entries({ none: '', 'that of another': keyless.csrf }))
-          await ask(`with the value ${name}`, good, { 'x-xsrf-token': csrf }, [403, 'csrf_mismatch'])
+        if (method !== 'get') await ask('without the value', good, { 'x-xsrf-token': '' }, [403, 'csrf_mismatch'])
       })
       settle()
     })
 
     it('takes a session that is good', async () => {
       const isTried = takesHeader(id, 'Accord-Dry-Run')
-      if (method !== 'get' && !isTried) return
+      if ((method !== 'get' && !isTried) || (!isFull && !some.has(id))) return
       const headers: Record<string, string> = {
         cookie: good.cookie,
         origin: ours,

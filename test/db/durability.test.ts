@@ -67,7 +67,7 @@ describe('a full disk', () => {
     const cause = await failure(
       store.db.transaction().execute(async (db) => {
         await add('small', db)
-        await sql`rollback`.execute(db)
+        await sql`rollback transaction`.execute(db)
         await add('alone', db)
       }),
     )
@@ -128,7 +128,7 @@ describe('the log of changes', () => {
     expect(longest).toBeGreaterThan(longestLog)
     store.tend()
     await store.dialect.optimise(store.db)
-    expect(size()).toBe(longest)
+    expect(size()).toBeGreaterThanOrEqual(longest)
     expect((await snapshot.db.selectFrom('lead_sources').select('id').execute()).length).toBe(0)
     const { rows } = await sql`pragma busy_timeout`.execute(store.db)
     expect(rows).toEqual([{ timeout: 5000 }])

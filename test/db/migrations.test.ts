@@ -75,7 +75,7 @@ describe('migrate', () => {
         name: '9999_bad',
         up: async (db: Kysely<unknown>) => {
           await sql`drop table archives`.execute(db)
-          await sql`update users set nothing = 1`.execute(db)
+          await sql`update users set gone = 1`.execute(db)
         },
       }
       const failure: unknown = await migrate(store, [...migrations, good as never, bad]).catch(
@@ -83,7 +83,7 @@ describe('migrate', () => {
       )
       const copy = join(data, 'backups', readdirSync(join(data, 'backups'))[0] ?? '')
       expect(String(failure)).toBe(
-        `Error: The migration 9999_bad failed (no such column: nothing). The database is as it was. A copy made before is ${copy}.`,
+        `Error: The migration 9999_bad failed (no such column: gone). The database is as it was. A copy made before is ${copy}.`,
       )
       expect(await pending(store)).toEqual([])
       expect(await query(store, "select name from sqlite_schema where name in ('good', 'archives')")).toHaveLength(1)

@@ -95,6 +95,10 @@ interface Call {
   headers?: Record<string, string>
 }
 
+/** Turned away because there is too much to do, whatever it was. */
+export const isShed = ({ status, body }: Pick<Answer, 'status' | 'body'>): boolean =>
+  status === 503 && body.detail === 'The server has too much to do.'
+
 export const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex')
 
 export interface Load {
@@ -147,6 +151,8 @@ export function createLoad(refs: { person: number; product: number }): Load {
             return
           }
           settle(what, answer)
+          // As it was asked to: not at once.
+          if (answer.status === 503) await pause(isShed(answer) ? 100 : 5)
         }
       }
       while (lists.length < writers) lists.push([])
@@ -195,7 +201,8 @@ export function createLoad(refs: { person: number; product: number }): Load {
   function settle(what: Pending, { status, body, headers }: Answer): void {
     load.pending.delete(what)
     if (status === 503) {
-      load.refusals++
+      // Of a machine that does too much at once nothing is to be learned here.
+      if (!isShed({ status, body })) load.refusals++
       load.reasons.add(body.detail)
       if (headers.get('retry-after') === null || body.code !== 'unavailable')
         load.strange.push(`503 without Retry-After or code: ${JSON.stringify(body)}`)

@@ -59,7 +59,7 @@ export async function soakLoad(url: string, password: string, seed: number): Pro
     })
     count(answer.status)
     const text = await answer.text()
-    return /json/.test(answer.headers.get('content-type') ?? '') && text !== '' ? JSON.parse(text) : undefined
+    return /^application\/(problem\+)?json/.test(answer.headers.get("content-type") ?? "") && text !== "" ? JSON.parse(text) : undefined
   }
   const api = (method: string, path: string, body?: unknown, init?: RequestInit) =>
     call(method, `/api/admin${path}`, body, init)
@@ -73,12 +73,9 @@ export async function soakLoad(url: string, password: string, seed: number): Pro
 
   async function create(kind: 'leads' | 'contacts/persons', list: Known[]): Promise<void> {
     const name = title()
-    const body =
-      kind === 'leads' ? { title: name, lead_value: below(1e5), lead_source_id: 1, lead_type_id: 1 } : { name }
-    const made = await api('POST', `/${kind}`, {
-      ...body,
-      ...(kind === 'leads' && { person: { name: `Person of ${name}` } }),
-    })
+    const person = { name: `Person of ${name}`, emails: [{ value: `person${number}@example.com`, label: 'work' }] }
+    const lead = { title: name, lead_value: below(1e5), lead_source_id: 1, lead_type_id: 1, person }
+    const made = await api('POST', `/${kind}`, kind === 'leads' ? lead : person)
     if (made?.data) list.push({ id: made.data.id, title: name })
     const old = list.length > 150 ? list.shift() : undefined
     if (old) await api('DELETE', `/${kind}/${old.id}`)
@@ -89,7 +86,7 @@ export async function soakLoad(url: string, password: string, seed: number): Pro
     const { hostname, port } = new URL(url)
     const socket = connect(Number(port), hostname)
     socket.on('error', () => count('cut')).resume()
-    const body = JSON.stringify({ name: title() })
+    const body = JSON.stringify({ name: title(), emails: [{ value: `slow${number}@example.com`, label: 'work' }] })
     const head = `host: localhost\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n`
     socket.write(`POST /api/admin/contacts/persons HTTP/1.1\r\n${head}\r\n${body.slice(0, 8)}`)
     await pause(500 + below(3000))
@@ -115,7 +112,7 @@ export async function soakLoad(url: string, password: string, seed: number): Pro
 
   async function abort(): Promise<void> {
     const signal = AbortSignal.timeout(1 + below(20))
-    const path = any(['/leads?per_page=100', '/leads/export', '/search?query=Nordlicht', '/contacts/persons']) ?? ''
+    const path = any(['/leads?per_page=100', '/leads/export', '/search?q=Nordlicht', '/contacts/persons']) ?? ''
     await api('GET', path, undefined, { signal })
   }
 
@@ -131,7 +128,7 @@ export async function soakLoad(url: string, password: string, seed: number): Pro
     const gone = leads.shift()
     if (!gone) return
     await api('DELETE', `/leads/${gone.id}`)
-    const back = await api('POST', `/leads/${gone.id}/restore`, {})
+    const back = await api('POST', `/leads/${gone.id}/restore`)
     if (back?.data) leads.push(gone)
   }
 
@@ -149,7 +146,7 @@ export async function soakLoad(url: string, password: string, seed: number): Pro
     [20, () => api('GET', `/leads?per_page=${1 + below(50)}&page=${1 + below(3)}&sort=-created_at`)],
     [8, () => api('GET', `/leads?title=${encodeURIComponent(word())}`)],
     [8, () => api('GET', `/contacts/persons?per_page=20&include=organization`)],
-    [8, () => api('GET', `/search?query=${encodeURIComponent(word())}`)],
+    [8, () => api('GET', `/search?q=${encodeURIComponent(word())}`)],
     [8, () => api('GET', `/leads/${any(leads)?.id ?? 1}`)],
     [4, () => api('GET', `/leads/${any(leads)?.id ?? 1}/history`)],
     [3, () => api('GET', '/reports/over-all')],
@@ -178,7 +175,11 @@ export async function soakLoad(url: string, password: string, seed: number): Pro
     busy: () => busy,
     async one() {
       let at = random() * sum
-      const [, deed] = deeds.find(([weight]) => (at -= weight) < 0) ?? deeds[0] ?? []
+      const [, deed] =
+        deeds.find(([weight]) => {
+          at -= weight
+          return at < 0
+        }) ?? []
       busy++
       try {
         await deed?.()

@@ -95,13 +95,13 @@ async function settled(url: string, load: SoakLoad): Promise<Sample> {
   return sample(url, 0)
 }
 
-interface Fit {
+interface Line {
   slope: number
   /** Standard error of the slope. */
   error: number
 }
 
-function fit(points: readonly (readonly [x: number, y: number])[]): Fit {
+function lineThrough(points: readonly (readonly [x: number, y: number])[]): Line {
   const n = points.length
   const mean = (index: 0 | 1): number => points.reduce((sum, point) => sum + point[index], 0) / n
   const [mx, my] = [mean(0), mean(1)]
@@ -124,18 +124,19 @@ function floor(samples: readonly Sample[], of: 'heap' | 'rss'): [number, number]
   return [...least.values()].map((each) => [each.minute, each[of]])
 }
 
-const shown = (name: string, { slope, error }: Fit): string =>
+const shown = (name: string, { slope, error }: Line): string =>
   `${name}: ${slope.toFixed(3)} ± ${error.toFixed(3)} MiB/min (${(slope * 60).toFixed(1)} MiB/h)`
 
 function report(samples: readonly Sample[], before: Sample, after: Sample, load: SoakLoad): string[] {
   const steady = samples.slice(Math.floor(samples.length * warmUpShare))
-  const heap = fit(floor(steady, 'heap'))
+  const heap = lineThrough(floor(steady, 'heap'))
   log(shown('heap, least of each stretch', heap))
-  log(shown('heap, all samples         ', fit(steady.map(({ minute, heap }) => [minute, heap]))))
+  log(shown('heap, all samples         ', lineThrough(steady.map(({ minute, heap }) => [minute, heap]))))
   const held = steady.filter((each, index) => each.held > 0 && each.held !== steady[index - 1]?.held)
-  if (held.length > 2) log(shown('heap behind full collections', fit(held.map(({ minute, held }) => [minute, held]))))
-  log(shown('resident memory, least    ', fit(floor(steady, 'rss'))))
-  log(shown('external memory           ', fit(steady.map(({ minute, external }) => [minute, external]))))
+  if (held.length > 2)
+    log(shown('heap behind full collections', lineThrough(held.map(({ minute, held }) => [minute, held]))))
+  log(shown('resident memory, least    ', lineThrough(floor(steady, 'rss'))))
+  log(shown('external memory           ', lineThrough(steady.map(({ minute, external }) => [minute, external]))))
   log(
     `event loop, p99 of each ${sampleMs / 1000} s: ${Math.max(...steady.map(({ delayMs }) => delayMs)).toFixed(0)} ms at most`,
   )

@@ -1,5 +1,5 @@
 // What `accord restore` promises: a backup is read to its last row and byte before anything is touched, and what was there stays.
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -116,6 +116,27 @@ describe('accord restore', () => {
     ])
     expect(readdirSync(config.dataDir).filter((name) => /-(wal|shm|journal)$|restoring|partial/.test(name))).toEqual([])
     expect(readFileSync(placeOf(join(aside, 'files'), uploaded), 'utf8')).toBe('Quarterly figures')
+  })
+
+  it('moves aside what a killed server had only in its log', async () => {
+    await restore(whole)
+    const config = into()
+    const store = openData(config)
+    await store.db.updateTable('leads').set({ title: 'In the log' }).execute()
+    // As it lies there after a kill: copied while it is open.
+    const killed = join(root, 'killed')
+    cpSync(config.dataDir, killed, { recursive: true })
+    await store.close()
+    expect(readdirSync(killed)).toContain('accord.db-wal')
+    const there = into({ dataDir: killed, databaseUrl: `sqlite:${join(killed, 'accord.db')}` })
+    const { stdout, code } = await restore(whole, { force: true }, there)
+    expect(code).toBe(0)
+    const aside = /What was there is in (\S+);/.exec(stdout)?.[1] ?? ''
+    expect(await titlesIn(there)).toEqual(['Backed up'])
+    expect(await titlesIn({ ...there, dataDir: aside, databaseUrl: `sqlite:${join(aside, 'accord.db')}` })).toEqual([
+      'In the log',
+    ])
+    expect(readdirSync(killed).filter((name) => /-(wal|shm|journal)$/.test(name))).toEqual([])
   })
 
   it('refuses while a server has the database open, and touches nothing', async () => {

@@ -9,8 +9,12 @@ import { mark } from './hostile.ts'
 /** Findings; `logged` are those of the log. */
 export async function aftermath({ server }: World, logged: () => string[]): Promise<string[]> {
   const found: string[] = []
-  server.clock.advanceMs(3_600_000)
-  await server.work()
+  // Long enough that what fails again and again is given up, and the log says why.
+  for (let times = 6; times > 0; times--) {
+    server.clock.advanceMs(3 * 3_600_000)
+    await server.tick()
+    await server.work()
+  }
   found.push(...logged())
   const { store } = server
   found.push(...(await store.dialect.findings(store.db as never)).map((each) => `The database: ${each}`))

@@ -110,11 +110,12 @@ function bodyFindings(
 function echoFindings({ headers, bytes }: Received, type: string): string[] {
   const findings: string[] = []
   for (const [name, value] of Object.entries(headers)) {
-    if (/(?!\t)\p{Cc}/u.test(Buffer.from(String(value), 'latin1').toString('ascii')))
+    if ([...String(value)].some((char) => (char < ' ' && char !== '\t') || char === '\x7f'))
       findings.push(`has a control character in ${name}.`)
     if (!['link', 'location', 'content-disposition'].includes(name) && String(value).includes(mark))
       findings.push(`repeats what was sent in ${name}.`)
   }
+  if (headers.location !== undefined && !URL.canParse(headers.location)) findings.push('has a Location that is no URL.')
   if (type === 'text/html' && bytes.includes(markup)) findings.push('is a page with a script of the sender.')
   return findings
 }

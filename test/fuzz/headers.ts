@@ -24,6 +24,7 @@ const accepts = [
   'application/pdf',
   'image/svg+xml',
   'application/problem+json',
+  'text/event-stream',
   'text/csv;q=0.5, application/json;q=0.1',
   'text/html, */*;q=0.8',
   'application/*',

@@ -28,7 +28,7 @@ const attacks: readonly string[] = [
   '{%persons.name%}',
   '{% for x in y %}',
   '{{%',
-  '${7*7}',
+  ['$', '{7*7}'].join(''),
   '#{7*7}',
   '<%= 7*7 %>',
   markup,

@@ -108,7 +108,9 @@ async function deliver({ server }: World, wanted: Wanted, random: Random, port: 
   const { method, url, headers, bytes, transport } = wanted
   if (transport !== 'inject') {
     const raw = transport === 'abused' ? abuse(random, wanted) : bytesOf(wanted)
-    return exchange(port, raw, transport === 'abused' ? 400 : 5_000)
+    // What never comes to an end, or was never a request, is not waited for.
+    const isEndless = transport === 'abused' || headers.some(([, value]) => /event-stream/i.test(value))
+    return exchange(port, raw, isEndless ? 600 : 5_000)
   }
   // A stream of events has no end, and this one is read to the end.
   const sent = Object.fromEntries(headers.filter(([, value]) => !/event-stream/i.test(value)))

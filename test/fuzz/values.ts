@@ -77,7 +77,7 @@ function validNumber(random: Random, schema: Schema): unknown {
   const { minimum = -1000, maximum = 1000 } = boundsOf(schema)
   const kind = random.weighted({ small: 6, low: 1, high: 1, any: 2 })
   if (kind === 'low') return minimum
-  if (kind === 'high') return maximum > Number.MAX_SAFE_INTEGER ? Number.MAX_SAFE_INTEGER : maximum
+  if (kind === 'high') return Math.min(maximum, Number.MAX_SAFE_INTEGER)
   const [low, high] =
     kind === 'small' ? [Math.max(minimum, 0), Math.min(maximum, 12)] : [minimum, Math.min(maximum, 1e9)]
   const whole = random.whole(Math.ceil(Math.min(low, high)), Math.floor(high))

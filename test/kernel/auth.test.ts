@@ -73,6 +73,28 @@ describe('a token', () => {
     expect(await statusFrom(await issue({ allowedIps }), from)).toBe(status)
   })
 
+  it.each([
+    ['no proxy is trusted', [], '198.51.100.1', '203.0.113.5', 401],
+    ['the proxy is trusted', ['10.0.0.0/8'], '10.0.0.1', '203.0.113.5', 200],
+    ['the trusted proxy is mapped into IPv6', ['10.0.0.0/8'], '::ffff:10.0.0.1', '203.0.113.5', 200],
+    ['it names an address mapped into IPv6', ['10.0.0.0/8'], '10.0.0.1', '::ffff:203.0.113.5', 200],
+    ['the caller has put a better one before its own', ['10.0.0.0/8'], '10.0.0.1', '203.0.113.5, 198.51.100.9', 401],
+    ['somebody else than the proxy says so', ['10.0.0.0/8'], '198.51.100.1', '203.0.113.5', 401],
+  ])('is good for the address that a proxy names, when %s', async (_what, trustedProxies, from, named, status) => {
+    await restart({ trustedProxies })
+    const { statusCode } = await server.inject({
+      method: 'GET',
+      url: '/api/admin/account',
+      headers: {
+        accept: 'application/json',
+        authorization: `Bearer ${await issue({ allowedIps: ['203.0.113.0/24'] })}`,
+        'x-forwarded-for': named,
+      },
+      remoteAddress: from,
+    })
+    expect(statusCode).toBe(status)
+  })
+
   it('is refused as soon as its user is inactive, with a code that says so', async () => {
     const caller = server.caller(await issue())
     await server.store.db.updateTable('users').set({ status: 0 }).where('id', '=', 1).execute()

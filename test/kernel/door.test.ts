@@ -313,6 +313,15 @@ describe('a connection', () => {
     ['another version', `GET /healthz HTTP/3.7\r\n${rest}`, 400, 'malformed_request'],
     ['no Host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', 400, 'malformed_request'],
     ['two Hosts', `GET /healthz HTTP/1.1\r\nHost: y\r\n${rest}`, 400, 'malformed_request'],
+    ['a Host with a name in it', `GET /healthz HTTP/1.1\r\n${rest.replace('x', 'a@b')}`, 400, 'malformed_request'],
+    ['a Host with a path', `GET /healthz HTTP/1.1\r\n${rest.replace('x', 'a/b?')}`, 400, 'malformed_request'],
+    ['a Host with markup', `GET /healthz HTTP/1.1\r\n${rest.replace('x', '"><script>')}`, 400, 'malformed_request'],
+    [
+      'a Host with a port that is none',
+      `GET /healthz HTTP/1.1\r\n${rest.replace('x', 'x:99999')}`,
+      400,
+      'malformed_request',
+    ],
     [
       'two lengths',
       `POST /api/admin/login HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n${rest}{}`,

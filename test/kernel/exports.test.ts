@@ -475,6 +475,19 @@ describe('an export of 100,000 products from a database on disk', () => {
     await settled()
   })
 
+  it('breaks off when the token of its caller is revoked meanwhile, so that nobody takes it for all there is', async () => {
+    const products = handlers.exportProducts as (ctx: any, input: any) => Promise<any>
+    const { token } = await server.as(1)
+    const calling = { headers: { authorization: `Bearer ${token}` }, ip: '127.0.0.1', calledAt: 'http://localhost' }
+    const ctx = { ...contextOf(server), ...calling, operation: 'exportProducts' }
+    const { parts } = await products(ctx, { query: { sort: ['id'] } })
+    const rows = parts.body[Symbol.asyncIterator]()
+    expect((await rows.next()).value).toContain('Product 1')
+    await server.admin.delete(`/tokens/${token?.split('|')[0]}`)
+    await expect(rows.next()).rejects.toMatchObject({ code: 'unauthenticated' })
+    await settled()
+  })
+
   it('is given up when nobody takes its rows for a minute', async () => {
     const products = handlers.exportProducts as (ctx: any, input: any) => Promise<any>
     const { parts } = await products(contextOf(server), { query: { sort: ['id'] } })

@@ -50,11 +50,11 @@ describe('a page', () => {
     ['//api/admin/documentation', 0],
     ['//api/admin/documentation/errors', 0],
     ['//api/admin/leads', 1],
-    ['//api/admin/unsubscribe/{token}', 0],
+    ['unsubscribe', 0],
   ])('%s holds the name of the installation as text', async (path, scripts) => {
     const ctx = { ...systemContext(server.app.services, 'cli'), base: '' }
-    const [, token = ''] = /unsubscribe\/([^?]+)/.exec(unsubscribeUrl(ctx, `${bad}@example.com`)) ?? []
-    const { text, headers, status } = await server.anonymous.get(path.replace('{token}', token), {
+    const link = unsubscribeUrl(ctx, `${bad}@example.com`)
+    const { text, headers, status } = await server.anonymous.get(path === 'unsubscribe' ? `/${link}` : path, {
       headers: { accept: 'text/html' },
     })
     expect([200, 401]).toContain(status)

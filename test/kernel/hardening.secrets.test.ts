@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { systemContext } from '../../src/kernel/context.ts'
 import { createSeal, SealBroken } from '../../src/kernel/seal.ts'
 import { poll } from '../../src/resources/emails/poll.ts'
+import { unsubscribeUrl } from '../../src/resources/marketing/unsubscribe.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { seeded, validBody } from '../support/given.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
@@ -40,7 +41,12 @@ describe('the database', () => {
     const { admin, anonymous } = server
     const password = 'correct horse battery staple 77'
     const imap = 'imap-password-that-nobody-reads'
-    const user = { ...validBody('createUser', seeded), email: 'grace@example.com', password, password_confirmation: password }
+    const user = {
+      ...validBody('createUser', seeded),
+      email: 'grace@example.com',
+      password,
+      password_confirmation: password,
+    }
     const made = await admin.post('/settings/users', user, { headers: { 'idempotency-key': 'k1' } })
     expect(made.status, made.text).toBe(201)
     const login = await anonymous.post('/login', { email: user.email, password, device_name: 'Test' })
@@ -110,7 +116,7 @@ describe('with another ACCORD_SECRET', () => {
       .set({ value: JSON.stringify(stranger.close('x')) })
       .where('code', '=', 'email.imap.account.password')
       .execute()
-    const polled = await poll(systemContext(app.services, 'test' as never), new AbortController().signal)
+    const polled = await poll(systemContext(app.services, 'inbound_mail'), new AbortController().signal)
     expect(polled.failure).toContain('stored with another ACCORD_SECRET. Set it again.')
     expect((await admin.get('/settings/configuration')).status).toBe(200)
     const again = await admin.put('/settings/configuration', { values: secret })
@@ -118,9 +124,11 @@ describe('with another ACCORD_SECRET', () => {
   })
 
   it('links and cursors of before are refused as what they are: not ours', async () => {
-    const { anonymous, admin } = server
+    const { anonymous, admin, app } = server
     const token = Buffer.from(stranger.close('unsubscribe:ada@example.com'), 'base64').toString('base64url')
-    expect((await anonymous.get(`/unsubscribe/${token}`)).status).toBe(404)
+    const ours = unsubscribeUrl({ ...systemContext(app.services, 'cli'), base: '' }, 'ada@example.com')
+    expect((await anonymous.get(`/${ours}`)).status).toBe(200)
+    expect((await anonymous.get(`/${ours.replace(/[^/]+$/, token)}`)).status).toBe(404)
     const cursor = stranger.fingerprint('x').slice(0, 22) + Buffer.from('{"of":"x"}').toString('base64url')
     expect((await admin.get(`/leads?cursor=${cursor}`)).status).toBe(422)
     const signature = stranger.fingerprint('file:1:9999999999')

@@ -294,7 +294,12 @@ describe('deleteUser', () => {
     const other = await given(server.admin).organization({ name: 'Other' })
     server.events()
     expect((await server.admin.delete(`/settings/users/${ann.id}`)).body).toEqual({ message: 'User deleted.' })
-    expect(server.events()).toEqual(['settings.user.delete.before', 'settings.user.delete.after'])
+    expect(server.events()).toEqual([
+      'settings.user.delete.before',
+      'user.token.delete.before',
+      'user.token.delete.after',
+      'settings.user.delete.after',
+    ])
     expect((await ann.caller.get('/account')).status).toBe(401)
     for (const [{ id }, owner, version] of [
       [organization, null, 2],
@@ -320,14 +325,12 @@ describe('deleteUser', () => {
     server.events()
     const match = { headers: { 'if-match': '"2"' } }
     expect((await server.admin.delete(`/settings/users/${ann.id}?reassign_to=${bob.id}`, match)).status).toBe(200)
-    const pairs = [
-      'lead.update',
-      'contacts.person.update',
-      'contacts.organization.update',
-      'activity.update',
-      'settings.user.delete',
-    ]
-    expect(server.events()).toEqual([...pairs.map((base) => `${base}.before`), ...pairs.map((base) => `${base}.after`)])
+    const pairs = ['lead.update', 'contacts.person.update', 'contacts.organization.update', 'activity.update']
+    const ending = ['settings.user.delete', 'user.token.delete']
+    expect(server.events()).toEqual([
+      ...[...pairs, ...ending].map((base) => `${base}.before`),
+      ...[...pairs, ...ending.reverse()].map((base) => `${base}.after`),
+    ])
     for (const path of [
       `contacts/organizations/${organization.id}`,
       `contacts/persons/${person.id}`,

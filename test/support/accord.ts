@@ -52,6 +52,8 @@ export interface Serving {
   url: string
   /** What it has printed until now. */
   said: { stdout: string; stderr: string }
+  /** Its exit code, once it has ended by itself or by `stop`. */
+  ended: Promise<number | null>
   /** Asks it to stop; answers its exit code and how long that took. */
   stop(signal?: NodeJS.Signals): Promise<{ code: number | null; ms: number }>
 }
@@ -82,6 +84,7 @@ export async function accordServing(
   return {
     url,
     said,
+    ended,
     stop: async (signal = 'SIGTERM') => {
       const since = performance.now()
       child.kill(signal)

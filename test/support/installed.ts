@@ -4,52 +4,55 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { vi } from 'vitest'
-import { openStore } from '../../db/open.ts'
+import { openStore, type Store } from '../../db/open.ts'
 import { fail } from '../../src/commands/fail.ts'
 import type { Config } from '../../src/config.ts'
 import { publishContract } from '../../src/data.ts'
-import { startServer, type TestServer, testConfig } from './app.ts'
+import { seededImage, startServer, type TestServer, testConfig } from './app.ts'
 
 /** What every server of the tests seals with. */
 export const testSecret = 'test secret of at least thirty-two characters'
 
-export interface Installed {
+export interface Folder {
   config: Config
   dataDir: string
-  server: TestServer
-  /** Stops the server; the folder stays. */
+  store: Store
+  /** Closes the store; the folder stays. */
   stop(): Promise<void>
   close(): Promise<void>
 }
 
-export async function installed(changes: Partial<Config> = {}): Promise<Installed> {
+export interface Installed extends Folder {
+  server: TestServer
+}
+
+/** Installed, and nobody works on it. */
+export async function installedFolder(changes: Partial<Config> = {}): Promise<Folder> {
   const dataDir = join(mkdtempSync(join(tmpdir(), 'accord-installed-')), 'data')
   mkdirSync(dataDir, { mode: 0o700 })
   const databaseUrl = `sqlite:${join(dataDir, 'accord.db')}`
   const config = testConfig({ dataDir, databaseUrl, ...changes })
   writeFileSync(join(dataDir, 'secret'), `${testSecret}\n`, { mode: 0o600 })
   publishContract(config)
-  const open = (image: Buffer) => {
-    writeFileSync(join(dataDir, 'accord.db'), image, { mode: 0o600 })
-    return openStore(databaseUrl)
+  writeFileSync(join(dataDir, 'accord.db'), await seededImage(), { mode: 0o600 })
+  const store = openStore(databaseUrl)
+  const close = async (): Promise<void> => {
+    await store.close()
+    rmSync(join(dataDir, '..'), { recursive: true, force: true })
   }
-  const server = await startServer({ config: { dataDir, databaseUrl }, open })
-  let isOn = true
-  const stop = async (): Promise<void> => {
-    if (isOn) await server.app.http.close()
-    if (isOn) await server.store.close()
-    isOn = false
+  return { config, dataDir, store, stop: () => store.close(), close }
+}
+
+/** The same with a server on it. */
+export async function installed(changes: Partial<Config> = {}): Promise<Installed> {
+  const folder = await installedFolder(changes)
+  const { dataDir, databaseUrl } = folder.config
+  const server = await startServer({ config: { dataDir, databaseUrl }, open: () => folder.store })
+  const close = async (): Promise<void> => {
+    await server.app.http.close()
+    await folder.close()
   }
-  return {
-    config,
-    dataDir,
-    server,
-    stop,
-    close: async () => {
-      await stop()
-      rmSync(join(dataDir, '..'), { recursive: true, force: true })
-    },
-  }
+  return { ...folder, server, close }
 }
 
 export interface Said {

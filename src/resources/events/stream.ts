@@ -2,13 +2,11 @@
 // nothing, and nothing waits in memory for a slow one. Who follows, and what wakes them, is in streams.ts.
 import { setImmediate } from 'node:timers/promises'
 import type { Expression, SqlBool } from 'kysely'
-import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
-import { type Context, may } from '../../kernel/context.ts'
+import type { Context } from '../../kernel/context.ts'
 import { type Download, download } from '../../kernel/download.ts'
-import { Problem } from '../../kernel/errors.ts'
 import { placed } from '../../kernel/export.ts'
-import { callingOf, identify } from '../../kernel/sessions.ts'
+import { renewed } from '../../kernel/sessions.ts'
 import { readPart } from './entries.ts'
 import { join } from './streams.ts'
 
@@ -100,7 +98,7 @@ async function* told(
     yield `retry: 2000\nid: ${place}\n\n`
     for (await alarm.rest(); !alarm.isOver(); await alarm.rest()) {
       for (let hasMore = true; hasMore && !alarm.isOver(); ) {
-        const caller = await renewed(ctx)
+        const caller = await renewed(ctx, 'listEvents')
         if (!caller) return
         const part = await readPart(caller, filters, place, atOnce)
         place = part.next
@@ -119,16 +117,3 @@ async function* told(
 
 const block = (entry: Schema<'Event'>): string =>
   `id: ${entry.id}\nevent: ${entry.name}\ndata: ${JSON.stringify(entry)}\n\n`
-
-/** The caller as it is now; undefined when it may not read the feed any more: the stream ends. */
-async function renewed(ctx: Context): Promise<Context | undefined> {
-  try {
-    // A page that is left open is no use of its session: else that would never be idle.
-    const who = await identify(ctx.services, callingOf(ctx), false)
-    const caller: Context = { ...ctx, ...who, time: ctx.services.clock.now() }
-    return may(caller, operations.listEvents) ? caller : undefined
-  } catch (error) {
-    if (error instanceof Problem && error.status === 401) return undefined
-    throw error
-  }
-}

@@ -1,0 +1,121 @@
+// How a server ends: on a signal, after what is under way has been answered and with everything in its place; after an error nobody
+// has caught, the same, but with an exit code that asks to be started again.
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { accord, accordServing, type Serving } from '../support/accord.ts'
+import { call, type Door, patiently } from './load.ts'
+
+const environment = {
+  ACCORD_LOG_LEVEL: 'info',
+  ACCORD_ADMIN_PASSWORD: 'correct horse battery',
+  ACCORD_LISTENERS: './faulty.mjs',
+}
+/** Fails as a deployment's own module may, behind the back of everything that listens. */
+const faulty = `export default (events) => {
+  events.on('settings.source.create.after', ({ entity }) => {
+    setTimeout(() => {
+      if (entity.name === 'Unheard') Promise.reject(new Error('nobody listens'))
+      if (entity.name === 'Uncaught') throw new Error('nobody catches')
+    })
+  })
+}`
+
+let folder: string
+let serving: Serving
+let door: Door
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'accord-shutdown-'))
+  writeFileSync(join(folder, 'faulty.mjs'), faulty)
+  await accord(folder, ['install'], environment)
+  serving = await accordServing(folder, 'serve', environment)
+  door = { url: serving.url, token: '' }
+  const body = { email: 'admin@example.com', password: environment.ACCORD_ADMIN_PASSWORD, device_name: 'test' }
+  door.token = (await patiently(() => call(door, 'POST', '/login', { body }))).body.data.token
+})
+afterEach(async () => {
+  await serving.stop('SIGKILL')
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const source = (name: string): Promise<unknown> =>
+  patiently(() => call(door, 'POST', '/sources', { body: { name } })).then(({ status }) => status)
+const leftovers = (): string[] =>
+  ['accord.db-wal', 'accord.db-shm'].filter((name) => existsSync(join(folder, 'data', name)))
+
+function opened(): { socket: Socket; said: () => string; closed: Promise<unknown> } {
+  const { hostname, port } = new URL(door.url)
+  const socket = connect(Number(port), hostname)
+  let text = ''
+  // What was cut off is told by what was said.
+  socket.on('error', () => undefined)
+  socket.on('data', (bytes) => {
+    text += bytes
+  })
+  return { socket, said: () => text, closed: new Promise((resolve) => socket.once('close', resolve)) }
+}
+
+describe('a server that is asked to stop', () => {
+  it('answers what is under way, lets idle connections go, and leaves everything in its place', async () => {
+    const body = JSON.stringify({ name: 'On its way' })
+    const head = [
+      'POST /api/admin/sources HTTP/1.1',
+      'host: localhost',
+      `authorization: Bearer ${door.token}`,
+      'accept: application/json',
+      'content-type: application/json',
+      `content-length: ${body.length}`,
+      '\r\n',
+    ].join('\r\n')
+    const { socket, said, closed } = opened()
+    const idle = opened()
+    await once(socket, 'connect')
+    socket.write(`${head}${body.slice(0, 5)}`)
+    // The server has read the head of it by the time it has answered another one.
+    expect(await source('Before')).toBe(201)
+    const stopped = serving.stop()
+    await expect.poll(() => serving.said.stdout).toContain('"Closing."')
+    await idle.closed
+    socket.write(body.slice(5))
+    await closed
+    expect(said()).toMatch(/^HTTP\/1\.1 201 /)
+    // So that the next request takes another connection, to the server that comes after this one.
+    expect(said()).toMatch(/^connection: close/im)
+    expect((await stopped).code).toBe(0)
+    expect(leftovers()).toEqual([])
+    expect(serving.said.stderr).toBe('')
+  })
+
+  it('outlives a promise that failed unheard, and closes in order when its terminal is closed', async () => {
+    expect(await source('Unheard')).toBe(201)
+    await expect.poll(() => serving.said.stdout).toContain('nobody listens')
+    expect(await source('After')).toBe(201)
+    expect((await serving.stop('SIGHUP')).code).toBe(0)
+    expect(leftovers()).toEqual([])
+  })
+
+  it('does not wait when it is asked twice', async () => {
+    const { socket } = opened()
+    await once(socket, 'connect')
+    socket.write('POST /api/admin/sources HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n\r\n{')
+    expect(await source('Before')).toBe(201)
+    const stopped = serving.stop()
+    await expect.poll(() => serving.said.stdout).toContain('"Closing."')
+    expect((await serving.stop()).code).toBe(1)
+    await stopped
+  })
+})
+
+describe('an error that nobody has caught', () => {
+  it('is logged once, and ends the server in order with an exit code that asks for another start', async () => {
+    expect(await source('Uncaught')).toBe(201)
+    expect(await serving.ended).toBe(1)
+    const said = serving.said.stdout.split('\n').filter((line) => line.includes('was not caught'))
+    expect(said.length).toBe(1)
+    expect(said[0]).toContain('nobody catches')
+    expect(leftovers()).toEqual([])
+  })
+})
