@@ -2,10 +2,7 @@
 import type { Config } from '../config.ts'
 import { presentSecret } from '../data.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { MailboxFailed, pollMailbox } from '../mail/imap.ts'
 import { createMailer } from '../mail/outbound.ts'
-import { mailboxOf } from '../resources/emails/poll.ts'
-import { asSystem } from './context.ts'
 import type { Finding } from './doctor.finding.ts'
 
 /** Without a server for it nothing is wrong: mails wait. */
@@ -27,6 +24,12 @@ const lastUid = 0xfffffffe
 export async function mailbox(config: Config): Promise<Finding> {
   if (config.mailReceiver !== 'webklex-imap') return null
   if (presentSecret(config) === null) return 'cannot be looked at without the secret.'
+  // The whole application is loaded for nobody who polls no mailbox.
+  const [{ asSystem }, { mailboxOf }, { MailboxFailed, pollMailbox }] = await Promise.all([
+    import('./context.ts'),
+    import('../resources/emails/poll.ts'),
+    import('../mail/imap.ts'),
+  ])
   const settings = await asSystem(config, mailboxOf)
   if (settings === null)
     return 'no mailbox is named. Set ACCORD_IMAP_HOST, _USERNAME and _PASSWORD, or the configuration.'

@@ -48,10 +48,11 @@ export function readQuery(
   return { ...query }
 }
 
-/** Whatever its keys are (`toString`): openapi-backend makes a text of it on the way, and looks at no more. */
-function objectOf(parts: ReadonlyMap<string, unknown>): object {
-  return Object.defineProperty(Object.fromEntries(parts), Symbol.toPrimitive, { value: () => '' })
-}
+/** Whatever its keys are (`toString`): openapi-backend makes a text of it, and of its copies, and looks at no more. */
+const objectOf = (parts: ReadonlyMap<string, unknown>): object => ({
+  ...Object.fromEntries(parts),
+  [Symbol.toPrimitive]: () => '',
+})
 
 /** `custom_attributes[industry]` is a part of a parameter that is an object. */
 function partOf(name: string, parameters: Parameters): { of: string; key: string } | undefined {

@@ -36,23 +36,26 @@ export async function strained(): Promise<Strained> {
     if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`)
     return ((await answer.json()) as { data: { id: number; token: string } }).data
   }
-  const account = { email: 'admin@example.com', password: environment.ACCORD_ADMIN_PASSWORD, device_name: 'test' }
-  const { token } = await post('/login', account)
-  for (let index = 0; index < 20; index++) {
-    const emails = [{ value: `person${index}@example.com`, label: 'work' }]
-    const { id } = await post('/contacts/persons', { name: `Person ${index}`, emails }, token)
-    await post(
-      '/leads',
-      { title: `Lead ${index}`, lead_value: index, person_id: id, lead_source_id: 1, lead_type_id: 1 },
-      token,
-    )
+  const stop = async (): Promise<void> => {
+    await serving.stop()
+    rmSync(folder, { recursive: true, force: true })
   }
-  return {
-    url: serving.url,
-    token,
-    stop: async () => {
-      await serving.stop()
-      rmSync(folder, { recursive: true, force: true })
-    },
+  let token = ''
+  try {
+    const account = { email: 'admin@example.com', password: environment.ACCORD_ADMIN_PASSWORD, device_name: 'test' }
+    token = (await post('/login', account)).token
+    for (let index = 0; index < 20; index++) {
+      const emails = [{ value: `person${index}@example.com`, label: 'work' }]
+      const { id } = await post('/contacts/persons', { name: `Person ${index}`, emails }, token)
+      await post(
+        '/leads',
+        { title: `Lead ${index}`, lead_value: index, person_id: id, lead_source_id: 1, lead_type_id: 1 },
+        token,
+      )
+    }
+  } catch (error) {
+    await stop()
+    throw error
   }
+  return { url: serving.url, token, stop }
 }

@@ -59,7 +59,9 @@ export async function soakLoad(url: string, password: string, seed: number): Pro
     })
     count(answer.status)
     const text = await answer.text()
-    return /^application\/(problem\+)?json/.test(answer.headers.get("content-type") ?? "") && text !== "" ? JSON.parse(text) : undefined
+    return /^application\/(problem\+)?json/.test(answer.headers.get('content-type') ?? '') && text !== ''
+      ? JSON.parse(text)
+      : undefined
   }
   const api = (method: string, path: string, body?: unknown, init?: RequestInit) =>
     call(method, `/api/admin${path}`, body, init)

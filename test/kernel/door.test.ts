@@ -3,6 +3,7 @@
 import { type AddressInfo, connect } from 'node:net'
 import Fastify from 'fastify'
 import { afterEach, describe, expect, it } from 'vitest'
+import { borrow } from '../../src/kernel/held.ts'
 import { createTurns } from '../../src/kernel/turns.ts'
 import { sockets } from '../../src/sockets.ts'
 import { startServer, type TestServer, testConfig } from '../support/app.ts'
@@ -231,6 +232,28 @@ describe('rates', () => {
   })
 })
 
+describe('memory for what is still coming', () => {
+  it('is lent to one address and to all up to a bound, and given back', async () => {
+    server = await startServer()
+    const { services } = server.app
+    const mebibyte = 1024 * 1024
+    const [first, second] = [borrow(services, '192.0.2.1'), borrow(services, '192.0.2.1')]
+    expect([first.take(20 * mebibyte), second.take(12 * mebibyte), second.take(1)]).toEqual([true, true, false])
+    for (const last of [2, 3, 4]) expect(borrow(services, `192.0.2.${last}`).take(32 * mebibyte)).toBe(true)
+    const other = borrow(services, '192.0.2.5')
+    expect(other.take(1)).toBe(false)
+    const refused = await server.admin.post('/sources', { name: 'Fair' })
+    expect([refused.status, refused.body.code, refused.headers['retry-after']]).toEqual([503, 'unavailable', '1'])
+    // What brings no body needs none.
+    expect((await server.admin.get('/sources')).status).toBe(200)
+    first.giveBack()
+    first.giveBack()
+    expect([other.take(20 * mebibyte - 1024), second.take(1024)]).toEqual([true, true])
+    other.giveBack()
+    expect((await server.admin.post('/sources', { name: 'Fair' })).status).toBe(201)
+  })
+})
+
 describe('requests in turn', () => {
   it('begin one after another, at most so many wait, and who leaves makes room', async () => {
     const turns = createTurns({ waiting: 2, begun: 1 })
@@ -410,7 +433,7 @@ describe('a connection', () => {
       const cut = new Promise((resolve) => reader.once('close', resolve))
       reader.on('error', () => undefined).pause()
       reader.write('GET /much HTTP/1.1\r\nHost: x\r\n\r\n')
-      await expect.poll(() => http.cut, { timeout: 10_000 }).toBe(true)
+      await expect.poll(() => http.cut, { timeout: 40_000 }).toBe(true)
       reader.destroy()
       await cut
       expect(await said(port, `${head}Content-Length: 5\r\nConnection: close\r\n\r\nhello`)).toMatch(/\r\n\r\nhello$/)
@@ -422,7 +445,7 @@ describe('a connection', () => {
 
 /** A server with the same limits, only that time is shorter. */
 async function hasty() {
-  const short = { headersMs: 200, requestMs: 400, keepAliveMs: 5_000, silenceMs: 3_000, checkMs: 50 }
+  const short = { headersMs: 200, requestMs: 400, keepAliveMs: 5_000, silenceMs: 2_000, checkMs: 50 }
   const app = Fastify(sockets(testConfig(), short))
   const http = { app, cut: false }
   app.removeAllContentTypeParsers()

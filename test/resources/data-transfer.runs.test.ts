@@ -1,9 +1,9 @@
 // What validating and importing promise: each row is a call of the API on behalf of the import's user, batches are kept whole or
 // not at all, and what ends half-way goes on without losing or repeating a row.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { ownName } from '../../src/kernel/owners.ts'
 import { mostCrashes } from '../../src/jobs/worker.ts'
 import { type Emitter, Veto } from '../../src/kernel/events.ts'
+import { ownName } from '../../src/kernel/owners.ts'
 import { processRows } from '../../src/resources/data-transfer/process.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
@@ -626,6 +626,14 @@ describe('downloadImportErrorReport', () => {
     expect((await shown(id)).error_file_path).toBe(`/api/admin${path}/${id}/error-report`)
     const mended = text.replaceAll(',me,', ',1,').replaceAll(',you,', ',1,').replace('x'.repeat(101), 'Gamma')
     expect((await using().run('organizations', mended)).summary).toMatchObject({ created: 2, skipped: 0 })
+  })
+
+  it('is not there when the file is gone whose rows they were', async () => {
+    const { id } = await using().validate('organizations', 'name,user_id\nAcme,me\n')
+    await server.store.db.deleteFrom('files').execute()
+    const { status, body } = await server.admin.get(`${path}/${id}/error-report`)
+    expect([status, body.code, body.detail]).toEqual([404, 'not_found', 'The file of the import is gone.'])
+    expect((await shown(id)).errors).toHaveLength(1)
   })
 
   it('is not there while nothing failed', async () => {

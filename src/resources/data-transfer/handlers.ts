@@ -39,7 +39,7 @@ const downloadImportSample: Handler<'downloadImportSample'> = async (ctx, { para
 const downloadImportErrorReport: Handler<'downloadImportErrorReport'> = async (ctx, { params }) => {
   await imports.locate({ ...ctx, ifMatch: null }, params.id)
   const row = await find(ctx, params.id)
-  const body = row.invalid_rows_count === 0 || !opens(ctx, row) ? null : await reportOf(ctx, row)
+  const body = row.invalid_rows_count === 0 || !opens(ctx, row) ? null : await readable(reportOf(ctx, row))
   if (!body) throw new Problem('not_found', 'There are no failed rows of this import that you may see.')
   return download({
     mediaType: 'text/csv; charset=utf-8',
@@ -47,6 +47,16 @@ const downloadImportErrorReport: Handler<'downloadImportErrorReport'> = async (c
     body,
     etag: versionTag(row.version),
   })
+}
+
+/** A report begins with the header of the file, which may be gone since. */
+async function readable<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (cause) {
+    if (cause instanceof Unreadable) throw new Problem('not_found', cause.message, { cause })
+    throw cause
+  }
 }
 
 const getImportStats: Handler<'getImportStats'> = async (ctx, { params }) => {
