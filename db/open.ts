@@ -29,6 +29,8 @@ export interface Store {
   close(): Promise<void>
   /** Why the last write could not be made, or null: no room, no right to, or a disk that fails. Null again with the next that can. */
   health(): SqliteHealth['trouble']
+  /** Whether it can by now, after trouble: tries, and answers what `health` is then. */
+  retry(): Promise<SqliteHealth['trouble']>
   /** Cuts the log of changes back when it has grown; to be called now and then. Waits for nobody. */
   tend(): void
   /** The whole database as bytes for `openImage`; tests open one copy each. */
@@ -107,6 +109,19 @@ function storeOf(connection: SqliteConnection, url: string): Store {
     dialect: sqliteDialect,
     url,
     health: () => health.trouble,
+    retry: async () => {
+      if (health.trouble === null) return null
+      try {
+        await sqliteDialect.tryWrite(db)
+        health.trouble = null
+      } catch (error) {
+        const trouble = sqliteDialect.trouble(error)
+        if (trouble === null) throw error
+        // Somebody else writes: nothing is known yet.
+        if (trouble !== 'busy') health.trouble = trouble
+      }
+      return health.trouble
+    },
     tend,
     image: () => sqliteImage(connection),
     snapshot: async () => {

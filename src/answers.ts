@@ -1,26 +1,32 @@
 // From errors to replies: the one place where a thrown problem, or anything else that went wrong, becomes what the caller gets.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { troubleOf } from '../db/trouble.ts'
 import type { Config } from './config.ts'
 import { Problem, problemDocument } from './contract/problems.ts'
+import type { Clock } from './kernel/clock.ts'
 import { Veto } from './kernel/events.ts'
 import { asUnavailable } from './kernel/unavailable.ts'
 import { loginPage } from './resources/authentication/page.ts'
 
+export type AnswerError = (error: FastifyError | Problem, request: FastifyRequest, reply: FastifyReply) => void
+
 /** The caller gets the sentence, the log gets the cause. */
-export function answerError(
-  config: Config,
-  error: FastifyError | Problem,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): void {
-  const problem = toProblem(error)
+export function errorAnswers(config: Config, clock: Clock): AnswerError {
+  const isSaid = saidLately(clock)
+  return (error, request, reply) => {
+    const problem = toProblem(error)
+    request.refusal = problem.code
+    if (!isSaid(problem)) logCause(problem, request)
+    answer(config, problem, request, reply)
+  }
+}
+
+function answer(config: Config, problem: Problem, request: FastifyRequest, reply: FastifyReply): void {
   // A stream that fails before its first byte has left what was to be said of it.
   for (const name of ofBytes) {
     reply.removeHeader(name)
     if (!reply.raw.headersSent) reply.raw.removeHeader(name)
   }
-  request.refusal = problem.code
-  logCause(problem, request)
   reply
     .code(problem.status)
     .headers({ 'x-request-id': request.id, 'cache-control': 'no-store', ...problem.more.headers })
@@ -34,6 +40,25 @@ export function answerError(
   reply
     .type('application/problem+json; charset=utf-8')
     .send(JSON.stringify(problemDocument(problem, { base, path, requestId: request.id })))
+}
+
+const sayAgainMs = 60_000
+
+/**
+ * Every request meets the same disk: what is wrong with it is said once a minute for each kind of trouble, and the line of each request
+ * has the code.
+ */
+function saidLately(clock: Clock): (problem: Problem) => boolean {
+  const saidAt = new Map<string, number>()
+  return ({ code, more: { cause } }) => {
+    if (code !== 'unavailable' || cause === undefined) return false
+    const kind = troubleOf(cause) ?? 'other'
+    const now = clock.now().getTime()
+    const since = now - (saidAt.get(kind) ?? Number.NEGATIVE_INFINITY)
+    if (since >= 0 && since < sayAgainMs) return true
+    saidAt.set(kind, now)
+    return false
+  }
 }
 
 /** Beside the line that each request has: what went wrong here. What the caller did wrong is said by the code in that line. */

@@ -2,13 +2,14 @@
 import { join } from 'node:path'
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
 import type { Store } from '../db/open.ts'
-import { answerError } from './answers.ts'
+import { errorAnswers } from './answers.ts'
 import { jobs, readers, schedules } from './background.ts'
 import { type Config, statefulDomains } from './config.ts'
 import { createBackend } from './contract/backend.ts'
 import { Problem } from './contract/problems.ts'
 import { createReplyChecker } from './contract/replies.ts'
 import { registerRoutes } from './contract/routes.ts'
+import { writtenFolders } from './data.ts'
 import { registerDocs } from './docs.ts'
 import { bareHeaders, registerDoor } from './door.ts'
 import { createScheduler, type Scheduler } from './jobs/scheduler.ts'
@@ -75,6 +76,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   const { config, store } = options
   const metrics = createMetrics()
   const clock = options.clock ?? systemClock
+  const answerError = errorAnswers(config, clock)
   const http = Fastify({
     ...logging(config, options.lines),
     ...sockets(config),
@@ -86,7 +88,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     frameworkErrors: (error, request, reply) => {
       watch(request, reply)
       reply.headers(bareHeaders)
-      answerError(config, error, request, reply)
+      answerError(error, request, reply)
     },
   })
   // Bodies are read by the contract's own rules, after authentication (DOMAIN 4.3).
@@ -108,7 +110,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     statefulDomains: () => statefulDomains(config, portOf(http) ?? config.port),
     moveLeads,
     metrics,
-    disk: createDisk(config.dataDir, { clock, health: () => store.health(), volume: options.volume }),
+    disk: createDisk(writtenFolders(config), { clock, store, volume: options.volume }),
     mailer: metrics.counted(options.mailer ?? createMailer({ url: config.smtpUrl, domain: config.mailDomain })),
     outbound:
       options.outbound ??
@@ -157,7 +159,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   await registerDoor(http, services, options.serves ?? false)
   // They would last as long as their readers want.
   http.addHook('preClose', async () => endStreams(services))
-  http.setErrorHandler((error: FastifyError | Problem, request, reply) => answerError(config, error, request, reply))
+  http.setErrorHandler((error: FastifyError | Problem, request, reply) => answerError(error, request, reply))
   const allowed = registerRoutes(http, backend)
   http.setNotFoundHandler((request) => {
     const allow = allowed(request.url.split('?')[0] ?? '')

@@ -1,10 +1,10 @@
 // The data folder: opens the database in it, keeps the key material, publishes the contract into it. One place, so that
 // the server and every command find and create the same things with the same rights.
 import { createHash, randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { stringify } from 'yaml'
-import { openStore, type Store } from '../db/open.ts'
+import { databaseFile, openStore, type Store } from '../db/open.ts'
 import { type Config, ConfigError } from './config.ts'
 import { generatedContract, packageRoot, writtenContract } from './package.ts'
 import { type Published, publish, publishedIn } from './published.ts'
@@ -14,6 +14,15 @@ import { writeWhole } from './whole.ts'
 export const restoringMark = (config: Config): string => join(config.dataDir, 'restoring')
 
 export const filesFolder = (config: Config): string => join(config.dataDir, 'files')
+
+/** Every folder that is written to: the database may be on a disk of its own. */
+export function writtenFolders({ dataDir, databaseUrl }: Config): string[] {
+  const file = databaseFile(databaseUrl)
+  if (file === null) return [dataDir]
+  const folder = dirname(existsSync(file) ? realpathSync(file) : file)
+  const isInside = resolve(folder) === (existsSync(dataDir) ? realpathSync(dataDir) : resolve(dataDir))
+  return isInside ? [dataDir] : [dataDir, folder]
+}
 
 /** Creates the data folder when it is missing, readable by its owner alone, and opens the database. */
 export function openData(config: Config): Store {

@@ -10,9 +10,10 @@ import { originHeaders } from './contract/origins.ts'
 import { isForm, type RouteFacts } from './contract/routes.ts'
 import type { Services } from './kernel/context.ts'
 import { Problem } from './kernel/errors.ts'
-import { borrow, type Loan, tooMuch } from './kernel/held.ts'
+import { borrow, tooMuch } from './kernel/held.ts'
 import { type Account, createRates } from './kernel/rates.ts'
 import { createTurns } from './kernel/turns.ts'
+import { whenOver } from './logs.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -20,8 +21,6 @@ declare module 'fastify' {
     passage: Account | null
     /** Makes room for the next one. */
     leave: (() => void) | null
-    /** Memory its body takes. */
-    loan: Loan | null
   }
 }
 
@@ -29,7 +28,6 @@ declare module 'fastify' {
 export async function registerDoor(http: FastifyInstance, services: Services, serves: boolean): Promise<void> {
   http.decorateRequest('passage', null)
   http.decorateRequest('leave', null)
-  http.decorateRequest('loan', null)
   await protect(http, services.config)
   turnAway(http, services)
   if (serves) await shed(http, services)
@@ -184,13 +182,13 @@ async function shed(http: FastifyInstance, { config, metrics }: Services): Promi
     })
     if (leave === false) return done(refuse())
     request.leave = leave
+    whenOver(request, leave)
   })
   // From here on it is a matter of how fast the caller reads.
   http.addHook('onSend', async (request, _reply, payload) => {
     request.leave?.()
     return payload
   })
-  http.addHook('onResponse', async (request) => request.leave?.())
 }
 
 function limitRates(http: FastifyInstance, { config, clock }: Services): void {
@@ -221,7 +219,7 @@ function boundBodies(http: FastifyInstance, services: Services): void {
     const isRead = request.method !== 'GET' && request.method !== 'HEAD' && request.method !== 'TRACE'
     if (!isRead || isForm(request) || (length === '0' && coding === undefined)) return done()
     const loan = borrow(services, request.ip)
-    request.loan = loan
+    whenOver(request, () => loan.giveBack())
     payload.on('data', function count(chunk: Buffer) {
       if (loan.take(chunk.length)) return
       payload.off('data', count)
@@ -232,5 +230,4 @@ function boundBodies(http: FastifyInstance, services: Services): void {
     })
     done()
   })
-  http.addHook('onResponse', async ({ loan }) => loan?.giveBack())
 }

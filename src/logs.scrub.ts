@@ -62,6 +62,11 @@ const wordsOf = ({ message }: Error): string =>
 
 const framesOf = ({ stack = '' }: Error): string[] => stack.split('\n').filter((line) => /^\s+at /.test(line))
 
+const secretNames = 'password|passwd|passphrase|secret|token|api[_-]?key|signature|authorization'
+/** A key whose value is a secret, whatever it is. */
+const secretKey = new RegExp(`(?:^|\\W)(?:${secretNames}|(?:set-)?cookie)$`, 'i')
+const named = `\\b(${secretNames})(\\\\*"?\\s*[=:]\\s*)`
+
 /** In the order in which they are looked for: what follows must not find half of what came before. */
 const secrets: readonly [RegExp, string][] = [
   // user:password@ of a URL
@@ -70,29 +75,51 @@ const secrets: readonly [RegExp, string][] = [
   [/(?<!\d)[1-9]\d{0,15}\|[\w-]{20,100}/g, '[token]'],
   [/\bwhsec_[\w+/=-]+/g, '[secret]'],
   [/\b(accord_session|XSRF-TOKEN|__(?:Host|Secure)-[\w-]+)=[^\s;"\\]+/gi, '$1=[secret]'],
-  [/\b((?:set-)?cookie)(\\?"?\s*:\s*\\?"?)[^"\\]+/gi, '$1$2[secret]'],
-  [
-    /\b(password|passwd|passphrase|secret|token|api[_-]?key|signature|authorization)(\\?"?\s*[=:]\s*\\?"?)(?!\[|(?:Bearer|Basic) )[^\s"\\&,;}\]]+/gi,
-    '$1$2[secret]',
-  ],
+  [/\b((?:set-)?cookie)(\\*"?\s*:\s*\\*"?)[^"\\]+/gi, '$1$2[secret]'],
+  // In quotes, as in JSON within a text, in quotes within quotes, and without any.
+  [new RegExp(`${named}(")(?!\\[|(?:Bearer|Basic) )(?:[^"\\\\]|\\\\[^])+`, 'gi'), '$1$2$3[secret]'],
+  [new RegExp(`${named}(\\\\+")(?!\\[|(?:Bearer|Basic) )(?:[^"\\\\]|\\\\+[^"\\\\])+`, 'gi'), '$1$2$3[secret]'],
+  [new RegExp(`${named}(?!\\[|(?:Bearer|Basic) )[^\\s"\\\\&,;}\\]]+`, 'gi'), '$1$2[secret]'],
   // Each begins where a run of such characters begins, so that a long run without an @ is looked through once.
-  [/\\"(?:[^"\\]){1,64}\\"@[\p{L}\p{N}.[\]:-]+/gu, '[e-mail]'],
+  [/"(?:[^"\\]){1,64}"@[\p{L}\p{N}.[\]:-]+/gu, '[e-mail]'],
   [
     /(?<![\p{L}\p{N}._%+'!#$&*=?^`{|}~-])[\p{L}\p{N}._%+'!#$&*=?^`{|}~-]+@[\p{L}\p{N}[](?:[\p{L}\p{N}.:\]-]*[\p{L}\p{N}\]])?/gu,
     '[e-mail]',
   ],
   [/(?<![\p{L}\p{N}._+-])[\p{L}\p{N}._+-]+%40[\p{L}\p{N}](?:[\p{L}\p{N}.-]*[\p{L}\p{N}])?/gu, '[e-mail]'],
-  // Addresses of machines, but those that say "this one" or "all".
-  [/(?<![\d.])(?!127\.|0\.0\.0\.0)\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.]*\d)/g, '[address]'],
+  // Addresses of machines, but those that say "this one" or "all", and where this one listens: whoever starts it must know.
   [
-    /(?<![\w:.])(?:(?:[0-9a-f]{1,4}:){5,7}[0-9a-f]{1,4}|(?:[0-9a-f]{1,4}:){1,6}(?::[0-9a-f]{1,4}){1,6})(?![\w:])/gi,
+    /(?<![\d.]|^Accord CRM listens on https?:\/\/)(?!127\.|0\.0\.0\.0)\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.]*\d)/g,
+    '[address]',
+  ],
+  [
+    /(?<![\w:.]|^Accord CRM listens on https?:\/\/\[)(?:(?:[0-9a-f]{1,4}:){5,7}[0-9a-f]{1,4}|(?:[0-9a-f]{1,4}:){1,6}(?::[0-9a-f]{1,4}){1,6})(?![\w:])/gi,
     '[address]',
   ],
 ]
 
-/** A line as it is written: without what looks like an address of a person, or like a secret. JSON before and behind. */
-export function scrub(line: string): string {
-  let clean = line
+function scrubText(text: string): string {
+  let clean = text
   for (const [pattern, instead] of secrets) clean = clean.replace(pattern, instead)
   return clean
+}
+
+function scrubValue(value: unknown): unknown {
+  if (typeof value === 'string') return scrubText(value)
+  if (Array.isArray(value)) return value.map(scrubValue)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [scrubText(key), scrubNamed(key, each)]))
+}
+
+const scrubNamed = (key: string, value: unknown): unknown =>
+  secretKey.test(key) && value !== null && typeof value !== 'boolean' ? '[secret]' : scrubValue(value)
+
+/** A line as it is written: without what looks like an address of a person, or like a secret. JSON before and behind. */
+export function scrub(line: string): string {
+  // Value by value, so that nothing that is taken out can take a quote or a bracket along.
+  try {
+    return `${JSON.stringify(scrubValue(JSON.parse(line)))}\n`
+  } catch {
+    return `${JSON.stringify({ level: 50, msg: scrubText(line) })}\n`
+  }
 }

@@ -21,6 +21,8 @@ declare module 'fastify' {
     caller: LoggedCaller | null
     /** The code of the problem it was answered with (answers.ts). */
     refusal: string | null
+    /** What is given back when it is over, however that comes about; null when it is over already. */
+    endings: Set<() => void> | null
   }
 }
 
@@ -51,6 +53,7 @@ export type Watch = (request: FastifyRequest, reply: FastifyReply) => void
 export function watchRequests(http: FastifyInstance, metrics: Metrics): Watch {
   http.decorateRequest('caller', null)
   http.decorateRequest('refusal', null)
+  http.decorateRequest('endings', null)
   const watch = watcher(metrics)
   http.addHook('onRequest', (request, reply, done) => {
     watch(request, reply)
@@ -80,8 +83,12 @@ function watcher(metrics: Metrics): Watch {
     const over = metrics.begun()
     const waiting = waitingOn(socket)
     const { raw } = reply
+    const endings = new Set<() => void>()
+    request.endings = endings
     const end = (isAborted: boolean): void => {
       if (!waiting.delete(goesAway)) return
+      request.endings = null
+      for (const each of endings) each()
       const status = isAborted && !raw.headersSent ? goneAway : raw.statusCode
       const operation = operationOf(request)
       over({ operation, method: request.method, status, ms: reply.elapsedTime })
@@ -111,6 +118,12 @@ function watcher(metrics: Metrics): Watch {
 
 /** Nobody is there any more to be told of it. */
 const goneAway = 499
+
+/** Does it when the request is over, which fastify's own hook does not say of a caller who goes away before the answer. */
+export function whenOver({ endings }: FastifyRequest, ending: () => void): void {
+  if (endings) endings.add(ending)
+  else ending()
+}
 
 const routes = new Map(
   Object.entries(operations as Record<string, OperationFact>).map(([id, { method, path }]) => [

@@ -71,16 +71,19 @@ export async function startServer(config: Config, store: Store = openData(config
 
 /**
  * Closes on SIGTERM, SIGINT and SIGHUP; a second signal does not wait. After an error nobody has caught nothing can be relied on: it
- * closes as well, and says with its exit code that it is to be started again. A promise that failed unheard harms nobody else.
+ * closes as well, and says with its exit code that it is to be started again; those that follow are only logged. A promise that failed unheard harms nobody else.
  */
 export function closeOnSignals(running: Running): void {
   const { log } = running.app.http
   let isClosing = false
+  let exitCode = 0
+  let signals = 0
   function close(code: number): void {
-    if (isClosing) process.exit(1)
+    exitCode = Math.max(exitCode, code)
+    if (isClosing) return
     isClosing = true
     running.close().then(
-      () => process.exit(code),
+      () => process.exit(exitCode),
       (cause: unknown) => {
         log.error({ err: cause }, 'Closing failed.')
         process.exit(1)
@@ -89,6 +92,8 @@ export function closeOnSignals(running: Running): void {
   }
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => {
+      signals++
+      if (signals > 1) process.exit(1)
       log.info({ signal }, 'Closing.')
       close(0)
     })

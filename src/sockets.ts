@@ -58,11 +58,26 @@ const sentences: Record<string, string> = {
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 'Its chunks say more than they may.',
 }
 
-export function boundConnections({ server }: FastifyInstance, config: Config): void {
+export function boundConnections(http: FastifyInstance, config: Config): void {
+  const { server } = http
   server.maxConnections = mostConnections
+  endSilent(http)
   // No proxy, and nothing to expect but the usual: whatever else is expected is passed over.
   server.on('connect', (_request, socket: Socket) => refuse(config, socket, 'This server is no proxy.'))
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+}
+
+/** Closing ends connections between requests by itself, but would wait for those that have not sent any yet. */
+function endSilent(http: FastifyInstance): void {
+  const silent = new Set<Socket>()
+  http.server.on('connection', (socket: Socket) => {
+    silent.add(socket)
+    socket.once('close', () => silent.delete(socket))
+  })
+  http.server.on('request', ({ socket }) => silent.delete(socket))
+  http.addHook('preClose', async () => {
+    for (const socket of silent) socket.destroy()
+  })
 }
 
 /** Says nothing of what was sent: it may be anything. */

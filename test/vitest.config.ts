@@ -8,7 +8,7 @@ const common = {
   hookTimeout: 180_000,
   restoreMocks: true,
 }
-const replacing = ['test/resources/authentication.passwords.test.ts']
+const replacing = ['test/resources/authentication.passwords.test.ts', 'test/kernel/sync.test.ts']
 
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,

@@ -23,9 +23,9 @@ export interface ForeignKey {
 
 /**
  * Why the data cannot be read or written at the moment, whoever asks: another connection holds it; the disk is full; it may not be
- * written; the disk does not do what it is told.
+ * written; the disk does not do what it is told; what is there is no longer a whole database.
  */
-export type Trouble = 'busy' | 'full' | 'readonly' | 'failing'
+export type Trouble = 'busy' | 'full' | 'readonly' | 'failing' | 'damaged'
 
 /** Rows look the same on every engine: flags are 0/1, JSON is its text, timestamps are ISO text, money is a number. */
 export interface Dialect {
@@ -79,6 +79,8 @@ export interface Dialect {
 
   /** What the engine asks for now and then: fresh statistics, and a log that does not grow. */
   optimise<Tables>(db: Kysely<Tables>): Promise<void>
+  /** Commits a write that changes nothing, down to the disk. Waits for no other connection, and rejects when it cannot. */
+  tryWrite<Tables>(db: Kysely<Tables>): Promise<void>
   hasTables(db: Kysely<unknown>): Promise<boolean>
   /** Foreign keys, unique keys and columns of all tables, as they are after the migrations. */
   relations(db: Kysely<unknown>): Promise<Relations>

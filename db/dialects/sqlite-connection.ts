@@ -9,7 +9,7 @@ import { sqliteTrouble } from './sqlite-errors.ts'
 
 const STATEMENTS_KEPT = 500
 /** How long another connection is waited for. */
-const PATIENCE_MS = 5000
+export const PATIENCE_MS = 5000
 /** The log of changes (WAL) goes into the database once it has so many pages of 4 KiB … */
 const LOG_PAGES = 1000
 /** … and its file is cut back to this, once nobody reads an old state any more. */
@@ -44,7 +44,7 @@ export function cutSqliteLog(database: Database.Database, file: string): void {
   }
 }
 
-/** What keeps the connection from writing: null again with the next write that succeeds. */
+/** What keeps the connection from writing: null again with the next write that has come to the disk. */
 export interface SqliteHealth {
   trouble: Exclude<Trouble, 'busy'> | null
 }
@@ -86,7 +86,8 @@ function boundDatabase(database: Database.Database, health: SqliteHealth): Sqlit
     },
     prepare: (text): SqliteStatement => {
       const statement = prepared(text)
-      const writes = !statement.readonly
+      // What a pragma does is no proof: most of them write nothing.
+      const writes = !statement.readonly && !/^\s*pragma\b/i.test(text)
       return {
         reader: statement.reader,
         all: (parameters) => guard(text, writes, () => statement.all(parameters.map(bindable))),
@@ -108,13 +109,14 @@ function guardOf(database: Database.Database, health: SqliteHealth): Guard {
   let hasWritten = false
   let lost: unknown
 
-  function attempt<T>(work: () => T): T {
+  function attempt<T>(work: () => T, isForWriting: boolean): T {
     try {
       return work()
     } catch (error) {
       const trouble = sqliteTrouble(error)
       if (trouble !== null && trouble !== 'busy') {
-        health.trouble = trouble
+        // What cannot be read is told to whoever reads it.
+        if (isForWriting) health.trouble = trouble
         if (isInside) lost ??= error
       }
       throw error
@@ -133,7 +135,7 @@ function guardOf(database: Database.Database, health: SqliteHealth): Guard {
   return (text, writes, work) => {
     if (text === 'begin') {
       undo()
-      const begun = attempt(work)
+      const begun = attempt(work, true)
       isInside = true
       hasWritten = false
       lost = undefined
@@ -147,9 +149,9 @@ function guardOf(database: Database.Database, health: SqliteHealth): Guard {
     if (isInside && lost === undefined && !database.inTransaction)
       lost = new Error('The database has ended the transaction by itself.')
     if (isInside && lost !== undefined) throw lost
-    const done = attempt(work)
+    const done = attempt(work, writes || text === 'commit')
     if (text === 'commit') isInside = false
-    else if (writes) hasWritten = true
+    else if (writes && hasChanged(done)) hasWritten = true
     if (!isInside && hasWritten) {
       hasWritten = false
       health.trouble = null
@@ -157,6 +159,10 @@ function guardOf(database: Database.Database, health: SqliteHealth): Guard {
     return done
   }
 }
+
+/** Of a statement that writes: the rows it returns, or how many there were. None at all needs no disk. */
+const hasChanged = (done: unknown): boolean =>
+  Array.isArray(done) ? done.length > 0 : (done as { changes: number }).changes > 0
 
 const NOTHING = { changes: 0, lastInsertRowid: 0 }
 

@@ -18,6 +18,7 @@ const troubles: readonly [RegExp, Trouble][] = [
   [/^SQLITE_FULL/, 'full'],
   [/^SQLITE_READONLY/, 'readonly'],
   [/^SQLITE_(IOERR|CANTOPEN|NOMEM|PROTOCOL)/, 'failing'],
+  [/^SQLITE_(CORRUPT|NOTADB)/, 'damaged'],
 ]
 
 export const sqliteTrouble: Dialect['trouble'] = (error) => {

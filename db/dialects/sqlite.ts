@@ -4,10 +4,10 @@
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
-import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely'
+import { type Expression, type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely'
 import { foldText } from '../fold.ts'
 import type { Dialect } from './dialect.ts'
-import { bindable, prepareConnection } from './sqlite-connection.ts'
+import { bindable, PATIENCE_MS, prepareConnection } from './sqlite-connection.ts'
 import { sqliteCopies } from './sqlite-copies.ts'
 import { isForeignKeyViolation, isUniqueViolation, sqliteTrouble } from './sqlite-errors.ts'
 import { sqliteFullText } from './sqlite-fulltext.ts'
@@ -93,6 +93,18 @@ const jsonAt = <T>(column: string, path: string): RawBuilder<T | null> =>
 const digitsOf = (phone: RawBuilder<unknown>): RawBuilder<unknown> =>
   [...' ().-/'].reduce((text, sign) => sql`replace(${text}, ${sql.lit(sign)}, '')`, phone)
 
+/** Whoever holds the database, or reads an old state of it, is not waited for: nothing else would be answered meanwhile. */
+function withoutPatience<Tables>(db: Kysely<Tables>, work: (one: Kysely<Tables>) => Promise<void>): Promise<void> {
+  return db.connection().execute(async (one) => {
+    await sql`pragma busy_timeout = 0`.execute(one)
+    try {
+      await work(one)
+    } finally {
+      await sql`pragma busy_timeout = ${sql.lit(PATIENCE_MS)}`.execute(one)
+    }
+  })
+}
+
 export const sqliteDialect: Dialect = {
   name: 'sqlite',
   mostParameters: 32_766,
@@ -150,12 +162,18 @@ export const sqliteDialect: Dialect = {
   },
   async optimise(db) {
     await sql`pragma optimize`.execute(db)
-    await db.connection().execute(async (one) => {
-      const { rows } = await sql<{ timeout: number }>`pragma busy_timeout`.execute(one)
-      // Whoever reads an old state is not waited for: nothing else would be answered meanwhile.
-      await sql`pragma busy_timeout = 0`.execute(one)
-      await sql`pragma wal_checkpoint(truncate)`.execute(one)
-      await sql`pragma busy_timeout = ${sql.lit(rows[0]?.timeout ?? 0)}`.execute(one)
+    await withoutPatience(db, async (one) => {
+      try {
+        await sql`pragma wal_checkpoint(truncate)`.execute(one)
+      } catch (error) {
+        if (sqliteTrouble(error) === null) throw error
+      }
+    })
+  },
+  async tryWrite(db) {
+    await withoutPatience(db, async (one) => {
+      const { rows } = await sql<{ user_version: number }>`pragma user_version`.execute(one)
+      await sql`pragma user_version = ${sql.lit(rows[0]?.user_version ?? 0)}`.execute(one)
     })
   },
   async hasTables(db) {

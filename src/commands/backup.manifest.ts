@@ -22,6 +22,8 @@ export interface Written {
 
 export interface Contents {
   created_at: string
+  /** Whose backup it is, where several share a folder; null of a database without a migration. */
+  installation: string | null
   engine: string
   last_migration: string | null
   newest_event: number | null

@@ -1,6 +1,6 @@
 // `accord backup`: a copy of everything an installation is, consistent while servers and workers go on writing. It is made under a
 // name nobody takes for a backup, and gets its own once it is complete, on the disk and read again.
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Kysely } from 'kysely'
 import { digests } from '../../db/digests.ts'
@@ -8,11 +8,12 @@ import { isFull, megabytes, noRoomFor, syncPath } from '../../db/disk.ts'
 import { databaseFile, openCopy, openStore, type Store, storeExists } from '../../db/open.ts'
 import type { Config } from '../config.ts'
 import { filesFolder, presentSecret, restoringMark, secretFile } from '../data.ts'
-import { daysMs, stamp, stopwatch, systemClock } from '../kernel/clock.ts'
+import { stamp, stopwatch, systemClock } from '../kernel/clock.ts'
 import { writeWhole } from '../whole.ts'
 import { type Collection, collect, copyFile, hashFile, sizeOf, syncFolders } from './backup.bytes.ts'
-import { checkOf, examine, factsOf, filesOf } from './backup.examine.ts'
-import { contractNames, isName, type Manifest, nameOf, names, readManifest, writeManifest } from './backup.manifest.ts'
+import { checkOf, examine, factsOf, filesOf, installationOf } from './backup.examine.ts'
+import { removeForgotten, removeOlder } from './backup.folder.ts'
+import { contractNames, type Manifest, nameOf, names, writeManifest } from './backup.manifest.ts'
 import { CommandError } from './fail.ts'
 import { lookAtSealed } from './sealed.ts'
 
@@ -61,8 +62,10 @@ export async function backupCommand(config: Config, options: BackupOptions): Pro
       `The bytes of ${manifest.lost_files.length} files are not in the data folder any more, so they are not in the backup. Run: accord doctor --deep`,
     )
   if (keep !== null) {
-    const removed = removeOlder(folder, path, keep)
+    const { removed, others } = removeOlder(folder, path, manifest, keep)
     if (removed > 0) console.log(`Removed ${removed} older ${removed === 1 ? 'backup' : 'backups'}.`)
+    if (others > 0)
+      console.log(`Left ${others} ${others === 1 ? 'backup' : 'backups'} of other installations in ${folder} alone.`)
   }
   console.log(`Rehearse bringing it back with: accord restore ${path} --verify`)
 }
@@ -76,10 +79,11 @@ function secretSentence({ secret: { kept } }: Manifest): string {
 
 const noteOf = ({ dataDir }: Config): string => join(dataDir, 'last-backup')
 
-/** When the last backup of these data was made, wherever it lies; null when there is none. */
-export function lastBackup(config: Config): string | null {
-  const [at = ''] = existsSync(noteOf(config)) ? readFileSync(noteOf(config), 'utf8').split(' ') : []
-  return Number.isNaN(Date.parse(at)) ? null : at
+/** When the last backup of these data was made, and where it was put then; null when there is none. */
+export function lastBackup(config: Config): { at: string; path: string } | null {
+  const note = existsSync(noteOf(config)) ? readFileSync(noteOf(config), 'utf8') : ''
+  const [, at = '', path = ''] = /^(\S+) (.+)\n/.exec(note) ?? []
+  return Number.isNaN(Date.parse(at)) ? null : { at, path }
 }
 
 export async function backUp(
@@ -112,12 +116,22 @@ export async function backUp(
   } catch (cause) {
     rmSync(partial, { recursive: true, force: true })
     if (isFull(cause)) throw new CommandError(`The disk of ${folder} is full. Nothing was backed up.`, cause)
-    if (['EACCES', 'EROFS', 'EPERM'].includes(String((cause as NodeJS.ErrnoException).code)))
-      throw new CommandError(`This user cannot write to ${folder}. Choose another folder with --to.`, cause)
-    throw cause
+    throw refused(cause, folder) ?? cause
   } finally {
     await store.close()
   }
+}
+
+/** What this user may not do is not always to write there: bytes of files may be somebody else's. */
+export function refused(cause: unknown, folder: string): CommandError | null {
+  const { code = '', path } = cause as NodeJS.ErrnoException
+  if (!['EACCES', 'EROFS', 'EPERM'].includes(code)) return null
+  return path === undefined ||
+    path === folder ||
+    path.startsWith(join(folder, '/')) ||
+    folder.startsWith(join(path, '/'))
+    ? new CommandError(`This user cannot write to ${folder}. Choose another folder with --to.`, cause)
+    : new CommandError(`This user may not use ${path}. Run accord backup as the user that serves.`, cause)
 }
 
 async function stopWithoutRoom(store: Store, config: Config, folder: string): Promise<void> {
@@ -154,6 +168,7 @@ async function fill(
     const { values, unreadable } = await lookAtSealed(copy.db, config, secret)
     return writeManifest(partial, {
       created_at: createdAt,
+      installation: await installationOf(copy),
       engine: copy.dialect.name,
       ...(await factsOf(copy)),
       database: await hashFile(database),
@@ -197,34 +212,4 @@ async function snapshot(store: Store, database: string, bytes: Collection): Prom
       await copy.close()
     }
   }
-}
-
-/** Of complete backups alone, and of those older than this one. Renamed first, so that half of one never looks like one. */
-function removeOlder(folder: string, newest: string, keep: number): number {
-  const older = readdirSync(folder).filter(
-    (name) => isName(name) && join(folder, name) < newest && isWhole(join(folder, name)),
-  )
-  const removed = older.sort().slice(0, Math.max(0, older.length - (keep - 1)))
-  for (const name of removed) {
-    const gone = join(folder, `.${name}.partial`)
-    renameSync(join(folder, name), gone)
-    rmSync(gone, { recursive: true, force: true })
-  }
-  return removed.length
-}
-
-export function isWhole(path: string): boolean {
-  try {
-    readManifest(path)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** What backups left that were cut off. One that is being made is younger. */
-function removeForgotten(folder: string): void {
-  const since = systemClock.now().getTime() - daysMs(1)
-  for (const name of readdirSync(folder).filter((each) => /^\..*Z\.partial$/.test(each)))
-    if (statSync(join(folder, name)).mtimeMs < since) rmSync(join(folder, name), { recursive: true, force: true })
 }

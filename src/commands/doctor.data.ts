@@ -1,10 +1,10 @@
 // What the doctor asks of the data folder: rights, room, the secret, the bytes of files, backups, and what was left behind.
 import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { freeBytes, megabytes } from '../../db/disk.ts'
 import { databaseFile, type Store } from '../../db/open.ts'
 import type { Config } from '../config.ts'
-import { filesFolder, presentSecret, restoringMark, secretFile } from '../data.ts'
+import { filesFolder, presentSecret, restoringMark, secretFile, writtenFolders } from '../data.ts'
 import { daysMs, systemClock } from '../kernel/clock.ts'
 import { placeOf } from '../kernel/files.ts'
 import { hashFile, isMissing } from './backup.bytes.ts'
@@ -42,12 +42,16 @@ const lowBytes = 1e9
 const hugeLogBytes = 256e6
 
 export function room(config: Config, free = freeBytes): Finding {
-  if (!existsSync(config.dataDir)) return null
-  const bytes = free(config.dataDir)
+  const rooms = writtenFolders(config)
+    .filter((folder) => existsSync(folder))
+    .map((folder) => ({ folder, bytes: free(folder) }))
+  const least = rooms.sort((one, other) => one.bytes - other.bytes)[0]
+  if (!least) return null
+  const { folder, bytes } = least
   if (bytes < leastBytes)
-    return `${megabytes(bytes)} are free for ${config.dataDir}. Make room: what cannot be written is refused, and backups need as much again.`
+    return `${megabytes(bytes)} are free for ${folder}. Make room: what cannot be written is refused, and backups need as much again.`
   return bytes < lowBytes
-    ? new Hint(`${megabytes(bytes)} are free for ${config.dataDir}. Make room before it is needed.`)
+    ? new Hint(`${megabytes(bytes)} are free for ${folder}. Make room before it is needed.`)
     : null
 }
 
@@ -118,11 +122,31 @@ export async function bytesOfFiles({ db }: Store, config: Config, deep: boolean)
 export function backups(config: Config): Finding {
   if (databaseFile(config.databaseUrl) === null || !existsSync(config.dataDir)) return null
   const last = lastBackup(config)
-  if (last !== null && systemClock.now().getTime() - Date.parse(last) < daysMs(7)) return null
-  return new Hint(
-    `${last === null ? 'none was ever made' : `the last one is of ${last}`}. Run accord backup every day; its --help says how.`,
-  )
+  const isThere = last !== null && existsSync(last.path)
+  if (isThere && systemClock.now().getTime() - Date.parse(last.at) < daysMs(7)) return null
+  const what = last === null ? 'none was ever made' : `the last one is of ${last.at}`
+  const where = last === null || isThere ? '' : `, and it is not at ${last.path} any more`
+  return new Hint(`${what}${where}. Run accord backup every day; its --help says how.`)
 }
+
+/** How to bring back what is damaged: from the last backup, where that is known and there. */
+export function restoreAdvice(config: Config): string {
+  const last = lastBackup(config)
+  return `Restore a backup: accord restore ${last !== null && existsSync(last.path) ? last.path : '<path>'} --force`
+}
+
+/** What tells, where there is no database, that there was one; empty when nothing was ever installed. */
+export function remains(config: Config): string[] {
+  if (databaseFile(config.databaseUrl) === null) return []
+  const files = filesFolder(config)
+  const hasFiles = existsSync(files) && readdirSync(files).length > 0
+  return [
+    ...(hasFiles ? ['files/'] : []),
+    ...['secret', 'last-backup'].filter((name) => existsSync(join(config.dataDir, name))),
+  ]
+}
+
+const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : [])
 
 /** What processes left that were cut off, and what somebody put aside for later and may have forgotten. */
 export function leftovers(config: Config): Finding {
@@ -131,15 +155,33 @@ export function leftovers(config: Config): Finding {
   if (existsSync(restoringMark(config)))
     findings.push(`a restore was cut off half-way. Run it again: accord restore <backup> --force`)
   const since = systemClock.now().getTime() - daysMs(1)
-  const drafts = [config.dataDir, join(config.dataDir, 'backups'), join(filesFolder(config), 'tmp')].flatMap((folder) =>
-    (existsSync(folder) ? readdirSync(folder) : [])
-      .filter((name) => folder.endsWith('tmp') || /^\..*\.(partial|new)$|\.db\.partial$/.test(name))
+  // A database elsewhere has what was made of it beside it, perhaps among what is not ours.
+  const beside = dirname(databaseFile(config.databaseUrl) ?? config.dataDir)
+  const isElsewhere = relative(config.dataDir, beside) !== ''
+  const foldersOfDrafts: [folder: string, isDraft: RegExp][] = [
+    [config.dataDir, /^\..*\.(partial|new)$/],
+    [join(config.dataDir, 'backups'), /^\..*\.partial$|\.db\.partial$/],
+    [join(filesFolder(config), 'tmp'), /^/],
+    ...(isElsewhere
+      ? ([
+          [beside, /^\.restore-.*\.partial$/],
+          [join(beside, 'backups'), /^accord-.*\.db\.partial$/],
+        ] as [string, RegExp][])
+      : []),
+  ]
+  const drafts = foldersOfDrafts.flatMap(([folder, isDraft]) =>
+    namesIn(folder)
+      .filter((name) => isDraft.test(name))
       .map((name) => join(folder, name))
       .filter((path) => (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? since) < since),
   )
   if (drafts.length > 0)
     findings.push(new Hint(`${drafts.length} half-written files are older than a day (${drafts[0]} …). Remove them.`))
-  const aside = readdirSync(config.dataDir).filter((name) => name.startsWith('before-restore-'))
+  const isAside = (name: string): boolean => name.startsWith('before-restore-')
+  const aside = [
+    ...namesIn(config.dataDir).filter(isAside),
+    ...(isElsewhere ? namesIn(beside).filter(isAside) : []).map((name) => join(beside, name)),
+  ]
   if (aside.length > 0)
     findings.push(
       new Hint(

@@ -1,25 +1,38 @@
 // What the doctor asks of the rows: whether the engine trusts its own file, and whether what happens by itself does happen.
 import type { Kysely } from 'kysely'
-import { pending } from '../../db/migrate.ts'
+import { migrations as known, pending } from '../../db/migrate.ts'
 import type { Store } from '../../db/open.ts'
 import { finding as searchFinding } from '../../db/search.ts'
 import type { Config } from '../config.ts'
 import { stamp, systemClock } from '../kernel/clock.ts'
 import { holdersOfEverything } from '../resources/roles/ceiling.ts'
+import { remains, restoreAdvice } from './doctor.data.ts'
 import { type Finding, Hint } from './doctor.finding.ts'
 
-export async function database(store: Store | string | null): Promise<Finding> {
-  if (store === null) return 'it does not exist. Run: accord install'
+export async function database(store: Store | string | null, config: Config): Promise<Finding> {
+  if (store === null) return missing(config) ?? 'it does not exist. Run: accord install'
   if (typeof store === 'string')
-    return `it cannot be opened (${store}). Check the path and its rights, or restore a backup.`
-  const findings = await store.dialect.findings(store.db as unknown as Kysely<unknown>)
+    return `it cannot be opened (${store}). Check the path and its rights, or stop the server. ${restoreAdvice(config)}`
+  // The engine gives up where a page makes no sense at all.
+  const findings = await store.dialect
+    .findings(store.db as unknown as Kysely<unknown>)
+    .catch((cause: unknown) => [`${cause instanceof Error ? cause.message : String(cause)}.`])
   if (findings.length === 0) return null
   const more = findings.length > 3 ? ` and ${findings.length - 3} more` : ''
-  return `${findings.slice(0, 3).join(' ')}${more} Stop the server and restore a backup.`
+  return `${findings.slice(0, 3).join(' ')}${more} Stop the server. ${restoreAdvice(config)}`
 }
 
-export async function migrations(store: Store): Promise<Finding> {
+/** An empty database beside what belongs to one was not there before: to install or migrate it would hide the loss. */
+function missing(config: Config): string | null {
+  const found = remains(config)
+  return found.length === 0
+    ? null
+    : `it is gone or empty, and what belongs to it is there (${found.join(', ')}). Stop the server. ${restoreAdvice(config)}`
+}
+
+export async function migrations(store: Store, config: Config): Promise<Finding> {
   const due = await pending(store)
+  if (due.length === known.length) return missing(config) ?? 'nothing is in it. Run: accord install'
   return due.length === 0 ? null : `${due.length} are to be applied (${due.join(', ')}). Run: accord migrate`
 }
 

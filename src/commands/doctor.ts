@@ -1,6 +1,7 @@
 // `accord doctor`: looks at everything an installation needs, changes nothing, and says what to do about what is wrong. What only
 // might be better is a hint, which fails nothing.
-import { openStore, type Store, storeExists } from '../../db/open.ts'
+import { statSync } from 'node:fs'
+import { databaseFile, openStore, type Store, storeExists } from '../../db/open.ts'
 import type { Config } from '../config.ts'
 import {
   backups,
@@ -30,7 +31,7 @@ export async function doctorCommand(config: Config, { deep = false }: { deep?: b
     [`Data folder ${config.dataDir}`, () => dataFolder(config)],
     ['Disk', () => room(config)],
     ['Secret', () => secret(config)],
-    [`Database ${config.databaseUrl}`, () => database(store)],
+    [`Database ${config.databaseUrl}`, () => database(store, config)],
     ['Rights of the database', () => databaseFileRights(config)],
     ['Log of the database', withTables(log)],
     ['Migrations', withTables(migrations)],
@@ -70,7 +71,9 @@ export async function doctorCommand(config: Config, { deep = false }: { deep?: b
 
 /** The store, or why it does not open. */
 function opened(config: Config): Opened {
-  if (!storeExists(config.databaseUrl)) return null
+  const file = databaseFile(config.databaseUrl)
+  // To open an empty file would make a database of it.
+  if (!storeExists(config.databaseUrl) || (file !== null && statSync(file).size === 0)) return null
   try {
     return openStore(config.databaseUrl)
   } catch (cause) {

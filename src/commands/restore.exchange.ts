@@ -6,7 +6,7 @@ import { syncPath } from '../../db/disk.ts'
 import { filesOfDatabase } from '../../db/open.ts'
 import type { Config } from '../config.ts'
 import { restoringMark } from '../data.ts'
-import { isDead, ownName } from '../kernel/owners.ts'
+import { lifeOf, ownName } from '../kernel/owners.ts'
 import { copyFile } from './backup.bytes.ts'
 import { contractNames, names } from './backup.manifest.ts'
 import { CommandError } from './fail.ts'
@@ -18,6 +18,7 @@ interface Exchange {
   at: string
   /** The present secret is that of the backup, which holds none. */
   staysSecret: boolean
+  isForced: boolean
   /** Throws when the database is in use. */
   stopIfOpen(): void
 }
@@ -29,7 +30,7 @@ export async function exchange(config: Config, wanted: Exchange): Promise<string
   const own = [names.files, ...(staysSecret ? [] : [names.secret]), ...contractNames]
   // The database may lie elsewhere, on another disk: its new file waits beside it.
   const waiting = join(dirname(database), `.restore-${at}.db.partial`)
-  const release = await closed(config, async () => {
+  const release = await closed(config, wanted.isForced, async () => {
     for (const path of [...own.map((name) => join(dataDir, name)), database]) stopIfMounted(path)
     wanted.stopIfOpen()
     mkdirSync(dirname(database), { recursive: true, mode: 0o700 })
@@ -49,13 +50,19 @@ export async function exchange(config: Config, wanted: Exchange): Promise<string
 }
 
 /** Keeps everybody out of the data folder, then does what may still fail; when it does, lets them in again. */
-async function closed(config: Config, prepare: () => Promise<void>): Promise<() => void> {
+async function closed(config: Config, isForced: boolean, prepare: () => Promise<void>): Promise<() => void> {
   const mark = restoringMark(config)
-  const other = existsSync(mark) ? readFileSync(mark, 'utf8').trim() : ''
-  if (other !== '' && !isDead(other))
-    throw new CommandError(`Another restore is at work on ${config.dataDir}. If it is not, remove ${mark}.`)
+  const isHalfWay = existsSync(mark)
+  // A power cut may have left it empty.
+  const other = isHalfWay ? readFileSync(mark, 'utf8').trim() : ''
+  const life = other === '' ? 'gone' : lifeOf(other)
+  if (life === 'alive') throw new CommandError(`Another restore is at work on ${config.dataDir}.`)
+  if (life === 'unknown' && !isForced)
+    throw new CommandError(
+      `Another restore is at work on ${config.dataDir}, or was cut off on another machine or in another container. When you know that it is at work no more, run this again with --force.`,
+    )
   writeFileSync(mark, `${ownName()}\n`, { mode: 0o600 })
-  syncPath(config.dataDir)
+  for (const path of [mark, config.dataDir]) syncPath(path)
   const release = (): void => {
     rmSync(mark, { force: true })
     syncPath(config.dataDir)
@@ -64,7 +71,7 @@ async function closed(config: Config, prepare: () => Promise<void>): Promise<() 
     await prepare()
   } catch (error) {
     // One that was cut off before is still half-way.
-    if (other === '') release()
+    if (!isHalfWay) release()
     throw error
   }
   return release

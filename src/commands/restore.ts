@@ -4,13 +4,13 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } fro
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { isFull, megabytes, noRoomFor } from '../../db/disk.ts'
-import { databaseFile, settleAlone } from '../../db/open.ts'
+import { databaseFile, openStore, settleAlone } from '../../db/open.ts'
 import type { Config } from '../config.ts'
 import { filesFolder, presentSecret, restoringMark, secretFile } from '../data.ts'
 import { stamp, stopwatch, systemClock } from '../kernel/clock.ts'
 import { placeOf } from '../kernel/files.ts'
 import { copyFile, isMissing, sizeOf, syncFolders } from './backup.bytes.ts'
-import { checkOf, examine } from './backup.examine.ts'
+import { checkOf, examine, hasTable } from './backup.examine.ts'
 import { type Manifest, nameOf, names, readManifest } from './backup.manifest.ts'
 import { CommandError } from './fail.ts'
 import { exchange } from './restore.exchange.ts'
@@ -34,7 +34,7 @@ export async function restoreCommand(config: Config, backup: string, options: Re
   const { due, aside } = await restore(config, from, manifest, options.force === true)
   console.log(`${describe(manifest)}\nRestored into ${config.dataDir} in ${(elapsedMs() / 1000).toFixed(1)} s.`)
   if (aside !== null) console.log(`What was there is in ${aside}; remove it when you do not need it any more.`)
-  for (const sentence of remarks(config, from, manifest, due)) console.log(sentence)
+  for (const sentence of [...remarks(config, from, manifest, due), ...consequences]) console.log(sentence)
   console.log(due.length > 0 ? 'Then run: accord migrate, and: accord start' : 'Serve it with: accord start')
 }
 
@@ -66,6 +66,24 @@ function remarks(config: Config, from: string, manifest: Manifest, due: readonly
   if (manifest.lost_files.length > 0)
     found.push(`The bytes of ${manifest.lost_files.length} files were lost before it was made.`)
   return found
+}
+
+/** What comes back with the rows, and nobody may think of. */
+const consequences = [
+  'Passwords, tokens and rights are those of the backup: what was changed or revoked since is valid again. Whoever was signed in with a cookie signs in again.',
+  'Jobs that waited when it was made run again: mails and webhooks may go out a second time.',
+  'Numbers of events go on from those of the backup: who follows /events begins anew.',
+] as const
+
+/** Whoever signed out since, or was made to, stays out; links to a new password are used up. */
+async function endSessions(database: string): Promise<void> {
+  const store = openStore(`sqlite:${database}`)
+  try {
+    for (const table of ['sessions', 'password_resets'] as const)
+      if (await hasTable(store, table)) await store.db.deleteFrom(table).execute()
+  } finally {
+    await store.close()
+  }
 }
 
 /** What the server would open its values with: ACCORD_SECRET, else the secret of the backup, else the one that is here if it is the same. */
@@ -133,12 +151,14 @@ async function restore(config: Config, from: string, manifest: Manifest, isForce
   mkdirSync(folder, { mode: 0o700 })
   try {
     const { due } = await unpacked(config, from, manifest, folder)
+    await endSessions(join(folder, names.database))
     const aside = await exchange(config, {
       database,
       folder,
       at,
       staysSecret:
         manifest.secret.kept !== 'here' && config.secret === null && secretFor(config, from, manifest) !== null,
+      isForced,
       stopIfOpen: () => stopIfOpen(database),
     })
     return { due, aside }

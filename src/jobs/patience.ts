@@ -22,11 +22,12 @@ export function patience({ log, clock }: Services, isOver: () => boolean): Patie
     const trouble = troubleOf(error)
     const now = clock.now().getTime()
     // Another process may hold the database for a moment.
-    if (trouble !== null && trouble !== 'busy' && now - saidAt >= saidMs) {
+    if (trouble !== null && trouble !== 'busy' && trouble !== 'damaged' && now - saidAt >= saidMs) {
       saidAt = now
       log.error({ err: error, trouble }, 'Nothing can be written at the moment; work in the background waits.')
     }
-    return trouble !== null
+    // A damaged database does not mend itself, and one job must not hold up all others.
+    return trouble !== null && trouble !== 'damaged'
   }
 
   return {

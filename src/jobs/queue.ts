@@ -29,6 +29,8 @@ export interface JobKind<Payload extends object> {
   retryAfter: readonly number[]
   /** Left waiting while this is false, such as mail without a server to give it to. */
   isReady: (services: Services) => boolean
+  /** It mails: without a server for mail it waits, which is no fault, and what fails is a fault of that server. */
+  isMail: boolean
   // biome-ignore lint/suspicious/noConfusingVoidType: most jobs have nothing to say
   run: (ctx: Context, payload: Payload, job: Running) => Promise<Later | void>
   /** In the transaction that buries it, or deletes it before its time. `cause` is a sentence. */
@@ -48,7 +50,8 @@ type Defined<Payload extends object> = Pick<JobKind<Payload>, 'kind' | 'run'> & 
 export const defineJob = <Payload extends object>(job: Defined<Payload>): JobKind<Payload> => ({
   atOnce: 1,
   retryAfter: [60, 300, 1800, 7200],
-  isReady: () => true,
+  isMail: false,
+  isReady: ({ mailer }) => job.isMail !== true || mailer.isConfigured,
   ...job,
 })
 

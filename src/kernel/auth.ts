@@ -171,8 +171,10 @@ export function isWithin(text: string, networks: readonly string[]): boolean {
   })
 }
 
-function isAllowed(ip: string, networks: readonly string[]): boolean {
-  if (networks.length === 0) return true
+const isAllowed = (ip: string, networks: readonly string[]): boolean => networks.length === 0 || isAmong(ip, networks)
+
+/** Whether an address is one of these, or in one of these networks. */
+export function isAmong(ip: string, networks: readonly string[]): boolean {
   if (!ipaddr.isValid(ip)) return false
   const address = ipaddr.process(ip)
   return networks.some((network) => {

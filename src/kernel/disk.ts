@@ -1,6 +1,7 @@
 // Whether there is room for what is to be stored: asked of the file system itself, by writing a little, and at most every few seconds.
 import { statfs, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Store } from '../../db/open.ts'
 import type { Clock } from './clock.ts'
 
 export type DiskState = 'ok' | 'low' | 'full'
@@ -20,7 +21,7 @@ export interface Volume {
 
 export interface Disk {
   state(): Promise<DiskState>
-  /** Undefined where the system does not tell. */
+  /** Where there is least; undefined where the system does not tell. */
   room(): Promise<Room | undefined>
 }
 
@@ -47,19 +48,27 @@ export const realVolume: Volume = {
   },
 }
 
-/** `health`: why the database could not write the last time it tried, or null. */
+/** Of the database: why it could not write the last time it tried, or null; and whether it can by now. */
+type Written = Pick<Store, 'health' | 'retry'>
+
+/** `folders`: all that data is written to. The worst of them counts. */
 export function createDisk(
-  folder: string,
-  { clock, health, volume = realVolume }: { clock: Clock; health: () => string | null; volume?: Volume | undefined },
+  folders: readonly string[],
+  { clock, store, volume = realVolume }: { clock: Clock; store: Written; volume?: Volume | undefined },
 ): Disk {
   let kept: { at: number; state: Promise<DiskState> } | undefined
 
   async function look(): Promise<DiskState> {
-    const trouble = health()
-    // Room is found again by looking; whether the database may be written is found by the next that writes.
-    if (trouble !== null && trouble !== 'full') return 'full'
+    const bytes = store.health() === null ? probeBytes : probeBytesAfterTrouble
+    const states = await Promise.all(folders.map((folder) => lookAt(folder, bytes)))
+    // Where there is room the database may not be written all the same, and nobody else may try.
+    if (states.includes('full') || (await store.retry()) !== null) return 'full'
+    return states.includes('low') ? 'low' : 'ok'
+  }
+
+  async function lookAt(folder: string, bytes: number): Promise<DiskState> {
     try {
-      await volume.probe(folder, trouble === null ? probeBytes : probeBytesAfterTrouble)
+      await volume.probe(folder, bytes)
     } catch (cause) {
       // A folder that is made when the first file comes.
       return codeOf(cause) === 'ENOENT' ? 'ok' : 'full'
@@ -68,13 +77,23 @@ export function createDisk(
     return free < lowBytes || free < size * lowShare ? 'low' : 'ok'
   }
 
+  async function roomIn(folder: string): Promise<Room[]> {
+    return volume.room(folder).then(
+      (room) => [room],
+      () => [],
+    )
+  }
+
   return {
     state() {
       const at = clock.now().getTime()
       if (!kept || at < kept.at || at - kept.at >= holdsMs) kept = { at, state: look() }
       return kept.state
     },
-    room: () => volume.room(folder).catch(() => undefined),
+    async room() {
+      const rooms = (await Promise.all(folders.map(roomIn))).flat()
+      return rooms.sort((one, other) => one.free - other.free)[0]
+    },
   }
 }
 

@@ -3,7 +3,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Source } from './download.ts'
@@ -50,7 +50,7 @@ export function diskFiles(folder: string): FileStore {
 
   return {
     async receive(stream, name, most = mostBytes) {
-      await mkdir(waiting, { recursive: true, mode: 0o700 })
+      await make(waiting)
       const path = join(waiting, randomUUID())
       const hash = createHash('sha256')
       const text = textWatcher()
@@ -90,12 +90,11 @@ export function diskFiles(folder: string): FileStore {
       const place = places.get(upload)
       if (place === undefined) return
       const path = pathOf(upload.sha256)
-      const isNew = (await mkdir(join(path, '..'), { recursive: true, mode: 0o700 })) !== undefined
+      await make(dirname(path))
       // Also over bytes that are there: they are the same, and are young again for whoever tidies up meanwhile.
       await rename(place, path)
-      if (isNew) await settle(folder)
       places.delete(upload)
-      await settle(join(path, '..'))
+      await settle(dirname(path))
     },
 
     async discard(upload) {
@@ -138,6 +137,12 @@ export const tooLarge = (most = mostBytes): Problem =>
   new Problem('payload_too_large', `A file may have at most ${most / 1024 / 1024} MiB.`)
 
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => [])
+
+/** A folder, and those it is in. What is new of it survives a power cut. */
+async function make(folder: string): Promise<void> {
+  const first = await mkdir(folder, { recursive: true, mode: 0o700 })
+  if (first !== undefined) await settle(dirname(first))
+}
 
 /** A new name in a folder survives a power cut once the folder is written. */
 async function settle(folder: string): Promise<void> {

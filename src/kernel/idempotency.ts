@@ -69,6 +69,7 @@ export async function once(
       return perform(ctx, { id: first.id, holder }, work)
     }
     if (first && first.request_hash !== hash) throw new Problem('idempotency_key_reused')
+    if (first?.state === 'committed' && isLeft(ctx, first)) throw answerLost()
     if (first?.state !== 'completed' || first.body === null) throw inFlight()
     return {
       status: Number(first.status),
@@ -133,11 +134,20 @@ function abandon(holder: string): void {
 
 const inFlight = (): Problem => new Problem('idempotency_in_flight', undefined, { headers: { 'retry-after': '1' } })
 
+/** Nobody will ever give it: waiting is no use, and doing it again would do it twice. */
+const answerLost = (): Problem =>
+  new Problem(
+    'idempotency_in_flight',
+    'The request with this Idempotency-Key was done, and its answer was lost. Look at the record before you send another one with a new key.',
+  )
+
 type Row = Selectable<DB['idempotency_keys']>
 
-/** Nothing was committed, and whoever worked on it has ended or takes too long. */
-function isGivenUp(ctx: Context, { state, held_by: holder, created_at: since }: Row): boolean {
-  if (state !== 'in_flight') return false
+/** Nothing was committed, and nothing will be. */
+const isGivenUp = (ctx: Context, row: Row): boolean => row.state === 'in_flight' && isLeft(ctx, row)
+
+/** Whoever worked on it has ended or takes too long. */
+function isLeft(ctx: Context, { held_by: holder, created_at: since }: Row): boolean {
   return since < stamp(new Date(ctx.time.getTime() - leaseMs)) || abandoned.has(holder ?? '') || isDead(holder ?? '')
 }
 

@@ -6,7 +6,7 @@ import { type Field, isFile, longestFile, readForm } from '../contract/form.ts'
 import type { Shape } from '../contract/normalise.ts'
 import type { Context } from './context.ts'
 import type { Upload } from './files.ts'
-import { borrow, free, hold, type Loan } from './held.ts'
+import { bodies, borrow, formsOfBytes, free, type Loan } from './held.ts'
 import { bytesOf, eachPart, mostParts } from './parts.ts'
 import { asNamed, fieldsOf, textsOnly } from './plainform.ts'
 import { ifItCan } from './unavailable.ts'
@@ -62,13 +62,8 @@ export interface Form {
 
 /** Reads all parts. Throws 400 for what is no form, 413 for too much of anything, 503; then nothing is left behind. */
 export async function receive(ctx: Context, request: Readable, form: Form): Promise<Received> {
-  const letGo = hold(ctx, form)
-  // Those are counted already.
-  const loan = form.schema['x-bytes'] === true ? free : borrow(ctx.services, ctx.ip ?? '')
-  const release = (): void => {
-    letGo()
-    loan.giveBack()
-  }
+  const loan = borrow(ctx.services, ctx.ip ?? '', form.schema['x-bytes'] === true ? formsOfBytes : bodies)
+  const release = (): void => loan.giveBack()
   try {
     const received = await read(ctx, request, form, loan)
     return { ...received, uploads: { ...received.uploads, release } }
@@ -136,7 +131,8 @@ async function read(ctx: Context, request: Readable, { type, longest, schema }: 
         isBytes ? longest : Math.min(Math.max(4 * (shapeOf(name)?.maxLength ?? 0), longText), longestText),
       text: (name, value) => field(name).texts.push(value),
       file: take,
-      loan,
+      loan: isBytes ? free : loan,
+      whole: isBytes ? loan : free,
     })
     for (const { name, key } of taken.sort((one, other) => one.place - other.place)) field(name).files.push(key)
     const { found, ...form } = readForm(fields, schema)

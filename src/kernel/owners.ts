@@ -35,6 +35,20 @@ export function isDead(owner: string): boolean {
 }
 
 /**
+ * What is known of the owner of something without a lease. 'gone' as well when the machine has been started again since; 'unknown' on
+ * another machine or in another container.
+ */
+export function lifeOf(owner: string): 'alive' | 'gone' | 'unknown' {
+  const [host, place = ''] = owner.split(':')
+  if (host !== self.host) return 'unknown'
+  if (place === self.place) return isDead(owner) ? 'gone' : 'alive'
+  const [boot, bootHere] = [bootOf(place), bootOf(self.place)]
+  return boot !== null && bootHere !== null && boot !== bootHere ? 'gone' : 'unknown'
+}
+
+const bootOf = (place: string): string | null => /^(.+)\/\d+$/.exec(place)?.[1] ?? null
+
+/**
  * Where numbers of processes mean the same: one run of a kernel, and there one namespace. A namespace that is gone may have left its
  * number to another, but then its processes are gone as well. Elsewhere than on Linux there is one for each machine.
  */

@@ -20,6 +20,8 @@ export interface Parts {
   text(name: string, value: string): void
   /** Memory for texts; files go to the disk as they come. */
   loan: Loan
+  /** Memory for all that comes, where files are worked on in memory as well. */
+  whole: Loan
   file(name: string, stream: Readable, filename: string | undefined): Promise<void>
 }
 
@@ -60,6 +62,7 @@ export async function eachPart(request: Readable, contentType: string, parts: Pa
   const onData = (chunk: Buffer): void => {
     total += chunk.length
     if (total > parts.most) refuse(tooLarge(parts.most))
+    else if (!parts.whole.take(chunk.length)) refuse(tooMuch())
   }
   // A connection also closes behind a request that is complete, while its last bytes are still on their way to the disk.
   const onClose = (): void => {

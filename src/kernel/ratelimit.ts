@@ -34,7 +34,7 @@ async function checkLoginFailures(ctx: Context, emailKey: string): Promise<void>
   const failures = await ctx.db
     .selectFrom('login_attempts')
     .select(['email_key', 'created_at'])
-    .where('ip', '=', ctx.ip ?? '')
+    .where('ip', '=', networkOf(ctx.ip ?? ''))
     .where('created_at', '>', since(ctx))
     .orderBy('created_at', 'desc')
     .limit(perAddress)
@@ -60,7 +60,7 @@ async function recordLoginFailure(ctx: Context, emailKey: string): Promise<void>
   await ctx.db.deleteFrom('login_attempts').where('created_at', '<=', since(ctx)).execute()
   await ctx.db
     .insertInto('login_attempts')
-    .values({ email_key: emailKey, ip: ctx.ip ?? '', created_at: stamp(ctx.time) })
+    .values({ email_key: emailKey, ip: networkOf(ctx.ip ?? ''), created_at: stamp(ctx.time) })
     .execute()
 }
 
@@ -68,7 +68,7 @@ async function clearLoginFailures(ctx: Context, emailKey: string): Promise<void>
   await ctx.db
     .deleteFrom('login_attempts')
     .where('email_key', '=', emailKey)
-    .where('ip', '=', ctx.ip ?? '')
+    .where('ip', '=', networkOf(ctx.ip ?? ''))
     .execute()
 }
 

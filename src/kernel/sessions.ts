@@ -168,8 +168,12 @@ export function checkCsrf({ csrf }: CallingSession, headers: Context['headers'])
   if (!isSame(sentCsrf(headers), csrf)) throw csrfMismatch()
 }
 
-/** Sets the cookie that scripts read: of the session that came along, else one that is good for signing in. */
+/**
+ * Sets the cookie that scripts read: of the session that came along, else one that is good for signing in. Nothing for a page of
+ * others with which a session comes along: it would take the value away from the pages of whoever is signed in.
+ */
 export async function offerCsrf(ctx: Context): Promise<void> {
+  if (cookieOf(ctx.headers, sessionCookie) !== undefined && !isBelieved(ctx.services, callingOf(ctx))) return
   const nonce = randomBytes(16).toString('base64url')
   const session = await sessionOf(ctx.services, callingOf(ctx))
   const value = session?.csrf ?? `${nonce}.${visitorMac(ctx.services, nonce)}`

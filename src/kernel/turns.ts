@@ -9,10 +9,7 @@ export interface Turns {
   enter(begin: () => void): (() => void) | false
 }
 
-/**
- * How many wait at most. Measured on two cores: 2 to 4 ms a request, so the last in the line begins after 0.2 to 0.4 s; with 10 ms
- * each it would be a second.
- */
+/** How many wait at most. A request costs milliseconds; with 10 ms each, the last in the line begins after a second. */
 export const mostWaiting = 100
 /** How many are begun and not done: those wait for something else, such as the hash of a password, which has a line of its own. */
 export const mostBegun = 200

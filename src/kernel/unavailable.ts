@@ -8,6 +8,7 @@ const words: Readonly<Record<Trouble, readonly [sentence: string, seconds: strin
   full: ['The disk of this server is full; nothing was written.', '10'],
   readonly: ['The data of this server cannot be written at the moment; nothing was changed.', '30'],
   failing: ['The disk of this server does not answer as it should; nothing was written.', '10'],
+  damaged: ['The database of this server is damaged; it has to be restored from a backup.', '60'],
 }
 
 /** The 503 for an error of the place where the data is; null for any other, and for a problem that says itself what it is. */

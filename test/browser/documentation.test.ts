@@ -30,6 +30,7 @@ afterAll(async () => {
 })
 beforeEach(async () => {
   watched = await watchedContext(browser, server.url)
+  watched.context.setDefaultTimeout(100_000)
   page = await watched.context.newPage()
 })
 afterEach(() => watched.context.close())
@@ -51,9 +52,10 @@ async function signIn(): Promise<string> {
 
 async function authorize(token: string): Promise<void> {
   await page.locator('.auth-wrapper .btn.authorize').click()
-  await page.locator('.auth-container input').fill(token)
-  await page.locator('.auth-btn-wrapper .btn.authorize').click()
-  await page.locator('.auth-btn-wrapper .btn-done').click()
+  // Beside it is the form of the session, whose cookie the browser sends by itself.
+  await page.locator('#auth-bearer-value').fill(token)
+  await page.locator('#auth-bearer-value').press('Enter')
+  await page.locator('.auth-btn-wrapper .btn-done').first().click()
 }
 
 /** What the page lists from top to bottom: it draws only what is in sight, so it is read while scrolling. */

@@ -33,7 +33,7 @@ const internal = [
 /** Made anew each time. */
 const random = ['form_id', 'secret_hash', 'secret_sealed', 'message_id', 'message_id_key', 'password_hash']
 
-const writing = facts.filter(
+export const writing = facts.filter(
   ([id, { method, path, location, public: isPublic }]) =>
     !isPublic &&
     !takesFormOnly(id) &&

@@ -2,16 +2,17 @@
 // see it. One world for all parts; the last line says how many cells there are and how many are wrong.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { facts } from '../support/schema.ts'
-import { assignmentCells } from './matrix.assignment.ts'
+import { assignmentCells, writing } from './matrix.assignment.ts'
 import { credentialCells } from './matrix.credentials.ts'
 import { listCells } from './matrix.lists.ts'
 import { permissionCells } from './matrix.permissions.ts'
 import { recordCells } from './matrix.records.ts'
 import { referenceCells } from './matrix.references.ts'
+import { owners, scopeOf, scopes } from './matrix.scope.ts'
 import { secretCells } from './matrix.secrets.ts'
 import { sessionCells } from './matrix.sessions.ts'
 import { tokenCells } from './matrix.tokens.ts'
-import { counted, summary } from './matrix.ts'
+import { isLookedAt, summary } from './matrix.ts'
 import { startWorld, type World } from './support.ts'
 
 let world: World
@@ -35,8 +36,39 @@ describe('sessions', () => sessionCells(of))
 describe('ceilings', () => tokenCells(of))
 describe('secrets', () => secretCells(of))
 
+/** Every column that an operation must have a cell in, by what the contract says of it. */
+function columnsOf(id: string, fact: (typeof facts)[number][1]): string[] {
+  const { permission, ability, method } = fact
+  if (fact.public) return [' is public', ', without a token and with a bad one']
+  const entity = scopeOf(id)
+  return [
+    ' is public',
+    ...badTokens.map((name) => `, ${name}`),
+    ...['text/html', '*/*', ''].map((accept) => `, Accept: ${accept}`),
+    ...(permission === null
+      ? [' is for any user', ', no key at all']
+      : [`, every key but ${permission}`, ', no key at all', `, ${permission} and ${ability} alone`]),
+    ...(ability === null ? [] : [`, without the ability ${ability}`]),
+    ...[', a session that is ended', ', a session from elsewhere'],
+    ...(method === 'get' ? [] : [', a session with the value of another']),
+    ...(entity === undefined
+      ? []
+      : owners
+          .filter((owner) => owner !== 'nobody' || scopes[entity]?.isAlwaysOwned !== true)
+          .map((owner) => ` of ${owner}, individual view`)),
+    ...(writing.some(([name]) => name === id) ? [', __proto__'] : []),
+    ' does nothing',
+  ]
+}
+const badTokens = [
+  ...['no token', 'garbage', 'an id nobody has', 'a wrong secret', 'revoked', 'expired', 'idle for too long'],
+  ...['from another address', 'of an inactive user'],
+]
+
 describe('the matrix', () => {
   it('has a cell for every operation in every column', () => {
-    expect(counted().cells).toBeGreaterThan(facts.length * 15)
+    const wanted = facts.flatMap(([id, fact]) => columnsOf(id, fact).map((column) => `${id}${column}`))
+    expect(wanted.length).toBeGreaterThan(facts.length * 15)
+    expect(wanted.filter((name) => !isLookedAt(name))).toEqual([])
   })
 })

@@ -12,12 +12,14 @@ import { short, stored, type World } from './support.ts'
 export const isFull = process.env.ACCORD_TEST_FULL === '1'
 
 let cells = 0
+const names = new Set<string>()
 let wrongOnes = 0
 let wrong: string[] = []
 
 /** One cell: what was found, and what must be. */
 export function cell(name: string, found: unknown, wanted: unknown): void {
   cells++
+  names.add(name)
   if (isDeepStrictEqual(found, wanted)) return
   wrongOnes++
   wrong.push(`${name}: ${short(found)} instead of ${short(wanted)}`)
@@ -31,7 +33,8 @@ export function settle(): void {
 }
 
 export const summary = (): string => `authorisation matrix: ${cells} cells, ${wrongOnes} wrong`
-export const counted = (): { cells: number; wrong: number } => ({ cells, wrong: wrongOnes })
+/** Whether there was a cell of this name. */
+export const isLookedAt = (name: string): boolean => names.has(name)
 
 let baseline: { image: string; of: World } | undefined
 

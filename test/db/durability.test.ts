@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
-import { openStore, type Store } from '../../db/open.ts'
+import { openImage, openStore, type Store } from '../../db/open.ts'
 import { troubleOf } from '../../db/trouble.ts'
 
 const isFull = process.env.ACCORD_TEST_FULL === '1'
@@ -91,6 +91,59 @@ describe('a full disk', () => {
   })
 })
 
+describe('what was found wrong', () => {
+  const readOnly = (isOn: boolean) => sql`pragma query_only = ${sql.lit(isOn ? 1 : 0)}`.execute(store.db)
+
+  it('is not over with what writes nothing', async () => {
+    await readOnly(true)
+    expect(troubleOf(await failure(add('a')))).toBe('readonly')
+    await readOnly(false)
+    await sql`pragma max_page_count`.execute(store.db)
+    await store.db.deleteFrom('lead_sources').where('name', '=', 'nowhere').execute()
+    await store.db.deleteFrom('lead_sources').where('name', '=', 'nowhere').returning('id').execute()
+    await store.db.updateTable('lead_sources').set({ name: 'b' }).where('name', '=', 'nowhere').execute()
+    await store.db.transaction().execute((db) => db.selectFrom('lead_sources').select('id').execute())
+    expect(store.health()).toBe('readonly')
+    await store.db.transaction().execute((db) => add('b', db))
+    expect(store.health()).toBeNull()
+  })
+
+  it('is tried again when asked, by a write that comes to the disk and changes nothing', async () => {
+    await sql`pragma user_version = 7`.execute(store.db)
+    await readOnly(true)
+    await failure(add('a'))
+    expect(await store.retry()).toBe('readonly')
+    await readOnly(false)
+    const before = statSync(`${file}-wal`).size
+    const held = openStore(`sqlite:${file}`)
+    await held.db.transaction().execute(async (db) => {
+      await add('other', db)
+      // Somebody else writes, so nothing is known, and nobody waits for that.
+      expect(await store.retry()).toBe('readonly')
+    })
+    await held.close()
+    expect([await store.retry(), store.health()]).toEqual([null, null])
+    expect(statSync(`${file}-wal`).size).toBeGreaterThan(before)
+    const { rows } = await sql`pragma user_version`.execute(store.db)
+    expect(rows).toEqual([{ user_version: 7 }])
+    expect((await sql`pragma busy_timeout`.execute(store.db)).rows).toEqual([{ timeout: 5000 }])
+  })
+
+  it('on reading is told to whoever reads, and is no reason to think that nothing can be written', async () => {
+    await add('a')
+    const { rows } = await sql<{
+      rootpage: number
+    }>`select rootpage from sqlite_schema where name = 'lead_types'`.execute(store.db)
+    const image = store.image()
+    const page = 4096 * ((rows[0]?.rootpage ?? 0) - 1)
+    image.fill(0xff, page, page + 4096)
+    const damaged = openImage(image)
+    expect(troubleOf(await failure(damaged.db.selectFrom('lead_types').selectAll().execute()))).toBe('damaged')
+    expect(damaged.health()).toBeNull()
+    await damaged.close()
+  })
+})
+
 describe('trouble', () => {
   it('is told from what SQLite and files say, and from what caused an error', async () => {
     await sql`pragma query_only = 1`.execute(store.db)
@@ -137,6 +190,18 @@ describe('the log of changes', () => {
     expect((await names()).length).toBe(writes)
     if (isFull) console.log(`WAL: ${writes} writes with a reader, ${longest} bytes, then ${size()}`)
   }, 300_000)
+
+  it('that cannot be cut back at the moment changes nothing else', async () => {
+    const timeout = await store.db.connection().execute(async (one) => {
+      // Within a transaction SQLite refuses to.
+      await sql`begin`.execute(one)
+      await store.dialect.optimise(one)
+      const { rows } = await sql`pragma busy_timeout`.execute(one)
+      await sql`rollback`.execute(one)
+      return rows
+    })
+    expect(timeout).toEqual([{ timeout: 5000 }])
+  })
 
   it('is gone with the last connection, also when a snapshot was left open', async () => {
     await store.snapshot()

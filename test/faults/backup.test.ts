@@ -1,7 +1,6 @@
 // A backup taken by a process of its own while a server writes, and a server started on what it restores to: everything acknowledged
 // before it began is there, nothing is there by half, and people, programs and secrets are as they were. ACCORD_TEST_FULL=1: five of them.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openStore } from '../../db/open.ts'
@@ -10,6 +9,7 @@ import { presentSecret } from '../../src/data.ts'
 import { accord, accordServing, type Serving } from '../support/accord.ts'
 import { testConfig } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
+import { workingFolder } from '../support/installed.ts'
 import { audit, nothing, shownOtherwise } from './audit.ts'
 import { call, type Door, type Lead, type Load, prepare, seeded } from './load.ts'
 
@@ -29,8 +29,8 @@ const environment = {
 
 let folder: string
 let servers: Serving[] = []
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-backup-'))
+beforeEach(async () => {
+  folder = await workingFolder()
   servers = []
 })
 afterEach(async () => {
@@ -111,7 +111,6 @@ describe('a backup that is taken while a server writes', () => {
   it(
     'restores to everything acknowledged before it began, whole, with the same people, programs and secrets',
     async () => {
-      await accord(folder, ['install'], environment)
       const { url } = await serve()
       const { door, load } = await prepare(url, environment.ACCORD_ADMIN_PASSWORD)
       const webhook = { name: 'Warehouse', end_point: 'https://example.com/', events: ['quote.create.after'] }

@@ -119,6 +119,8 @@ export interface Load {
   /** Writers that go on until they are told to stop, or the server is gone. `fileBytes`: how large files are. */
   write(door: Door, writers: number, random: () => number, fileBytes: number): { stop(): void; done: Promise<void> }
   send(door: Door, what: Pending): Promise<Answer>
+  /** Comes back as soon as that many have been acknowledged. Throws when they never are. */
+  until(acknowledged: number): Promise<void>
   /** What an answer means for what is known. */
   settle(what: Pending, answer: Answer): void
 }
@@ -126,6 +128,7 @@ export interface Load {
 /** `refs`: what leads are made of. */
 export function createLoad(refs: { person: number; product: number }): Load {
   const lists: Lead[][] = []
+  let look = (): void => undefined
   const load: Load = {
     leads: [],
     files: [],
@@ -138,6 +141,17 @@ export function createLoad(refs: { person: number; product: number }): Load {
     refusals: 0,
     send,
     settle,
+    until: (acknowledged) =>
+      new Promise((resolve, reject) => {
+        const late = setTimeout(() => reject(new Error(`Only ${load.acknowledged} were acknowledged.`)), 300_000)
+        look = () => {
+          if (load.acknowledged < acknowledged) return
+          clearTimeout(late)
+          look = () => undefined
+          resolve()
+        }
+        look()
+      }),
     write(door, writers, random, fileBytes) {
       let isOn = true
       const one = async (own: Lead[]): Promise<void> => {
@@ -226,6 +240,7 @@ export function createLoad(refs: { person: number; product: number }): Load {
         load.strange.push(`Lead ${what.lead.id} went from version ${what.lead.version} to ${body.data.version}.`)
       Object.assign(what.lead, { title: what.title, value: what.value, version: body.data.version })
     }
+    look()
   }
 
   function adopt({ title, value, own }: Pending & { kind: 'create' }, data: { id: number; version: number }): void {

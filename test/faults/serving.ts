@@ -1,8 +1,7 @@
 // A server in a process of its own with a little data in it, for tests that want to know how it is under strain.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { accord, accordServing } from '../support/accord.ts'
+import { rmSync } from 'node:fs'
+import { accordServing } from '../support/accord.ts'
+import { workingFolder } from '../support/installed.ts'
 
 export const isFull = process.env.ACCORD_TEST_FULL === '1'
 
@@ -15,8 +14,7 @@ export interface Strained {
 }
 
 export async function strained(): Promise<Strained> {
-  const folder = mkdtempSync(join(tmpdir(), 'accord-strained-'))
-  await accord(folder, ['install'], environment)
+  const folder = await workingFolder()
   const serving = await accordServing(folder, 'serve', environment)
   const post = async (path: string, body: object, token = ''): Promise<{ id: number; token: string }> => {
     const answer = await fetch(`${serving.url}/api/admin${path}`, {

@@ -1,12 +1,12 @@
 // How a server ends: on a signal, after what is under way has been answered and with everything in its place; after an error nobody
 // has caught, the same, but with an exit code that asks to be started again.
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { accord, accordServing, type Serving } from '../support/accord.ts'
+import { accordServing, type Serving } from '../support/accord.ts'
+import { workingFolder } from '../support/installed.ts'
 import { call, type Door, patiently } from './load.ts'
 
 const environment = {
@@ -19,6 +19,10 @@ const faulty = `export default (events) => {
   events.on('settings.source.create.after', ({ entity }) => {
     setTimeout(() => {
       if (entity.name === 'Unheard') Promise.reject(new Error('nobody listens'))
+      if (entity.name === 'Twice') {
+        setImmediate(() => { throw new Error('nobody catches either') })
+        throw new Error('nobody catches')
+      }
       if (entity.name === 'Uncaught') throw new Error('nobody catches')
     })
   })
@@ -28,9 +32,8 @@ let folder: string
 let serving: Serving
 let door: Door
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-shutdown-'))
+  folder = await workingFolder()
   writeFileSync(join(folder, 'faulty.mjs'), faulty)
-  await accord(folder, ['install'], environment)
   serving = await accordServing(folder, 'serve', environment)
   door = { url: serving.url, token: '' }
   const body = { email: 'admin@example.com', password: environment.ACCORD_ADMIN_PASSWORD, device_name: 'test' }
@@ -58,26 +61,32 @@ function opened(): { socket: Socket; said: () => string; closed: Promise<unknown
   return { socket, said: () => text, closed: new Promise((resolve) => socket.once('close', resolve)) }
 }
 
+/** A request that the server has begun to read. */
+async function underWay(): Promise<{ finish: () => void; said: () => string; closed: Promise<unknown> }> {
+  const body = JSON.stringify({ name: 'On its way' })
+  const head = [
+    'POST /api/admin/sources HTTP/1.1',
+    'host: localhost',
+    `authorization: Bearer ${door.token}`,
+    'accept: application/json',
+    'content-type: application/json',
+    `content-length: ${body.length}`,
+    '\r\n',
+  ].join('\r\n')
+  const { socket, said, closed } = opened()
+  await once(socket, 'connect')
+  socket.write(`${head}${body.slice(0, 5)}`)
+  // The server has read the head of it by the time it has answered another one.
+  expect(await source('Before')).toBe(201)
+  return { finish: () => socket.write(body.slice(5)), said, closed }
+}
+
 describe('a server that is asked to stop', () => {
   it('answers what is under way, and leaves everything in its place', async () => {
-    const body = JSON.stringify({ name: 'On its way' })
-    const head = [
-      'POST /api/admin/sources HTTP/1.1',
-      'host: localhost',
-      `authorization: Bearer ${door.token}`,
-      'accept: application/json',
-      'content-type: application/json',
-      `content-length: ${body.length}`,
-      '\r\n',
-    ].join('\r\n')
-    const { socket, said, closed } = opened()
-    await once(socket, 'connect')
-    socket.write(`${head}${body.slice(0, 5)}`)
-    // The server has read the head of it by the time it has answered another one.
-    expect(await source('Before')).toBe(201)
+    const { closed, finish, said } = await underWay()
     const stopped = serving.stop()
     await expect.poll(() => serving.said.stdout).toContain('"Closing."')
-    socket.write(body.slice(5))
+    finish()
     await closed
     expect(said()).toMatch(/^HTTP\/1\.1 201 /)
     // So that the next request takes another connection, to the server that comes after this one.
@@ -114,6 +123,17 @@ describe('an error that nobody has caught', () => {
     const said = serving.said.stdout.split('\n').filter((line) => line.includes('was not caught'))
     expect(said.length).toBe(1)
     expect(said[0]).toContain('nobody catches')
+    expect(leftovers()).toEqual([])
+  })
+
+  it('and another one after it cut off nobody: what is under way is answered', async () => {
+    const { closed, finish, said } = await underWay()
+    expect(await source('Twice')).toBe(201)
+    await expect.poll(() => serving.said.stdout).toContain('nobody catches either')
+    finish()
+    await closed
+    expect(said()).toMatch(/^HTTP\/1\.1 201 /)
+    expect(await serving.ended).toBe(1)
     expect(leftovers()).toEqual([])
   })
 })

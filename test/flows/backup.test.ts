@@ -15,7 +15,7 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openCopy } from '../../db/open.ts'
 import { nameOf, readManifest } from '../../src/commands/backup.manifest.ts'
-import { backupCommand } from '../../src/commands/backup.ts'
+import { backupCommand, refused } from '../../src/commands/backup.ts'
 import { placeOf } from '../../src/kernel/files.ts'
 import { testConfig } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
@@ -141,6 +141,37 @@ describe('accord backup', () => {
     expect(readdirSync(to).filter((name) => name.startsWith('.'))).toEqual([])
     expect(readdirSync(to)).toContain('notes.txt')
     expect((await backup({ to, keep: 'none' })).stderr).toBe('--keep must be a whole number from 1, not "none".\n')
+  })
+
+  it('leaves alone what other installations keep in the same folder, and says so', async () => {
+    const to = folderOf('shared')
+    const { db } = place.server.store
+    const first = pathIn((await backup({ to })).stdout)
+    // As if it were another one, of the same moment but for a millisecond.
+    const migration = db.updateTable('migrations').where('name', '=', '0004_catalogue')
+    await migration.set({ applied_at: '2026-01-01T00:00:00.000Z' }).execute()
+    const { stdout } = await backup({ to, keep: '1' })
+    expect(stdout).toContain(`Left 1 backup of other installations in ${to} alone.`)
+    expect(stdout).not.toContain('Removed')
+    const second = pathIn(stdout)
+    const third = await backup({ to, keep: '1' })
+    expect(third.stdout).toContain('Removed 1 older backup.\nLeft 1 backup of other')
+    expect([existsSync(first), existsSync(second)]).toEqual([true, false])
+    const ids = [first, pathIn(third.stdout)].map((path) => readManifest(path).installation)
+    expect(ids).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/), expect.stringMatching(/^[0-9a-f]{32}$/)])
+    expect(new Set(ids).size).toBe(2)
+  })
+
+  it("says what this user may not use: the folder of backups, or bytes that are somebody else's", () => {
+    const denied = (path?: string) =>
+      refused(Object.assign(new Error('x'), { code: 'EACCES', path }), '/mnt/b')?.message
+    const write = 'This user cannot write to /mnt/b. Choose another folder with --to.'
+    expect([denied('/mnt/b/.x.partial'), denied('/mnt/b'), denied('/mnt'), denied()]).toEqual(Array(4).fill(write))
+    expect([denied('/data/files/ab/abc'), denied('/mnt/bytes/ab')]).toEqual([
+      'This user may not use /data/files/ab/abc. Run accord backup as the user that serves.',
+      'This user may not use /mnt/bytes/ab. Run accord backup as the user that serves.',
+    ])
+    expect(refused(new Error('x'), '/mnt/b')).toBeNull()
   })
 
   it('needs room before it begins', async () => {

@@ -1,13 +1,13 @@
 // The sales data set comes in as files, and the server is killed while it imports: as by a power cut, again and again. In the end
 // every row is there once, and was told of once. Without the data set beside the repository, a small one many times over.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openStore } from '../../db/open.ts'
 import { accord, accordKilled, accordServing, type Serving } from '../support/accord.ts'
 import { file, form } from '../support/form.ts'
 import { csvOf, path } from '../support/importing.ts'
+import { workingFolder } from '../support/installed.ts'
 import { besideTheRepository, missingIn, type Opportunity, readSales, type Sales, salesOf, slug } from './sales/data.ts'
 import { smallTexts } from './sales/small.ts'
 
@@ -27,8 +27,7 @@ let folder: string
 let serving: Serving | undefined
 let token = ''
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-imports-'))
-  await accord(folder, ['install'], environment)
+  folder = await workingFolder()
 })
 afterAll(async () => {
   await serving?.stop()

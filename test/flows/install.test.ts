@@ -1,11 +1,17 @@
 // From an empty folder to a working installation, as a newcomer's shell sees it.
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { doctorCommand } from '../../src/commands/doctor.ts'
+import { serveCommand } from '../../src/commands/serve.ts'
+import { createTokenCommand } from '../../src/commands/token.ts'
+import { createUserCommand } from '../../src/commands/user.ts'
+import { readConfig } from '../../src/config.ts'
 import { publishContract } from '../../src/data.ts'
 import { accord, accordServing } from '../support/accord.ts'
 import { testConfig } from '../support/app.ts'
+import { installed, said } from '../support/installed.ts'
 import { listeningServer } from '../support/listening.ts'
 
 let folder: string
@@ -51,6 +57,12 @@ describe('accord install', () => {
     expect(second.stdout).toContain('Everything is in place')
     expect(second.stdout).not.toContain('Password')
     expect([textOf('.env'), textOf('data/secret'), textOf('data/openapi.json')]).toEqual(before)
+
+    const dataDir = join(folder, 'data')
+    const config = testConfig({ dataDir, databaseUrl: `sqlite:${join(dataDir, 'accord.db')}`, port: 0 })
+    const { stdout, code } = await said(() => doctorCommand(config))
+    expect(stdout).not.toContain('BROKEN')
+    expect(code).toBe(0)
   })
 
   it('leaves an existing .env alone and follows it', async () => {
@@ -88,43 +100,51 @@ describe('accord start', () => {
 
 describe('accord user create and token create', () => {
   it('lets the new user sign in, and the token do what its abilities say and no more', async () => {
-    await accord(folder, ['install'])
+    const place = await installed()
+    const work = join(place.dataDir, '..')
     const user = ['user', 'create', '--name', 'Ada Lovelace', '--email', 'ada@example.com', '--role', 'administrator']
-    const created = await accord(folder, user)
+    const created = await accord(work, user)
     expect(created).toMatchObject({ code: 0, stderr: '' })
     const token = ['token', 'create', '--email', 'ADA@example.com', '--name', 'reports']
-    const issued = await accord(folder, [...token, '--abilities', 'settings:read', '--expires-in-days', 'never'])
+    const issued = await accord(work, [...token, '--abilities', 'settings:read', '--expires-in-days', 'never'])
     expect(issued.code).toBe(0)
     expect(issued.stdout).toMatch(/^\d+\|[\w-]{43}\n$/)
 
-    const serving = await accordServing(folder, 'serve')
-    expect((await login(serving.url, 'ada@example.com', passwordIn(created.stdout))).status).toBe(200)
-    expect((await get(serving.url, '/sources', issued.stdout.trim())).status).toBe(200)
-    expect((await get(serving.url, '/leads', issued.stdout.trim())).status).toBe(403)
-    await serving.stop()
+    const { anonymous, caller } = place.server
+    const account = { email: 'ada@example.com', password: passwordIn(created.stdout), device_name: 'test' }
+    expect((await anonymous.post('/login', account)).status).toBe(200)
+    const program = caller(issued.stdout.trim())
+    expect((await program.get('/sources')).status).toBe(200)
+    expect((await program.get('/leads')).status).toBe(403)
 
-    expect(await accord(folder, user)).toMatchObject({ code: 1, stdout: '' })
-    const mistaken = await accord(folder, [...token, '--abilities', 'leads:raed'])
-    expect(mistaken).toEqual({
+    const again = { name: 'Ada Lovelace', email: 'ada@example.com', role: 'administrator' }
+    expect(await said(() => createUserCommand(place.config, again))).toMatchObject({ code: 1, stdout: '' })
+    const options = { email: 'ada@example.com', name: 'reports', abilities: 'leads:raed', expiresInDays: 'never' }
+    expect(await said(() => createTokenCommand(place.config, options))).toEqual({
       code: 1,
       stdout: '',
       stderr: 'There is no ability leads:raed. Did you mean `leads:read`?\n',
     })
+    await place.close()
   })
 })
 
 describe('a mistake', () => {
-  it.each([
-    [{ ACCORD_PORT: 'eighty' }, 'ACCORD_PORT must be a whole number from 0 to 65535, not "eighty".\n'],
-    [{ ACCORD_SECRET: 'short' }, 'ACCORD_SECRET must have at least 32 characters.\n'],
-    [{ ACCORD_DATABASE_URL: 'mysql://host' }, 'ACCORD_DATABASE_URL must start with sqlite:, not "mysql:".\n'],
-  ])('in %o is one sentence that names the variable', async (environment, stderr) => {
-    expect(await accord(folder, ['serve'], environment as Record<string, string>)).toEqual({
+  it('in a setting is one sentence that names the variable', async () => {
+    expect(await accord(folder, ['serve'], { ACCORD_PORT: 'eighty' })).toEqual({
       code: 1,
       stdout: '',
-      stderr,
+      stderr: 'ACCORD_PORT must be a whole number from 0 to 65535, not "eighty".\n',
     })
     expect(readdirSync(folder)).toEqual([])
+  })
+
+  it.each([
+    [{ ACCORD_SECRET: 'short' }, 'ACCORD_SECRET must have at least 32 characters.\n'],
+    [{ ACCORD_DATABASE_URL: 'mysql://host' }, 'ACCORD_DATABASE_URL must start with sqlite:, not "mysql:".\n'],
+  ])('in %o is another one', async (environment, stderr) => {
+    const start = async () => serveCommand(readConfig(environment as Record<string, string>).config)
+    expect(await said(start)).toEqual({ code: 1, stdout: '', stderr })
   })
 
   it('in a listener module, or a taken port, stops the start with its name', async () => {
@@ -133,7 +153,9 @@ describe('a mistake', () => {
     expect(missing.stderr).toMatch(/^ACCORD_LISTENERS names "\.\/gone\.mjs", which does not exist \(.*\)\.\n$/)
 
     const server = await listeningServer()
-    const taken = await accord(folder, ['serve'], { ACCORD_PORT: new URL(server.url).port, ACCORD_LOG_LEVEL: 'silent' })
+    const [dataDir, port] = [join(folder, 'data'), Number(new URL(server.url).port)]
+    const config = testConfig({ dataDir, databaseUrl: `sqlite:${join(dataDir, 'accord.db')}`, host: '127.0.0.1', port })
+    const taken = await said(() => serveCommand(config))
     expect(taken.code).toBe(1)
     expect(taken.stderr).toMatch(/^ACCORD_PORT is \d+, and something else listens there already\./)
     await server.close()
@@ -141,23 +163,13 @@ describe('a mistake', () => {
 })
 
 describe('accord doctor', () => {
-  it('says what to do about an empty folder, and nothing is left to do after the installation', async () => {
+  it('says what to do about an empty folder, and touches nothing', async () => {
     const before = await accord(folder, ['doctor'], { ACCORD_PORT: '0' })
     expect(before.code).toBe(1)
     expect(before.stdout).toContain(
       'BROKEN  Documentation: the contract is not published in the data folder. Run: accord install',
     )
     expect(readdirSync(folder)).toEqual([])
-
-    await accord(folder, ['install'])
-    const after = await accord(folder, ['doctor'], { ACCORD_PORT: '0' })
-    expect(after.stdout).not.toContain('BROKEN')
-    expect(after.code).toBe(0)
-
-    chmodSync(join(folder, 'data', 'secret'), 0o644)
-    const open = await accord(folder, ['doctor'], { ACCORD_PORT: '0' })
-    expect(open.code).toBe(1)
-    expect(open.stdout).toMatch(/BROKEN {2}Secret: other users can read .*Run: chmod 600/)
   })
 })
 

@@ -1,8 +1,9 @@
 // What `accord restore` promises: a backup is read to its last row and byte before anything is touched, and what was there stays.
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { openCopy } from '../../db/open.ts'
 import { nameOf, readManifest } from '../../src/commands/backup.manifest.ts'
 import { backUp } from '../../src/commands/backup.ts'
 import { restoreCommand } from '../../src/commands/restore.ts'
@@ -31,6 +32,14 @@ beforeAll(async () => {
     end_point: 'https://example.com/',
     events: ['lead.create.after'],
   })
+  const at = '2026-03-01T09:30:00.000Z'
+  const secret = { user_id: 1, secret_hash: 'x', expires_at: '2099-01-01T00:00:00.000Z', created_at: at }
+  const { db } = place.store
+  await db
+    .insertInto('sessions')
+    .values({ ...secret, last_used_at: at, updated_at: at })
+    .execute()
+  await db.insertInto('password_resets').values(secret).execute()
   whole = (await backUp(place.config, join(place.dataDir, 'backups'), true)).path
   bare = (await backUp(place.config, join(place.dataDir, 'bare'), false)).path
   uploaded = Object.keys(readManifest(whole).files)[0] ?? ''
@@ -88,11 +97,28 @@ describe('accord restore', () => {
   it('brings everything back into an empty place', async () => {
     const { stdout, stderr, code } = await restore(whole)
     expect([code, stderr]).toEqual([0, ''])
-    expect(stdout).toMatch(/Restored into \S+ in [\d.]+ s\.\nServe it with: accord start\n$/)
+    expect(stdout).toMatch(
+      /Restored into \S+ in [\d.]+ s\.\nPasswords, tokens and rights .* valid again\. .*\nJobs .* may go out a second time\.\nNumbers of events .*\nServe it with: accord start\n$/,
+    )
     const { dataDir } = into()
     expect(readdirSync(dataDir).sort()).toEqual(['accord.db', 'files', 'openapi.json', 'openapi.yaml', 'secret'])
     expect(await titlesIn(into())).toEqual(['Backed up'])
     expect(readFileSync(placeOf(join(dataDir, 'files'), uploaded), 'utf8')).toBe('Quarterly figures')
+  })
+
+  it('brings tokens back, but nobody who was signed in with a cookie and no link to a new password', async () => {
+    await restore(whole)
+    const store = openData(into())
+    const count = async (table: 'sessions' | 'password_resets' | 'tokens') =>
+      (await store.db.selectFrom(table).select('id').execute()).length
+    expect([await count('sessions'), await count('password_resets')]).toEqual([0, 0])
+    expect(await count('tokens')).toBeGreaterThan(0)
+    await store.close()
+    const copy = openCopy(join(whole, 'accord.db'))
+    const was = [...(await copy.db.selectFrom('sessions').select('id').execute())]
+    was.push(...(await copy.db.selectFrom('password_resets').select('id').execute()))
+    await copy.close()
+    expect(was).toHaveLength(2)
   })
 
   it('refuses to take the place of data unless forced, and moves them aside then', async () => {
@@ -164,11 +190,43 @@ describe('accord restore', () => {
     writeFileSync(mark, 'elsewhere:place:1:1:x\n')
     expect(() => openData(into())).toThrow('a restore has not come to its end')
     // Of a process that cannot be seen from here nothing is known.
-    expect((await restore(whole)).stderr).toMatch(/^Another restore is at work/)
+    expect((await restore(whole)).stderr).toMatch(
+      /^Another restore is at work on \S+, or was cut off .* run this again with --force\.\n$/,
+    )
     const [host, at] = ownName().split(':')
     writeFileSync(mark, `${host}:${at}:999999:1:x\n`)
     expect((await restore(whole)).code).toBe(0)
     expect(existsSync(mark)).toBe(false)
+    expect(await titlesIn(into())).toEqual(['Backed up'])
+  })
+
+  it.each<[string, (host: string, place: string) => string, string[]]>([
+    ['by a power cut', (host) => `${host}:0b00-another/4026531836:1:1:x\n`, ['plain', 'forced']],
+    ['before its mark was on the disk', () => '', ['plain', 'forced']],
+    ['in a container that is gone', (host, place) => `${host}:${place.split('/')[0]}/99:1:1:x\n`, ['forced']],
+    ['on another machine', (_host, place) => `elsewhere:${place}:1:1:x\n`, ['forced']],
+  ])('that was cut off %s can be run again as it says', async (_what, owner, ways) => {
+    const mark = join(into().dataDir, 'restoring')
+    const [host = '', at = ''] = ownName().split(':')
+    mkdirSync(into().dataDir)
+    for (const way of ['plain', 'forced']) {
+      writeFileSync(mark, owner(host, at))
+      const { code } = await restore(whole, { force: way === 'forced' })
+      expect([way, code, existsSync(mark)]).toEqual(ways.includes(way) ? [way, 0, false] : [way, 1, true])
+    }
+    expect(await titlesIn(into())).toEqual(['Backed up'])
+  })
+
+  it('is not done over one that is seen to be at work, not even by force', async () => {
+    await restore(whole)
+    const mark = join(into().dataDir, 'restoring')
+    writeFileSync(mark, `${ownName()}\n`)
+    expect(await restore(bare, { force: true })).toMatchObject({
+      code: 1,
+      stderr: `Another restore is at work on ${into().dataDir}.\n`,
+    })
+    expect(existsSync(mark)).toBe(true)
+    rmSync(mark)
     expect(await titlesIn(into())).toEqual(['Backed up'])
   })
 

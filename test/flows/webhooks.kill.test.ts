@@ -1,11 +1,10 @@
 // A server is killed while it delivers, as by a power cut. What it had accepted is told all the same; what was on its way at that
 // moment may be told twice, as the same message.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { rmSync } from 'node:fs'
 import { Webhook as Verifier } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { accord, accordServing, type Serving } from '../support/accord.ts'
+import { accordServing, type Serving } from '../support/accord.ts'
+import { workingFolder } from '../support/installed.ts'
 import { type Received, type Receiver, startReceiver } from '../support/receiver.ts'
 
 const kills = 2
@@ -23,7 +22,7 @@ let folder: string
 let receiver: Receiver
 let serving: Serving | undefined
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-webhooks-'))
+  folder = await workingFolder()
   receiver = await startReceiver()
 })
 afterEach(async () => {
@@ -48,7 +47,6 @@ const leadIdOf = ({ body }: Received): number => JSON.parse(body).data.entity_id
 
 describe('a server that is killed while it delivers', () => {
   it('tells everything it had accepted, and little of it twice', async () => {
-    await accord(folder, ['install'], environment)
     serving = await accordServing(folder, 'serve', environment)
     const account = { email: 'admin@example.com', password: environment.ACCORD_ADMIN_PASSWORD, device_name: 'test' }
     token = (await post('/login', account)).token

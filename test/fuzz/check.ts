@@ -42,6 +42,14 @@ export function findingsOf(
   return { operation: operation ?? wanted.operation, findings }
 }
 
+/** Has no end, so nobody waits for one. */
+export const isStream = ({ headers }: Pick<Wanted, 'headers'>): boolean =>
+  headers.some(([, value]) => /event-stream/i.test(value))
+
+/** What is wrong when nothing came back: the connection was dropped, or somebody went on listening in vain. */
+export const unanswered = (wanted: Pick<Wanted, 'headers' | 'transport'>): string[] =>
+  wanted.transport === 'abused' || isStream(wanted) ? [] : ['had no answer at all.']
+
 function isListed(operation: string | null, isOdd: boolean, method: string, { status, headers }: Received): boolean {
   if (isOdd && atTheDoor.includes(status)) return true
   if (method === 'OPTIONS') return status === 204

@@ -1,7 +1,11 @@
 // The daily share of the fuzzer: a fixed seed, so that a failure is one of the change at hand; the long run is `npm run test:fuzz`.
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
+import { unanswered } from './check.ts'
 import { fuzz } from './fuzz.ts'
 import { randomOf } from './random.ts'
+import type { Wanted } from './requests.ts'
+import { bytesOf, exchange } from './socket.ts'
 
 describe('whatever is sent', () => {
   it('is answered as the contract says, and leaves everything whole', async () => {
@@ -16,6 +20,36 @@ describe('whatever is sent', () => {
 })
 
 describe('the fuzzer', () => {
+  it.each([
+    ['drops the connection', (socket: Socket) => socket.destroy()],
+    ['says nothing', () => undefined],
+    ['breaks off in the head', (socket: Socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-le')],
+  ])('notices a server that %s, unless that is what was asked for', async (_what, answer) => {
+    const sockets: Socket[] = []
+    const server = createServer((socket) => {
+      sockets.push(socket)
+      socket.on('error', () => undefined)
+      socket.once('data', () => answer(socket))
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const wanted: Wanted = {
+      operation: 'getHealth',
+      method: 'GET',
+      url: '/healthz',
+      headers: [],
+      bytes: undefined,
+      who: 'admin',
+      transport: 'socket',
+    }
+    const streamed: Wanted = { ...wanted, headers: [['accept', 'text/event-stream']] }
+    expect(await exchange(port, bytesOf(wanted), 200)).toBeUndefined()
+    for (const socket of sockets) socket.destroy()
+    server.close()
+    expect(unanswered(wanted)).toEqual(['had no answer at all.'])
+    expect([unanswered(streamed), unanswered({ ...wanted, transport: 'abused' })]).toEqual([[], []])
+  })
+
   it('draws the same numbers for the same seed and index, and others for others', () => {
     const draw = (seed: number, index: number): number[] => {
       const random = randomOf(seed, index)

@@ -6,7 +6,7 @@ import { MailDeferred, type Mailer, MailRefused } from '../../src/mail/outbound.
 import { startWorld, type World } from '../contract/support.ts'
 import { fact, facts } from '../support/schema.ts'
 import { aftermath } from './aftermath.ts'
-import { findingsOf, isJson } from './check.ts'
+import { findingsOf, isJson, isStream, unanswered } from './check.ts'
 import { listenToLog } from './log.ts'
 import { peopleOf } from './people.ts'
 import { forget, learn, type Pool, poolOf } from './pool.ts'
@@ -66,7 +66,9 @@ export async function fuzzRound({ seed, from, to, only, onAnswer, onFinding }: R
       current = wanted
       if (wanted.operation !== null && fact(wanted.operation).public) await forgive(world, random)
       const began = performance.now()
+      let hasFailed = false
       const received = await deliver(world, wanted, random, port).catch((cause: unknown) => {
+        hasFailed = true
         report([String(cause instanceof Error ? cause.message : cause)])
         return undefined
       })
@@ -77,7 +79,10 @@ export async function fuzzRound({ seed, from, to, only, onAnswer, onFinding }: R
         onAnswer({ index, wanted, operation, status: received.status, ms })
         remember(pool, wanted, operation, received)
         if (received.status === 401) await people.renew(wanted.who)
-      } else onAnswer({ index, wanted, operation: null, status: 0, ms })
+      } else {
+        if (!hasFailed) report([...unanswered(wanted), ...logged.take()])
+        onAnswer({ index, wanted, operation: null, status: 0, ms })
+      }
       if (index % 500 === 0) await people.renew('admin')
       current = null
       await background(world, randomOf(~seed, index))
@@ -109,11 +114,10 @@ async function deliver({ server }: World, wanted: Wanted, random: Random, port: 
   if (transport !== 'inject') {
     const raw = transport === 'abused' ? abuse(random, wanted) : bytesOf(wanted)
     // What never comes to an end, or was never a request, is not waited for.
-    const isEndless = transport === 'abused' || headers.some(([, value]) => /event-stream/i.test(value))
-    return exchange(port, raw, isEndless ? 600 : 5_000)
+    return exchange(port, raw, transport === 'abused' || isStream(wanted) ? 600 : patienceMs)
   }
   // A stream of events has no end, and this one is read to the end.
-  const sent = Object.fromEntries(headers.filter(([, value]) => !/event-stream/i.test(value)))
+  const sent = Object.fromEntries(headers.filter((header) => !isStream({ headers: [header] })))
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => reject(new Error(`had no answer after ${patienceMs} ms.`)), patienceMs)

@@ -1,10 +1,20 @@
 // `accord doctor`: each test breaks one thing, and reads what the doctor says about it and what to do. What is left alone stays ok.
 import { createHash, randomUUID } from 'node:crypto'
-import { chmodSync, mkdirSync, readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { migrations } from '../../db/migrate.ts'
+import { openStore } from '../../db/open.ts'
 import { backUp } from '../../src/commands/backup.ts'
 import { room } from '../../src/commands/doctor.data.ts'
 import { Hint } from '../../src/commands/doctor.finding.ts'
@@ -82,6 +92,14 @@ describe('the disk', () => {
       new Hint(`500 MB are free for ${place.dataDir}. Make room before it is needed.`),
     )
     expect(room(place.config, () => 1e7)).toMatch(/^10 MB are free for \S+\. Make room: /)
+  })
+
+  it('is that of the database too, which may be another one', () => {
+    const elsewhere = join(place.dataDir, '..', 'elsewhere')
+    mkdirSync(elsewhere)
+    const config = { ...place.config, databaseUrl: `sqlite:${join(elsewhere, 'accord.db')}` }
+    expect(room(config, (folder) => (folder === elsewhere ? 1e7 : 5e9))).toContain(`10 MB are free for ${elsewhere}.`)
+    rmSync(elsewhere, { recursive: true })
   })
 
   it('tells of a log beside the database that has become huge', async () => {
@@ -226,7 +244,7 @@ describe('the rows', () => {
     await sql`insert into user_groups (user_id, group_id) values (9, 9)`.execute(db())
     expect(await findings()).toEqual([
       expect.stringMatching(
-        /^BROKEN {2}Database .* refers to a row of \w+ that is gone\..* Stop the server and restore a backup\.$/,
+        /^BROKEN {2}Database .* refers to a row of \w+ that is gone\..* Stop the server\. Restore a backup: accord restore <path> --force$/,
       ),
     ])
   })
@@ -236,9 +254,55 @@ describe('the rows', () => {
     writeFileSync(inData('accord.db'), 'not a database, but long enough to look like the beginning of one'.repeat(20))
     expect(await findings()).toEqual(
       expect.arrayContaining([
-        expect.stringMatching(/^BROKEN {2}Database \S+: it cannot be opened \(.*\)\. Check the path/),
+        expect.stringMatching(
+          /^BROKEN {2}Database \S+: it cannot be opened \(.*\)\. Check the path .* accord restore <path> --force$/,
+        ),
       ]),
     )
+  })
+
+  it('pages of the database that make no sense', async () => {
+    await place.stop()
+    const bytes = readFileSync(inData('accord.db'))
+    bytes.fill(0xff, 4096 * 2, 4096 * 40)
+    writeFileSync(inData('accord.db'), bytes)
+    expect(await findings()).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(
+          /^BROKEN {2}Database \S+: .*malformed.* Stop the server\. Restore a backup: accord restore <path> --force$/,
+        ),
+      ]),
+    )
+  })
+
+  it.each([
+    ['gone', () => rmSync(inData('accord.db'))],
+    ['empty', () => truncateSync(inData('accord.db'), 0)],
+  ])(
+    'a database that is %s while what belongs to it is there is to be restored, not installed',
+    async (_what, lose) => {
+      await fileOf('kept')
+      await place.stop()
+      lose()
+      const lines = await findings()
+      expect(lines).toContain(
+        `BROKEN  Database ${place.config.databaseUrl}: it is gone or empty, and what belongs to it is there (files/, secret). Stop the server. Restore a backup: accord restore <path> --force`,
+      )
+      expect(lines.join()).not.toMatch(/accord (install|migrate)/)
+      rmSync(inData('files'), { recursive: true })
+      rmSync(inData('secret'))
+      expect((await findings()).join()).toContain('it does not exist. Run: accord install')
+    },
+  )
+
+  it('a database that was begun anew where there was one', async () => {
+    await place.stop()
+    rmSync(inData('accord.db'))
+    await openStore(place.config.databaseUrl).close()
+    const lines = (await findings()).filter((line) => line.includes('Migrations'))
+    expect(lines).toEqual([
+      'BROKEN  Migrations: it is gone or empty, and what belongs to it is there (secret). Stop the server. Restore a backup: accord restore <path> --force',
+    ])
   })
 
   it('no administrator that can sign in', async () => {
@@ -266,6 +330,10 @@ describe('backups', () => {
     await backUp(place.config, inData('..', 'elsewhere'), true)
     expect((await doctor()).stdout).toContain('ok      Backups\n')
     const note = readFileSync(inData('last-backup'), 'utf8')
+    writeFileSync(inData('last-backup'), note.replace('elsewhere', 'unmounted'))
+    expect(await findings()).toEqual([
+      expect.stringMatching(/^hint {4}Backups: the last one is of \S+, and it is not at \S+ any more\. Run accord/),
+    ])
     writeFileSync(inData('last-backup'), note.replace(/^\S+/, ago(8 * 24 * 60)))
     expect(await findings()).toEqual([
       expect.stringMatching(/^hint {4}Backups: the last one is of \S+\. Run accord backup every day/),
@@ -286,6 +354,30 @@ describe('backups', () => {
       'BROKEN  Leftovers: a restore was cut off half-way. Run it again: accord restore <backup> --force',
       expect.stringMatching(/^hint {4}Leftovers: 3 half-written files are older than a day \(.*\)\. Remove them\.$/),
       expect.stringMatching(/^hint {4}Leftovers: before-restore-2026-01-01 holds what was there before a restore\./),
+    ])
+  })
+})
+
+describe('a database elsewhere', () => {
+  it('has what restores and migrations have left beside it', async () => {
+    const old = new Date(Date.now() - 2 * 24 * 60 * 60_000)
+    const elsewhere = inData('..', 'elsewhere')
+    mkdirSync(join(elsewhere, 'backups'), { recursive: true })
+    await place.stop()
+    renameSync(inData('accord.db'), join(elsewhere, 'accord.db'))
+    for (const name of [
+      '.restore-2026.db.partial',
+      'backups/accord-2026.db.partial',
+      '.theirs.partial',
+      'a.db.partial',
+    ]) {
+      writeFileSync(join(elsewhere, name), '')
+      utimesSync(join(elsewhere, name), old, old)
+    }
+    mkdirSync(join(elsewhere, 'before-restore-2026'))
+    expect(await findings({ databaseUrl: `sqlite:${join(elsewhere, 'accord.db')}` })).toEqual([
+      `hint    Leftovers: 2 half-written files are older than a day (${join(elsewhere, '.restore-2026.db.partial')} …). Remove them.`,
+      `hint    Leftovers: ${join(elsewhere, 'before-restore-2026')} holds what was there before a restore. Remove it when you do not need it any more.`,
     ])
   })
 })

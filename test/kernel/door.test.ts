@@ -1,12 +1,12 @@
 // What every request passes and every answer carries: headers that protect, other origins, rates, and what a connection may do
 // before it is a request. Through real sockets where a request can be no request.
-import { type AddressInfo, connect } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import Fastify from 'fastify'
-import { afterEach, describe, expect, it } from 'vitest'
-import { borrow } from '../../src/kernel/held.ts'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { bodies, borrow } from '../../src/kernel/held.ts'
 import { createTurns } from '../../src/kernel/turns.ts'
 import { sockets } from '../../src/sockets.ts'
-import { startServer, type TestServer, testConfig } from '../support/app.ts'
+import { adminPassword, startServer, type TestServer, testConfig } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 
 let server: TestServer
@@ -298,6 +298,96 @@ describe('requests in turn', () => {
     expect((await fetch(`${url}/healthz`)).status).toBe(200)
     expect(app.http.server.maxConnections).toBe(10_000)
   })
+})
+
+describe('callers who hang up', () => {
+  const size = 900 * 1024
+  const open = new Set<Socket>()
+  /** Sends it and waits for no answer. */
+  function send(port: number, { body, token = '', cut = 0 }: { body: string; token?: string; cut?: number }): void {
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+    const head = [
+      'POST /api/admin/sources HTTP/1.1',
+      'host: localhost',
+      `authorization: Bearer ${token}`,
+      'content-type: application/json',
+      `content-length: ${body.length}`,
+      '\r\n',
+    ]
+    socket.write(`${head.join('\r\n')}${body.slice(0, body.length - cut)}`)
+    open.add(socket)
+  }
+  function hangUp(): void {
+    for (const socket of open) socket.destroy()
+    open.clear()
+  }
+
+  it('leave the line and give back what their bodies took, at whatever stage', async () => {
+    listening = await listeningServer()
+    const { app, url } = listening
+    const port = Number(new URL(url).port)
+    const call = (path: string, body: string, authorization = '') =>
+      fetch(`${url}/api/admin${path}`, {
+        method: 'POST',
+        headers: { ...json, 'content-type': 'application/json', authorization },
+        body,
+      })
+    const signIn = { email: 'admin@example.com', password: adminPassword, device_name: 'x' }
+    const { token } = (await (await call('/login', JSON.stringify(signIn))).json()).data
+    const lent = () => bodies.lent.get(app.services)?.get('of 127.0.0.1') ?? 0
+    const inWork = async () => Number(/in_work (\d+)/.exec(await app.services.metrics.text())?.[1])
+
+    // While they are sending.
+    for (let count = 0; count < 10; count++) send(port, { body: '{'.padEnd(size), token, cut: 1 })
+    await vi.waitUntil(() => lent() === 10 * (size - 1), 20_000)
+    hangUp()
+    await vi.waitUntil(() => lent() === 0, 20_000)
+
+    // While they are worked on or in line.
+    let release: () => void = () => undefined
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    // Whoever asks the database waits.
+    const holding = listening.store.db.transaction().execute(() => held)
+    const source = (index: number) => JSON.stringify({ name: `Unheard ${index}` })
+    for (let count = 0; count < 10; count++) send(port, { body: source(count).padEnd(size), token })
+    await vi.waitUntil(() => lent() === 10 * size, 20_000)
+    for (const total of [80, 150, 220]) {
+      while (open.size < total) send(port, { body: source(open.size), token })
+      await vi.waitUntil(async () => (await inWork()) === total, 20_000)
+    }
+    hangUp()
+    await vi.waitUntil(async () => (await inWork()) === 0, 20_000)
+    expect(lent()).toBe(0)
+    // Their work is not done yet, and nobody waits for their places.
+    expect((await fetch(`${url}/nowhere`)).status).toBe(404)
+    release()
+    await holding
+    const large = await call('/sources', JSON.stringify({ name: 'Answered' }).padEnd(size), `Bearer ${token}`)
+    expect(large.status).toBe(201)
+    await vi.waitUntil(() => lent() === 0, 20_000)
+  }, 60_000)
+})
+
+describe('a server that closes', () => {
+  it('waits for no connection that has sent nothing', async () => {
+    listening = await listeningServer()
+    const { server: http } = listening.app.http
+    const [silent, between] = [1, 2].map(() => connect(Number(new URL(listening?.url ?? '').port), '127.0.0.1'))
+    between?.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+    await new Promise((resolve) => between?.once('data', resolve))
+    await vi.waitUntil(() => new Promise((resolve) => http.getConnections((_error, count) => resolve(count === 2))))
+    const closed = new Promise((resolve) => silent?.once('close', resolve).resume())
+    let isGraceOver = false
+    const grace = setTimeout(() => {
+      isGraceOver = true
+    }, 7_900)
+    await listening.close()
+    await closed
+    expect(isGraceOver).toBe(false)
+    clearTimeout(grace)
+  }, 20_000)
 })
 
 /** As many requests in one piece, so that they come at the same moment. */

@@ -39,6 +39,28 @@ describe('Idempotency-Key', () => {
     expect([(await create()).status, await count()]).toEqual([409, 6])
   })
 
+  it('asks nobody to wait for an answer that will never come, and does not work again', async () => {
+    await create()
+    const lose = (changes: { held_by?: string }) =>
+      server.store.db
+        .updateTable('idempotency_keys')
+        .set({ state: 'committed', status: null, headers: null, body: null, ...changes })
+        .execute()
+    const expectLost = async () => {
+      const { status, body, headers } = await create()
+      expect([status, body.code, headers['retry-after']]).toEqual([409, 'idempotency_in_flight', undefined])
+      expect(body.detail).toMatch(/was done, and its answer was lost\. Look at the record/)
+      expect((await create('Another fair')).body.code).toBe('idempotency_key_reused')
+    }
+    await lose({ held_by: nameOf({ ...self, pid: 2 ** 22 + 1, began: '' }, 'gone') })
+    await expectLost()
+    await lose({ held_by: 'elsewhere:place:1::x' })
+    expect((await create()).headers['retry-after']).toBe('1')
+    server.clock.advanceMs(60_001)
+    await expectLost()
+    expect(await count()).toBe(6)
+  })
+
   it('answers 409 while the first request is on its way', async () => {
     await create()
     await server.store.db

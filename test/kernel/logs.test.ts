@@ -1,6 +1,7 @@
 // What the log promises: one line for each request, whatever became of it, by which it can be found again; and in no line anything
 // that people have written, or a secret. Names, addresses and secrets are planted where they could slip through.
 import { connect } from 'node:net'
+import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Bury } from '../../src/jobs/queue.ts'
 import { Veto } from '../../src/kernel/events.ts'
@@ -251,6 +252,8 @@ describe('what others say', () => {
   })
 })
 
+const words = ['token', 'password', 'cookie', 'Bearer ', 'bob@x.example', '192.0.2.7', '":', '\\"', 'null', '://a:b@c']
+
 describe('the last line of defence', () => {
   const clean = (text: string): unknown => (JSON.parse(scrub(`${JSON.stringify({ text })}\n`)) as { text: string }).text
 
@@ -269,7 +272,9 @@ describe('the last line of defence', () => {
     ['cookie: accord_session=abc; XSRF-TOKEN=def', 'cookie: [secret]'],
     ['accord_session=abcdef; Path=/', 'accord_session=[secret]; Path=/'],
     ['{"password":"hunter2","n":1}', '{"password":"[secret]","n":1}'],
+    ['{"password": "hunter2, and \\"more\\" of it","n":1}', '{"password": "[secret]","n":1}'],
     ['api_key=hunter2&x=1', 'api_key=[secret]&x=1'],
+    ['of Accord CRM listens on http://192.168.1.5:8000', 'of Accord CRM listens on http://[address]:8000'],
     ['connect ECONNREFUSED 192.0.2.7:587', 'connect ECONNREFUSED [address]:587'],
     ['from 2001:db8::17 and fe80:0:0:0:1:2:3:4', 'from [address] and [address]'],
   ])('takes the secret out of %j', (text, expected) => {
@@ -278,6 +283,9 @@ describe('the last line of defence', () => {
 
   it.each([
     'Accord CRM listens on http://127.0.0.1:8000',
+    // Whoever starts it must find it.
+    'Accord CRM listens on http://192.168.1.5:8000',
+    'Accord CRM listens on http://[2001:db8::17]:8000',
     '    at file:///srv/accord/node_modules/@fastify/busboy/lib/main.js:12:34',
     '    at serve (/srv/accord/node_modules/@fastify/busboy/lib/main.js:12:34)',
     'SQLITE_CONSTRAINT_UNIQUE: UNIQUE constraint failed: persons.name',
@@ -285,6 +293,45 @@ describe('the last line of defence', () => {
     'node 20.19.1, 5|6, ::',
   ])('leaves %j as it is', (text) => {
     expect(clean(text)).toBe(text)
+  })
+
+  it('takes the value of a secret whatever it is, and leaves what says that there is none', () => {
+    const line = (fields: object): unknown => JSON.parse(scrub(`${JSON.stringify(fields)}\n`))
+    const of = { a: 1 }
+    expect(line({ token: 'abc def', password: 7, cookie: [of], 'set-cookie': of, x: { authorization: 'y' } })).toEqual({
+      token: '[secret]',
+      password: '[secret]',
+      cookie: '[secret]',
+      'set-cookie': '[secret]',
+      x: { authorization: '[secret]' },
+    })
+    const none = { token: null, secret: false, cookie: null, token_id: 7, 'token=': 5 }
+    expect(line(none)).toEqual(none)
+  })
+
+  it('leaves every line one line of JSON, however deep its secrets are', () => {
+    const secret = fc.constantFrom('token', 'password', 'Set-Cookie', 'cookie', 'authorization', 'api_key', 'a secret')
+    const { any } = fc.letrec((tie) => ({
+      any: fc.oneof(
+        { maxDepth: 4 },
+        fc.string({ unit: fc.constantFrom(...'"\\:=[]{},;@|\n a1ü'.split(''), ...words) }),
+        fc.constantFrom(null, true, 1.5e30, -7),
+        fc.dictionary(fc.oneof(secret, fc.string()), tie('any')),
+        fc.array(tie('any'), { maxLength: 4 }),
+        // As what others say is quoted.
+        tie('any').map((value) => JSON.stringify({ token: value, text: value })),
+      ),
+    }))
+    fc.assert(
+      fc.property(any, secret, fc.constantFrom('', '"', ' ', ',', '}', '\\'), (value, name, sign) => {
+        const hidden = `hun${sign}ter2-hunter2`
+        const about = { msg: 'x', [name]: hidden, value, said: JSON.stringify({ token: hidden, n: value }) }
+        const written = scrub(`${JSON.stringify(about)}\n`)
+        expect(written.split('\n')).toEqual([expect.any(String), ''])
+        expect(JSON.parse(written)).toMatchObject({ msg: 'x', [name]: '[secret]' })
+        expect(written).not.toContain('ter2-hunter2')
+      }),
+    )
   })
 
   it('takes no longer for a long line than for as many short ones', () => {

@@ -2,6 +2,7 @@
 // as soon as there is room.
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { openImage } from '../../db/open.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 
@@ -24,6 +25,38 @@ describe('a database that cannot be written', () => {
     await setReadOnly(false)
     expect((await server.admin.post('/sources', { name: 'Trade fair' })).status).toBe(201)
     expect(server.store.health()).toBeNull()
+  })
+
+  it('is found to be written again by asking whether the server is ready, though nobody else writes', async () => {
+    const ready = async () => {
+      server.clock.advanceMs(60_000)
+      return (await server.anonymous.get('//readyz')).status
+    }
+    expect(await ready()).toBe(200)
+    await setReadOnly(true)
+    await server.admin.post('/sources', { name: 'Trade fair' })
+    expect(await ready()).toBe(503)
+    await setReadOnly(false)
+    expect([await ready(), server.store.health()]).toEqual([200, null])
+  })
+
+  it('is logged once a minute with all that is known of it, and with its code for each request', async () => {
+    const lines: { msg: string; code?: string; err?: { stack: string } }[] = []
+    const logged = await startServer({ lines: { write: (line) => void lines.push(JSON.parse(line)) } })
+    await sql`pragma query_only = 1`.execute(logged.store.db)
+    const said = async () => {
+      lines.length = 0
+      for (let count = 0; count < 3; count++) await logged.admin.post('/sources', { name: 'Trade fair' })
+      return lines.map(({ msg, code, err }) => [msg, code, err !== undefined])
+    }
+    const answered = ['answered', 'unavailable', false]
+    const failed = ['A request failed.', 'unavailable', true]
+    expect(await said()).toEqual([failed, answered, answered, answered])
+    logged.clock.advanceMs(59_999)
+    expect(await said()).toEqual([answered, answered, answered])
+    logged.clock.advanceMs(1)
+    expect(await said()).toEqual([failed, answered, answered, answered])
+    await logged.close()
   })
 
   it('is read all the same, though nobody can note that a token was used', async () => {
@@ -52,6 +85,32 @@ describe('a database that cannot be written', () => {
     for await (const each of server.app.services.files.keptBefore(new Date('2100-01-01'))) kept.push(each)
     expect(kept).toEqual([])
   })
+})
+
+describe('a damaged database', () => {
+  it('is said to be one: 503 for what cannot be read, and for whoever asks whether the server is ready', async () => {
+    let isDamaged = false
+    const damaged = await startServer({ open: (image) => openImage(isDamaged ? broken(image, page) : image) })
+    const root = sql<{ rootpage: number }>`select rootpage from sqlite_schema where name = 'users'`
+    const page = (await root.execute(damaged.store.db)).rows[0]?.rootpage ?? 0
+    damaged.keep()
+    expect((await damaged.anonymous.get('//readyz')).status).toBe(200)
+    isDamaged = true
+    await damaged.rewind()
+    damaged.clock.advanceMs(60_000)
+    for (const asked of [damaged.anonymous.get('//readyz'), damaged.admin.get('/account')]) {
+      const { status, body, headers } = await asked
+      expect([status, body.code, body.detail, headers['retry-after']]).toEqual([
+        503,
+        'unavailable',
+        'The database of this server is damaged; it has to be restored from a backup.',
+        '60',
+      ])
+    }
+    await damaged.close()
+  })
+
+  const broken = (image: Buffer, page: number): Buffer => Buffer.from(image).fill(0xff, 4096 * (page - 1), 4096 * page)
 })
 
 describe('a full database', () => {

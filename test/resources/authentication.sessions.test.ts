@@ -49,6 +49,31 @@ describe('getCsrfCookie', () => {
   })
 })
 
+describe('getCsrfCookie with a session', () => {
+  it('sets nothing for a page of somebody else, which would take the value away from ours', async () => {
+    const page = await signedInPage(server)
+    const own = page.jar.get('XSRF-TOKEN')
+    for (const headers of [
+      { origin: '', referer: 'https://evil.example/page' },
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+    ]) {
+      const { status, text } = await page.get('/csrf-cookie', headers)
+      expect([status, text, page.set]).toEqual([204, '', []])
+    }
+    expect((await page.post('/sources', { name: 'Fair' })).status).toBe(201)
+    expect(page.jar.get('XSRF-TOKEN')).toBe(own)
+  })
+
+  it('gives a page of ours whose session is over a value to sign in with', async () => {
+    const page = await signedInPage(server)
+    server.clock.advanceMs(9 * hourMs)
+    await page.get('/csrf-cookie')
+    expect(page.set).toEqual([expect.stringMatching(/^XSRF-TOKEN=[\w-]{22}\.[0-9a-f]{64};/)])
+    expect((await page.post('/session', credentials)).status).toBe(200)
+  })
+})
+
 describe('createSession', () => {
   it('signs in with a cookie that scripts cannot read, and stores nothing it could be made from', async () => {
     const page = await signedInPage(server)

@@ -103,6 +103,20 @@ describe('login', () => {
     expect(elsewhere.statusCode).toBe(200)
   })
 
+  it('takes the addresses of one network of IPv6 for one', async () => {
+    const from = async (remoteAddress: string, word: string, email = credentials.email) => {
+      const payload = { ...credentials, email, password: word }
+      return (await server.inject({ method: 'POST', url: '/api/admin/login', remoteAddress, payload })).statusCode
+    }
+    for (let tries = 0; tries < 5; tries++) expect(await from(`2001:db8:0:1:${tries}::1`, 'a guess')).toBe(401)
+    expect(await from('2001:db8:0:1:ffff::', adminPassword)).toBe(429)
+    expect(await from('2001:db8:0:2::1', 'a guess')).toBe(401)
+    // A right one clears the count of the network.
+    for (let tries = 0; tries < 3; tries++) expect(await from(`2001:db8:0:2:${tries}::`, 'a guess')).toBe(401)
+    for (const word of [adminPassword, 'a guess', adminPassword])
+      expect(await from('2001:db8:0:2:7::', word)).toBe(word === adminPassword ? 200 : 401)
+  })
+
   it('gives many guesses at once no more tries than one after another', async () => {
     const guesses = Array.from({ length: 30 }, (_, index) => (index === 29 ? adminPassword : `guess ${index}`))
     const answers = await Promise.all(guesses.map((guess) => login({ password: guess })))
@@ -152,6 +166,19 @@ describe('login', () => {
     const after = await hash()
     expect(after.password_hash).toContain('m=2048')
     expect(after.version).toBe(before.version)
+    expect((await login()).status).toBe(200)
+  })
+
+  it('lets two in at once while their hash is renewed', async () => {
+    server.app.services.config.passwordMemoryKiB = 2048
+    const answers = await Promise.all([login(), login(), login({ password: 'a guess' })])
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 401])
+    const { password_hash: kept } = await server.store.db
+      .selectFrom('users')
+      .select('password_hash')
+      .where('id', '=', 1)
+      .executeTakeFirstOrThrow()
+    expect(kept).toContain('m=2048')
     expect((await login()).status).toBe(200)
   })
 

@@ -113,7 +113,7 @@ describe('previewEmailTemplate', () => {
     ])
     const head = await preview('x', 'leads', lead.id, '{%leads.description%}')
     expect([head.status, Object.keys(head.body.errors)]).toEqual([422, ['entity_id']])
-    expect((await preview('{%leads.description%}'.repeat(3), 'leads', lead.id)).status).toBe(200)
+    expect((await preview('{%leads.description%}', 'leads', lead.id)).status).toBe(200)
   })
 
   it('keeps a subject on one line', async () => {

@@ -1,10 +1,11 @@
 // What receiving promises (DOMAIN 14.4): once, into the right thread, about the right person, harmless to show, and nobody gets in
 // who does not know the secret. How bytes become a mail is in test/mail; the mailbox is in test/flows/mail.test.ts.
-import { PassThrough, Readable } from 'node:stream'
+import { PassThrough, type Readable } from 'node:stream'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { Veto } from '../../src/kernel/events.ts'
+import { borrow, formsOfBytes } from '../../src/kernel/held.ts'
 import { answerAddress } from '../../src/resources/emails/parents.ts'
 import { type Caller, type Reply, startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
@@ -292,39 +293,49 @@ describe('receiveEmail', () => {
     expect((await post({ email: text })).body.data.duplicate).toBe(false)
   })
 
-  it('takes no more at once than there is room for, and small ones before that', async () => {
-    const size = 31 * 1024 * 1024
-    const open = await Promise.all(
-      [1, 2, 3].map(async () => {
-        const { body, headers } = await form({ email: raw() })
-        const payload = new PassThrough()
-        const reply = server.inject({
-          method: 'POST',
-          url: '/admin/mail/inbound-parse',
-          headers: { ...headers, 'content-length': String(size) },
-          payload,
-        })
-        payload.write(body.subarray(0, 10))
-        return { end: () => payload.end(body.subarray(10)), reply }
-      }),
-    )
-    await vi.waitUntil(async () => {
-      const { headers } = await form({ email: 'x' })
-      const large = { ...headers, 'content-length': String(size) }
-      const { statusCode } = await server.inject({
+  it('takes no more at once than there is room for, by what has come, and less from one address', async () => {
+    const { services } = server.app
+    const from = async (remoteAddress: string) => {
+      const { body, headers } = await form({ email: raw() })
+      return server.inject({ method: 'POST', url: '/admin/mail/inbound-parse', remoteAddress, headers, payload: body })
+    }
+    const loans = [1, 2, 3].map((last) => borrow(services, `192.0.2.${last}`, formsOfBytes))
+    expect(loans[0]?.take(32 * 1024 * 1024)).toBe(true)
+    const refused = await from('192.0.2.1')
+    expect([refused.statusCode, refused.json().code, refused.headers['retry-after']]).toEqual([503, 'unavailable', '1'])
+    expect((await from('192.0.2.4')).statusCode).toBe(200)
+    for (const loan of loans.slice(1)) expect(loan.take(32 * 1024 * 1024)).toBe(true)
+    expect((await from('192.0.2.4')).statusCode).toBe(503)
+    expect(await server.store.db.selectFrom('emails').select('id').execute()).toHaveLength(1)
+    for (const loan of loans) loan.giveBack()
+    expect((await from('192.0.2.1')).statusCode).toBe(200)
+    expect((await post({ email: file('m.eml', raw({ body: 'x '.repeat(1024 * 1024) })) })).status).toBe(200)
+    expect(formsOfBytes.lent.get(services)?.size).toBe(0)
+  })
+
+  it('keeps nobody out because somebody announces much and sends it slowly', async () => {
+    const { body, headers } = await form({ email: raw() })
+    const call = (remoteAddress: string, payload: Readable | Buffer, length: number) =>
+      server.inject({
         method: 'POST',
         url: '/admin/mail/inbound-parse',
-        headers: large,
-        payload: Readable.from(['x']),
+        remoteAddress,
+        headers: { ...headers, 'content-length': String(length) },
+        payload,
       })
-      return statusCode === 503
+    const slow = [1, 2, 3, 4].map(() => {
+      const payload = new PassThrough()
+      const reply = call('192.0.2.1', payload, 31 * 1024 * 1024)
+      payload.write(body.subarray(0, 10))
+      return { end: () => payload.end(body.subarray(10)), reply }
     })
-    expect((await post({ email: raw() })).status).toBe(200)
-    for (const { end } of open) end()
-    expect((await Promise.all(open.map(({ reply }) => reply))).map(({ statusCode }) => statusCode)).toEqual([
-      200, 200, 200,
-    ])
-    expect((await post({ email: file('m.eml', raw({ body: 'x '.repeat(1024 * 1024) })) })).status).toBe(200)
+    // All four are being read.
+    await vi.waitUntil(() => formsOfBytes.lent.get(server.app.services)?.get('of 192.0.2.1') === 40)
+    expect((await call('192.0.2.2', body, body.length)).statusCode).toBe(200)
+    expect((await call('192.0.2.1', body, body.length)).statusCode).toBe(200)
+    for (const { end } of slow) end()
+    const statuses = (await Promise.all(slow.map(({ reply }) => reply))).map(({ statusCode }) => statusCode)
+    expect(statuses).toEqual([200, 200, 200, 200])
   })
 
   it('knows no dry run, and no version of what is not there yet', async () => {

@@ -779,7 +779,7 @@ describe('deleteUser', () => {
     const boss = await someone(server, ['settings.user.users.delete', 'mail.compose'])
     const { status } = await boss.caller.delete(`/settings/users/${writer.id}?reassign_to=${heir.id}`)
     expect(status).toBe(200)
-    expect(server.events().sort()).toEqual(events('email.update', 'settings.user.delete').sort())
+    expect(server.events().sort()).toEqual(events('email.update', 'settings.user.delete', 'user.token.delete').sort())
     expect(await shown(mail.id)).toMatchObject({ user_id: heir.id, version: 2 })
     await server.admin.delete(`/settings/users/${heir.id}`)
     expect(await shown(mail.id)).toMatchObject({ user_id: null, user: null, version: 3 })

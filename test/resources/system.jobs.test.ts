@@ -1,11 +1,12 @@
 // Jobs as administrators see them: what waits, why it failed, another try; and what the installation does for itself at night.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { jobs, readers } from '../../src/background.ts'
 import { claim } from '../../src/jobs/claims.ts'
 import { defineJob, enqueue } from '../../src/jobs/queue.ts'
 import { createFeeder } from '../../src/jobs/readers.ts'
 import { createWorker, mostCrashes } from '../../src/jobs/worker.ts'
 import { type Context, systemContext } from '../../src/kernel/context.ts'
+import { createMailer } from '../../src/mail/outbound.ts'
 import { prune } from '../../src/resources/system/housekeeping.ts'
 import { start, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -29,6 +30,8 @@ beforeEach(async () => {
 })
 afterEach(() => server.close())
 
+/** Kinds of jobs that mail; which these are, their definitions say. */
+const mailing = jobs.filter(({ isMail }) => isMail)
 const ctx = (): Context => systemContext(server.app.services, 'api')
 const work = () => createWorker(server.app.services, [note], []).drain()
 
@@ -316,7 +319,12 @@ describe('deleteJob', () => {
 })
 
 describe('getReadiness', () => {
-  const checks = async () => (await server.anonymous.get('//readyz')).body.checks
+  /** What is told holds for a second. */
+  const checks = async () => {
+    server.clock.advanceMs(1000)
+    return (await server.anonymous.get('//readyz')).body.checks
+  }
+  const isThere = { name: 'worker', locked_by: 'x', locked_until: '2026-03-02T10:00:00.000Z' }
 
   it('says whether a worker is there, whether it is behind, and whether mail can go out', async () => {
     expect(await checks()).toMatchObject({ worker: 'off', mail: 'unconfigured' })
@@ -337,7 +345,7 @@ describe('getReadiness', () => {
       .values({ name: 'worker', locked_by: 'x', locked_until: '2026-03-02T10:00:00.000Z' })
       .execute()
     await given(server.admin).tag()
-    server.clock.advanceMs(59_000)
+    server.clock.advanceMs(58_000)
     expect(await checks()).toMatchObject({ worker: 'ok' })
     server.clock.advanceMs(2_000)
     expect(await checks()).toMatchObject({ worker: 'behind' })
@@ -355,9 +363,54 @@ describe('getReadiness', () => {
       .insertInto('locks')
       .values({ name: 'worker', locked_by: 'x', locked_until: '2026-03-02T10:00:00.000Z' })
       .execute()
-    await enqueue(ctx(), { kind: 'emails.send' }, { email_id: 1 })
+    for (const { kind } of mailing) await enqueue(ctx(), { kind }, {})
+    // An invitation is one of them.
+    const invited = { name: 'Ada', email: 'ada@example.com', role_id: 1 }
+    expect((await server.admin.post('/settings/users', invited)).status).toBe(201)
+    await server.store.db.updateTable('event_readers').set({ last_event_id: 1_000_000 }).execute()
     server.clock.advanceMs(3_600_000)
     expect(await checks()).toMatchObject({ worker: 'ok', mail: 'unconfigured' })
+    expect((await server.anonymous.get('//metrics')).text).toMatch(/^accord_jobs_oldest_due_age_seconds 0$/m)
+    await enqueue(ctx(), note, { name: 'a' })
+    server.clock.advanceMs(60_000)
+    expect(await checks()).toMatchObject({ worker: 'behind' })
+  })
+
+  it.each(mailing.map(({ kind }) => kind))('tells that mail fails when %s does', async (kind) => {
+    const mailer = createMailer({ url: 'smtp://127.0.0.1:1', domain: 'localhost' })
+    const mails = await startServer({ mailer })
+    const of = systemContext(mails.app.services, 'api')
+    await enqueue(of, { kind }, {})
+    expect((await mails.anonymous.get('//readyz')).body.checks.mail).toBe('ok')
+    await mails.store.db.updateTable('jobs').set({ last_error: 'Nobody answered.' }).execute()
+    mails.clock.advanceMs(1000)
+    expect((await mails.anonymous.get('//readyz')).body.checks.mail).toBe('failing')
+    mailer.close()
+    await mails.close()
+  })
+
+  it('asks the database once in a second, whoever asks how often', async () => {
+    expect(await checks()).toMatchObject({ worker: 'off' })
+    await server.store.db.insertInto('locks').values(isThere).execute()
+    server.clock.advanceMs(999)
+    expect((await server.anonymous.get('//readyz')).body.checks.worker).toBe('off')
+    server.clock.advanceMs(1)
+    expect((await server.anonymous.get('//readyz')).body.checks.worker).toBe('ok')
+  })
+
+  it('asks no more often a database that fails', async () => {
+    const broken = new Error('It is broken.')
+    const { db } = server.store
+    const spied = vi.spyOn(db, 'selectFrom').mockImplementation(() => {
+      throw broken
+    })
+    const ask = async () => (await server.anonymous.get('//readyz')).status
+    expect([await ask(), await ask(), await ask()]).toEqual([503, 503, 503])
+    expect(spied).toHaveBeenCalledTimes(1)
+    spied.mockRestore()
+    expect(await ask()).toBe(503)
+    server.clock.advanceMs(1000)
+    expect(await ask()).toBe(200)
   })
 })
 

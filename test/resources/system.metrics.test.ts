@@ -194,8 +194,14 @@ describe('who is told', () => {
       proxied.inject({ method: 'GET', url: '/metrics', headers: { accept: 'application/json', ...headers } })
     expect((await call({ 'x-forwarded-for': '127.0.0.1' })).statusCode).toBe(401)
     expect((await call({ 'x-forwarded-for': '192.0.2.7' })).statusCode).toBe(401)
-    expect((await call({})).statusCode).toBe(200)
+    expect((await call({ host: 'localhost:8000' })).statusCode).toBe(401)
+    expect((await call({})).statusCode).toBe(401)
+    const { token } = await proxied.as(1, ['reports:read'])
+    expect((await call({ authorization: `Bearer ${token}` })).statusCode).toBe(200)
     await proxied.close()
+    const elsewhere = await startServer({ config: { trustedProxies: ['127.0.0.2', '10.0.0.0/8'] } })
+    expect((await elsewhere.anonymous.get('//metrics')).status).toBe(200)
+    await elsewhere.close()
   })
 
   it('a token that may see reports, from anywhere', async () => {

@@ -109,8 +109,35 @@ describe('the disk of getReadiness', () => {
     expect(await told()).toEqual(full)
     disk.takes = 2_000_000
     expect(await told()).toBe('ok')
-    watched.store.health = () => 'readonly'
+    watched.store.retry = async () => 'readonly'
     expect(await told()).toEqual(full)
+  })
+
+  it('is the worst of those that are written to: the database may be on another one', async () => {
+    const elsewhere = '/elsewhere/disk'
+    const rooms = new Map<string, number>()
+    let isFull = false
+    const two = await startServer({
+      config: { databaseUrl: `sqlite:${elsewhere}/accord.db` },
+      volume: {
+        room: async (folder) => ({ free: rooms.get(folder) ?? 500 * gibibyte, size: 1000 * gibibyte }),
+        probe: async (folder) => {
+          if (isFull && folder === elsewhere) throw Object.assign(new Error('no space left'), { code: 'ENOSPC' })
+        },
+      },
+    })
+    const asked = async () => {
+      two.clock.advanceMs(60_000)
+      const { status, body } = await two.anonymous.get('//readyz')
+      return status === 200 ? body.checks.disk : status
+    }
+    expect(await asked()).toBe('ok')
+    rooms.set(elsewhere, 1000)
+    expect(await asked()).toBe('low')
+    expect(await two.app.services.disk.room()).toEqual({ free: 1000, size: 1000 * gibibyte })
+    isFull = true
+    expect(await asked()).toBe(503)
+    await two.close()
   })
 })
 

@@ -125,6 +125,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     dialect: current.dialect,
     url: current.url,
     health: () => current.health(),
+    retry: () => current.retry(),
     tend: () => current.tend(),
     image: () => current.image(),
     snapshot: () => current.snapshot(),

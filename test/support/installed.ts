@@ -2,7 +2,7 @@
 // doctor. Commands are called as functions; what they print and how they end is answered.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { vi } from 'vitest'
 import { openStore, type Store } from '../../db/open.ts'
 import { fail } from '../../src/commands/fail.ts'
@@ -41,6 +41,13 @@ export async function installedFolder(changes: Partial<Config> = {}): Promise<Fo
     rmSync(join(dataDir, '..'), { recursive: true, force: true })
   }
   return { config, dataDir, store, stop: () => store.close(), close }
+}
+
+/** Where commands run in processes of their own, as `accord install` leaves it: the data are in its folder `data`. */
+export async function workingFolder(): Promise<string> {
+  const { dataDir, stop } = await installedFolder()
+  await stop()
+  return dirname(dataDir)
 }
 
 /** The same with a server on it. */

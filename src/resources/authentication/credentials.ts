@@ -13,10 +13,8 @@ const invalidCredentials = (): Problem =>
 export interface Proven {
   /** As far as it is known before anything was signed in: nothing is permitted yet. */
   user: SignedIn
-  /** The hash that the password was compared with. */
+  /** The hash that the password is right for. */
   stored: string | null
-  /** The hash to keep. */
-  renewed: string | null
 }
 
 /** Whose credentials these are. Throws 401 for a host that is not listed, wrong credentials and an inactive account. */
@@ -42,12 +40,28 @@ export async function prove(ctx: Context, { email, password }: { email: string; 
     viewPermission: user.view_permission as SignedIn['viewPermission'],
     visibleOwners: [user.id],
   }
-  return { user: visitor, stored, renewed: outdated ? await hashPassword(config, password) : stored }
+  return { user: visitor, stored: outdated ? await renew(ctx, user.id, { stored, password }) : stored }
+}
+
+/** Makes the hash anew. Another one who signs in meanwhile may have done so already, and then theirs must be right as well. */
+async function renew(
+  { db, services: { config } }: Context,
+  id: number,
+  { stored, password }: { stored: string | null; password: string },
+): Promise<string | null> {
+  const renewed = await hashPassword(config, password)
+  const mine = db.updateTable('users').set({ password_hash: renewed }).where('id', '=', id)
+  const { numUpdatedRows } = await mine.where('password_hash', '=', stored).executeTakeFirstOrThrow()
+  if (numUpdatedRows > 0n) return renewed
+  const now = await db.selectFrom('users').select('password_hash').where('id', '=', id).executeTakeFirst()
+  const theirs = now?.password_hash ?? null
+  if (!(await verifyPassword(config, theirs, password)).right) throw invalidCredentials()
+  return theirs
 }
 
 /** In the transaction that signs in: comparing took its time, and what changed meanwhile must not be passed by. Throws 401. */
-export async function confirm({ db }: Context, { user, stored, renewed }: Proven): Promise<void> {
-  const same = db.updateTable('users').set({ password_hash: renewed }).where('id', '=', user.id).where('status', '=', 1)
+export async function confirm({ db }: Context, { user, stored }: Proven): Promise<void> {
+  const same = db.updateTable('users').set({ password_hash: stored }).where('id', '=', user.id).where('status', '=', 1)
   const { numUpdatedRows } = await same.where('password_hash', '=', stored).executeTakeFirstOrThrow()
   if (numUpdatedRows === 0n) throw invalidCredentials()
 }

@@ -24,7 +24,7 @@ type Wanted = { email: string } | { user_id: number }
 export const passwordLink = defineJob<Wanted>({
   kind: 'authentication.password-link',
   retryAfter: [60, 300, 1800],
-  isReady: ({ mailer }) => mailer.isConfigured,
+  isMail: true,
   async run(ctx, wanted, { signal }) {
     const user = await recipientOf(ctx, wanted)
     if (!user) return

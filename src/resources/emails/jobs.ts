@@ -24,7 +24,7 @@ const send = defineJob<{ email_id: number }>({
   ...sendKind,
   atOnce: 2,
   retryAfter: [60, 300, 1800, 7200],
-  isReady: ({ mailer }) => mailer.isConfigured,
+  isMail: true,
   run: (ctx, { email_id: id }, job) => sendMail(ctx, id, job),
   buried: (ctx, { email_id: id }, cause) => giveUp(ctx, id, cause),
   // The mail itself says so with its first try.

@@ -34,7 +34,7 @@ export const sendSoon = (ctx: Context, at: Date = ctx.time): Promise<void> =>
 export const sendMails = defineJob<Record<string, never>>({
   kind,
   retryAfter: [5, 30, 60, 300],
-  isReady: ({ mailer }) => mailer.isConfigured,
+  isMail: true,
   async run(job, _payload, { id, signal }) {
     const current = (): Context => ({ ...job, origin: 'campaign', time: job.services.clock.now() })
     await letKeyGo(job, id)

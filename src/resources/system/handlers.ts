@@ -1,19 +1,20 @@
 // Health of the process and readiness for requests (DOMAIN 26). The documentation and the contract itself are served by
 // docs.ts.
-import { sql } from 'kysely'
 import { stamp } from '../../kernel/clock.ts'
-import { type Context, now } from '../../kernel/context.ts'
+import { type Context, now, type Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
+import { asUnavailable } from '../../kernel/unavailable.ts'
 import { version } from '../../package.ts'
 import { handlers as jobs } from './jobs.ts'
+import { mailKinds } from './kinds.ts'
 import { handlers as metrics } from './metrics.ts'
 
 /** How long what is due may wait before somebody should look. */
 const patienceMs = 60_000
 
 /** Whether what is due gets done: told by the rows, whichever process does it. */
-async function worker(ctx: Context): Promise<'ok' | 'behind' | 'off'> {
+async function worker(ctx: Context): Promise<Told['worker']> {
   const lock = await ctx.db.selectFrom('locks').select('locked_until').where('name', '=', 'worker').executeTakeFirst()
   if ((lock?.locked_until ?? '') < now(ctx)) return 'off'
   const since = stamp(new Date(ctx.time.getTime() - patienceMs))
@@ -31,27 +32,59 @@ async function areReadersBehind({ db }: Context, since: string): Promise<boolean
 async function areJobsBehind({ db, services }: Context, since: string): Promise<boolean> {
   const late = await db
     .selectFrom('jobs')
-    .select('kind')
+    .select('id')
     .where('state', '=', 'waiting')
     .where('run_at', '<', since)
+    .$if(!services.mailer.isConfigured, (query) => query.where('kind', 'not in', mailKinds(services)))
     .limit(1)
     .executeTakeFirst()
   if (!late) return false
   const busy = await db.selectFrom('jobs').select('id').where('state', '=', 'running').limit(1).executeTakeFirst()
-  return !busy && (services.mailer.isConfigured || !/^(emails|campaigns)\.send$/.test(late.kind))
+  return !busy
 }
 
-async function mail({ db, services }: Context): Promise<'ok' | 'unconfigured' | 'failing'> {
+async function mail({ db, services }: Context): Promise<Told['mail']> {
   if (!services.mailer.isConfigured) return 'unconfigured'
   const failed = await db
     .selectFrom('jobs')
     .select('id')
     .where('state', 'in', ['waiting', 'running'])
-    .where('kind', 'in', ['emails.send', 'campaigns.send'])
+    .where('kind', 'in', mailKinds(services))
     .where('last_error', 'is not', null)
     .limit(1)
     .executeTakeFirst()
   return failed ? 'failing' : 'ok'
+}
+
+interface Told {
+  worker: 'ok' | 'behind' | 'off'
+  mail: 'ok' | 'unconfigured' | 'failing'
+}
+
+async function ask(ctx: Context): Promise<Told> {
+  try {
+    // Of a table, so that the file is read.
+    await ctx.db.selectFrom('users').select('id').orderBy('id').limit(1).execute()
+  } catch (cause) {
+    throw (
+      asUnavailable(cause) ??
+      new Problem('unavailable', 'The database does not answer.', { cause, headers: { 'retry-after': '5' } })
+    )
+  }
+  return { worker: await worker(ctx), mail: await mail(ctx) }
+}
+
+const holdsMs = 1000
+const kept = new WeakMap<Services, { at: number; told: Promise<Told> }>()
+
+/** What the database has told within the last second, or that it tells nothing: anybody may ask, as often as they like. */
+function lastTold(ctx: Context): Promise<Told> {
+  const at = ctx.time.getTime()
+  const last = kept.get(ctx.services)
+  if (last && at >= last.at && at - last.at < holdsMs) return last.told
+  const told = ask(ctx)
+  kept.set(ctx.services, { at, told })
+  return told
 }
 
 type Known = 'getHealth' | 'getReadiness' | 'getMetrics' | 'listJobs' | 'getJob' | 'deleteJob' | 'retryJob'
@@ -63,11 +96,7 @@ export const handlers: HandlersFor<Known> = {
   getHealth: async () => ({ status: 'ok', version }),
 
   getReadiness: async (ctx) => {
-    try {
-      await sql`select 1`.execute(ctx.db)
-    } catch (cause) {
-      throw new Problem('unavailable', 'The database does not answer.', { cause, headers: { 'retry-after': '5' } })
-    }
+    const told = await lastTold(ctx)
     const disk = await ctx.services.disk.state()
     if (disk === 'full')
       throw new Problem('unavailable', 'Nothing can be written: the disk is full, or it is read-only.', {
@@ -79,8 +108,7 @@ export const handlers: HandlersFor<Known> = {
       checks: {
         database: 'ok',
         documentation: ctx.services.readiness(),
-        worker: await worker(ctx),
-        mail: await mail(ctx),
+        ...told,
         disk,
       },
     }

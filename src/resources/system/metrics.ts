@@ -6,12 +6,13 @@ import { Gauge, Registry } from 'prom-client'
 import { databaseFile } from '../../../db/open.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { schedulerLock, schedulerLockMs } from '../../jobs/scheduler.ts'
-import { authenticate, unauthenticated } from '../../kernel/auth.ts'
+import { authenticate, isAmong, unauthenticated } from '../../kernel/auth.ts'
 import { type Context, now, requireCall } from '../../kernel/context.ts'
 import { download } from '../../kernel/download.ts'
 import { newestEvent } from '../../kernel/eventlog.ts'
 import type { Gates, HandlersFor } from '../../kernel/handler.ts'
 import { version } from '../../package.ts'
+import { mailKinds } from './kinds.ts'
 
 const holdsMs = 5000
 /** Of jobs, tokens and the like no more are counted: a backlog must not make it worse that somebody looks at it. */
@@ -33,9 +34,13 @@ async function admit(ctx: Context): Promise<void> {
 const forwarding =
   /^(x-forwarded(-.*)?|x-real-ip|x-client-ip|x-cluster-client-ip|true-client-ip|cf-connecting-ip|forwarded|via)$/
 
-/** Without such a header the caller's address is that of the connection, whichever proxies are trusted. */
-function isOfThisMachine({ ip, headers, calledAt }: Context): boolean {
+/**
+ * Without such a header the caller's address is that of the connection, whichever proxies are trusted. Of those nobody knows for
+ * whom they call, whatever they say.
+ */
+function isOfThisMachine({ ip, headers, calledAt, services: { config } }: Context): boolean {
   if (Object.keys(headers).some((name) => forwarding.test(name))) return false
+  if (isAmong(ip ?? '', config.trustedProxies)) return false
   const host = URL.canParse(calledAt) ? new URL(calledAt).hostname.replace(/^\[(.*)\]$/, '$1') : ''
   return isLoopback(ip ?? '') && (host === 'localhost' || isLoopback(host))
 }
@@ -102,7 +107,7 @@ async function oldestDue({ db, time, services }: Context): Promise<number> {
     .where('state', '=', 'waiting')
     .where('run_at', '<=', time.toISOString())
     // Without a mail server mails wait, and that is as it should be.
-    .$if(!services.mailer.isConfigured, (query) => query.where('kind', 'not in', ['emails.send', 'campaigns.send']))
+    .$if(!services.mailer.isConfigured, (query) => query.where('kind', 'not in', mailKinds(services)))
     .orderBy('run_at')
     .limit(1)
     .executeTakeFirst()
