@@ -2,6 +2,7 @@
 // they are checked.
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { syncPath } from '../../db/disk.ts'
@@ -12,10 +13,12 @@ export const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoExce
 
 /** Copies a file to where there is none. Answers what was copied. */
 export async function copyFile(from: string, to: string): Promise<Written> {
+  // First of all: else the copy of what is missing would still be made while it is cleared away.
+  const source = await open(from)
   const hash = createHash('sha256')
   let size = 0
   await pipeline(
-    createReadStream(from),
+    source.createReadStream(),
     async function* (chunks: AsyncIterable<Buffer>) {
       for await (const chunk of chunks) {
         hash.update(chunk)

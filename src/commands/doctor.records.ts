@@ -12,7 +12,7 @@ import { type Finding, Hint } from './doctor.finding.ts'
 export async function database(store: Store | string | null, config: Config): Promise<Finding> {
   if (store === null) return missing(config) ?? 'it does not exist. Run: accord install'
   if (typeof store === 'string')
-    return `it cannot be opened (${store}). Check the path and its rights, or stop the server. ${restoreAdvice(config)}`
+    return `it cannot be opened (${store}). Check the path and its rights. If they are right, stop the server. ${restoreAdvice(config)}`
   // The engine gives up where a page makes no sense at all.
   const findings = await store.dialect
     .findings(store.db as unknown as Kysely<unknown>)

@@ -111,7 +111,7 @@ describe('the login page', () => {
     const plain = await context.newPage()
     for (const path of ['leads', 'reset-password']) {
       await plain.goto(`${server.url}/api/admin/${path}`)
-      expect(await plain.locator('noscript p').innerText()).toContain('works with JavaScript only')
+      expect(await plain.locator('noscript p').textContent()).toContain('works with JavaScript only')
       expect(await plain.locator('noscript p').isVisible()).toBe(true)
       expect(await plain.locator('input:visible, button:visible').count()).toBe(0)
     }

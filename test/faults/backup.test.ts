@@ -11,7 +11,8 @@ import { testConfig } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { workingFolder } from '../support/installed.ts'
 import { audit, nothing, shownOtherwise } from './audit.ts'
-import { call, type Door, type Lead, type Load, prepare, seeded } from './load.ts'
+import { seeded } from './chance.ts'
+import { call, type Door, type Lead, type Load, prepare } from './load.ts'
 
 const isFull = process.env.ACCORD_TEST_FULL === '1'
 const rounds = isFull ? 5 : 1

@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { accord, accordServing, type Serving } from '../support/accord.ts'
 import { audit, nothing } from './audit.ts'
-import { call, type Door, isShed, type Load, patiently, prepare, seeded } from './load.ts'
+import { seeded } from './chance.ts'
+import { call, type Door, isShed, type Load, patiently, prepare } from './load.ts'
 
 const isFull = process.env.ACCORD_TEST_FULL === '1'
 const rounds = isFull ? 20 : 1

@@ -7,7 +7,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { accordServing, type Serving } from '../support/accord.ts'
 import { workingFolder } from '../support/installed.ts'
 import { audit, nothing, resolve, shownOtherwise } from './audit.ts'
-import { type Load, prepare, seeded } from './load.ts'
+import { seeded } from './chance.ts'
+import { type Load, prepare } from './load.ts'
 
 const isFull = process.env.ACCORD_TEST_FULL === '1'
 const rounds = isFull ? 100 : 2

@@ -5,7 +5,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Agent, fetch, type RequestInit } from 'undici'
 import { file, form } from '../support/form.ts'
-import { seeded } from './load.ts'
+import { seeded } from './chance.ts'
 
 export const email = 'admin@example.com'
 
