@@ -3,6 +3,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { troubleOf } from '../db/trouble.ts'
 import type { Config } from './config.ts'
 import { Problem, problemDocument } from './contract/problems.ts'
+import { isHost } from './door.ts'
 import type { Clock } from './kernel/clock.ts'
 import { Veto } from './kernel/events.ts'
 import { asUnavailable } from './kernel/unavailable.ts'
@@ -36,7 +37,8 @@ function answer(config: Config, problem: Problem, request: FastifyRequest, reply
     reply.headers(page.headers).type('text/html; charset=utf-8').send(page.html)
     return
   }
-  const base = config.appUrl ?? `${request.protocol}://${request.host}`
+  const host = isHost(request.host) ? request.host : `${config.host}:${config.port}`
+  const base = config.appUrl ?? `${request.protocol}://${host}`
   reply
     .type('application/problem+json; charset=utf-8')
     .send(JSON.stringify(problemDocument(problem, { base, path, requestId: request.id })))

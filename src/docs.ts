@@ -121,7 +121,7 @@ function isCustom({ url }: FastifyRequest, { strict, timezone: zone }: Config): 
   const { custom = 'true', ...others } = readQuery(raw, { custom: { type: 'boolean' } }, { zone, strict }, found)
   const errors: FieldErrors = Object.fromEntries(found.map(([name, sentence]) => [name, [sentence]]))
   for (const name of Object.keys(others))
-    errors[`query.${name}`] = [`Unknown parameter.${didYouMean(name, ['custom'])}`]
+    errors[`query.${name.slice(0, 100)}`] = [`Unknown parameter.${didYouMean(name, ['custom'])}`]
   const wanted = booleans.get(custom)
   if (wanted === undefined) errors['query.custom'] = ['Must be true or false.']
   if (wanted === undefined || Object.keys(errors).length > 0)

@@ -132,10 +132,13 @@ function turnAway(http: FastifyInstance, { metrics }: Services): void {
     if (hosts > 1 || (hosts === 0 && raw.httpVersion === '1.1'))
       throw new Problem('malformed_request', 'There must be one Host header.')
     // It becomes the beginning of links.
-    if (host && !(/^(\[[\da-f:.]+\]|[\w.~-]+)(:\d+)?$/i.test(host) && URL.canParse(`http://${host}`)))
-      throw new Problem('malformed_request', 'The Host header names no host.')
+    if (host && !isHost(host)) throw new Problem('malformed_request', 'The Host header names no host.')
   })
 }
+
+/** With or without a port. Nothing else becomes part of an address. */
+export const isHost = (text: string): boolean =>
+  /^(\[[\da-f:.]+\]|[\w.~-]+)(:\d+)?$/i.test(text) && URL.canParse(`http://${text}`)
 
 const comeAgain = { headers: { 'retry-after': '1' } }
 

@@ -231,8 +231,8 @@ function contextOf(services: Services, call: Call, { isInEarnest, ...who }: Call
     requestId: request.id,
     ip: request.ip,
     dryRun: isTrial && !isInEarnest,
-    // A reading operation changes nothing, so there is nothing to match.
-    ifMatch: call.fact.method === 'get' ? null : (header(call, 'if-match') ?? null),
+    // To an operation that does not answer 412 it says nothing.
+    ifMatch: call.fact.statuses.includes(412) ? (header(call, 'if-match') ?? null) : null,
     headers: call.headers,
     base: services.config.appUrl ?? `${request.protocol}://${request.host}`,
     calledAt: calledAt(call),

@@ -27,7 +27,8 @@ export function fieldErrors(
   let bytes = 0
   let isFull = false
   const add = (name: string, sentence: string): void => {
-    const field = name.length > longestName ? `${name.slice(0, longestName)}…` : name
+    // A key may be no text at all.
+    const field = name.length > longestName ? `${name.slice(0, longestName)}…` : name || 'body'
     const list = errors.get(field) ?? []
     if (list.includes(sentence)) return
     const size = Buffer.byteLength(JSON.stringify([field, sentence]))
