@@ -81,7 +81,8 @@ export function publishContract(config: Config): boolean {
   const generated = generatedContract()
   const hash = generated['x-contract-hash']
   const known = publishedOf(config)()
-  if (known?.document['x-contract-hash'] === hash && known?.json === JSON.stringify(generated)) return false
+  if (known?.document['x-contract-hash'] === hash && known?.json.equals(Buffer.from(JSON.stringify(generated))))
+    return false
   const written = writtenContract()
   // An openapi.yaml that was edited since is not the contract in force; JSON and YAML must say the same.
   const isCurrent = written !== null && createHash('sha256').update(written).digest('hex') === hash

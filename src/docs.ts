@@ -51,11 +51,11 @@ export async function registerDocs(http: FastifyInstance, { config, published, s
 
   http.get(`${base}/openapi.json`, async (request, reply) => {
     const { json, etag } = await asked(request)
-    return sendDocument(request, reply, { text: json, etag, type: 'application/json' })
+    return sendDocument(request, reply, { bytes: json, etag, type: 'application/json' })
   })
   http.get(`${base}/openapi.yaml`, async (request, reply) => {
     const { yaml, etag } = await asked(request)
-    return sendDocument(request, reply, { text: yaml, etag: etag.replace(/"$/, '-yaml"'), type: 'application/yaml' })
+    return sendDocument(request, reply, { bytes: yaml, etag: etag.replace(/"$/, '-yaml"'), type: 'application/yaml' })
   })
   http.get(`${page}/errors`, (request, reply) => {
     installed(request)
@@ -102,16 +102,16 @@ export async function registerDocs(http: FastifyInstance, { config, published, s
 }
 
 interface Document {
-  text: string
+  bytes: Buffer
   etag: string
   type: string
 }
 
-function sendDocument(request: FastifyRequest, reply: FastifyReply, { text, etag, type }: Document): FastifyReply {
+function sendDocument(request: FastifyRequest, reply: FastifyReply, { bytes, etag, type }: Document): FastifyReply {
   reply.headers({ etag, 'cache-control': 'no-cache' })
   const known = request.headers['if-none-match']
   if (known !== undefined && matches(known, etag)) return reply.code(304).send()
-  return reply.type(`${type}; charset=utf-8`).send(text)
+  return reply.type(`${type}; charset=utf-8`).send(bytes)
 }
 
 /** Whether the contract is wanted with this installation's attributes. Throws 422 for neither yes nor no, and for other words. */

@@ -8,8 +8,9 @@ import { writeWhole } from './whole.ts'
 
 export interface Published {
   document: Record<string, unknown>
-  json: string
-  yaml: string
+  /** Bytes, made once: many who ask for it at the same time share them. */
+  json: Buffer
+  yaml: Buffer
   etag: string
   /** `outdated` when openapi.yaml has changed since. */
   state: 'ok' | 'outdated'
@@ -32,8 +33,8 @@ export function publishedIn(dataDir: string, source: string): () => Published | 
   const contract = rereading(join(dataDir, names.json), (json): Omit<Published, 'state'> | null => {
     const document: unknown = JSON.parse(json)
     if (typeof document !== 'object' || document === null || Array.isArray(document)) return null
-    const yaml = readFileSync(join(dataDir, names.yaml), 'utf8')
-    return { document: document as Published['document'], json, yaml, etag: etagOf(json) }
+    const yaml = readFileSync(join(dataDir, names.yaml))
+    return { document: document as Published['document'], json: Buffer.from(json), yaml, etag: etagOf(json) }
   })
   const sourceHash = rereading(source, sha256)
   return () => {
@@ -60,7 +61,7 @@ export function servedWith(
   published: () => Published | null,
   additions: () => Promise<Additions>,
 ): () => Promise<Published | null> {
-  let known: { of: string; document: Published['document']; json: string; yaml?: string; etag: string } | null = null
+  let known: { of: string; document: Published['document']; json: Buffer; yaml?: Buffer; etag: string } | null = null
   return async () => {
     const base = published()
     if (base === null) return null
@@ -71,7 +72,7 @@ export function servedWith(
       if (document === base.document) known = { of, document, json: base.json, yaml: base.yaml, etag: base.etag }
       else {
         const json = JSON.stringify(document)
-        known = { of, document, json, etag: etagOf(json) }
+        known = { of, document, json: Buffer.from(json), etag: etagOf(json) }
       }
     }
     const served = known
@@ -79,7 +80,7 @@ export function servedWith(
       document: served.document,
       json: served.json,
       get yaml() {
-        served.yaml ??= stringify(served.document, { aliasDuplicateObjects: false })
+        served.yaml ??= Buffer.from(stringify(served.document, { aliasDuplicateObjects: false }))
         return served.yaml
       },
       etag: served.etag,

@@ -2,10 +2,10 @@
 // that people have written, or a secret. Names, addresses and secrets are planted where they could slip through.
 import { connect } from 'node:net'
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Bury } from '../../src/jobs/queue.ts'
 import { Veto } from '../../src/kernel/events.ts'
-import { errorOf, scrub } from '../../src/logs.scrub.ts'
+import { errorOf, scrub, scrubWhole } from '../../src/logs.scrub.ts'
 import { pathOf } from '../../src/logs.ts'
 import { MailDeferred } from '../../src/mail/failures.ts'
 import { createMailer } from '../../src/mail/outbound.ts'
@@ -13,6 +13,7 @@ import { adminPassword, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { startSmtp } from '../support/smtp.ts'
+import { until } from '../support/until.ts'
 
 interface Line {
   level: number
@@ -120,9 +121,9 @@ describe('the line of a request', () => {
     socket.write(`GET /api/admin/events HTTP/1.1\r\nx-request-id: first\r\naccept: text/event-stream\r\n${head}\r\n`)
     await new Promise((resolve) => socket.once('data', resolve))
     socket.write(`GET /api/admin/leads HTTP/1.1\r\nx-request-id: second\r\n${head}\r\n`)
-    await vi.waitUntil(async () => /in_work 2/.test(await server.app.services.metrics.text()))
+    await until(async () => /in_work 2/.test(await server.app.services.metrics.text()))
     socket.destroy()
-    await vi.waitUntil(() => answered().length === 2)
+    await until(() => answered().length === 2)
     const line = Object.fromEntries(answered().map(({ request_id, ...rest }) => [request_id, rest]))
     expect(line.first).toMatchObject({ operation: 'listEvents', status: 200, aborted: true })
     expect(line.first?.bytes).toBeGreaterThan(100)
@@ -331,6 +332,50 @@ describe('the last line of defence', () => {
         expect(JSON.parse(written)).toMatchObject({ msg: 'x', [name]: '[secret]' })
         expect(written).not.toContain('ter2-hunter2')
       }),
+    )
+  })
+
+  it('passes nothing over that would be taken out', () => {
+    const part = fc.oneof(
+      fc.constantFrom(
+        ...words,
+        '\t',
+        '\n',
+        ' ',
+        '=',
+        ':',
+        'a',
+        'f00d',
+        '|',
+        '%40',
+        '@',
+        '[',
+        '12',
+        '.',
+        '8.8.8.8',
+        'fe80::1',
+      ),
+      fc.constantFrom(
+        'basic',
+        'Cookie',
+        'whsec_',
+        'XSRF-TOKEN',
+        '__Host-a',
+        'accord_session',
+        'apikey',
+        'Signature',
+        'ü',
+      ),
+      fc.string({ maxLength: 4 }),
+    )
+    const text = fc.array(part, { maxLength: 12 }).map((parts) => parts.join(''))
+    const value = fc.oneof(text, fc.dictionary(text, text, { maxKeys: 2 }), fc.array(text, { maxLength: 2 }))
+    fc.assert(
+      fc.property(text, value, (name, said) => {
+        const line = `${JSON.stringify({ level: 30, [name]: said, msg: 'x' })}\n`
+        expect(JSON.parse(scrub(line))).toEqual(JSON.parse(scrubWhole(line)))
+      }),
+      { numRuns: 2_000 },
     )
   })
 
