@@ -3,25 +3,6 @@
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from './dialects/dialect.ts'
-import { up as identity } from './migrations/0001_identity.ts'
-import { up as vocabulary } from './migrations/0002_vocabulary.ts'
-import { up as contacts } from './migrations/0003_contacts.ts'
-import { up as catalogue } from './migrations/0004_catalogue.ts'
-import { up as sales } from './migrations/0005_sales.ts'
-import { up as work } from './migrations/0006_work.ts'
-import { up as automation } from './migrations/0007_automation.ts'
-import { up as events } from './migrations/0008_events.ts'
-import { up as files } from './migrations/0009_files.ts'
-import { up as inventory } from './migrations/0010_inventory.ts'
-import { up as quotes } from './migrations/0011_quotes.ts'
-import { up as mail } from './migrations/0012_mail.ts'
-import { up as settings } from './migrations/0013_settings.ts'
-import { up as marketing } from './migrations/0014_marketing.ts'
-import { up as archives } from './migrations/0015_archives.ts'
-import { up as search } from './migrations/0016_search.ts'
-import { up as jobs } from './migrations/0017_jobs.ts'
-import { up as deliveries } from './migrations/0018_deliveries.ts'
-import { up as sessions } from './migrations/0019_sessions.ts'
 import type { Db, Store } from './open.ts'
 import { rebuild } from './search.ts'
 
@@ -30,27 +11,33 @@ export interface Migration {
   readonly up: (db: Kysely<unknown>, dialect: Dialect) => Promise<void>
 }
 
+/** Loaded when it is due, so that a start does not wait for all that has ever been done. */
+const step = (name: string, load: () => Promise<Pick<Migration, 'up'>>): Migration => ({
+  name,
+  up: async (db, dialect) => (await load()).up(db, dialect),
+})
+
 /** In the order they run. Append only: a released migration is never edited, see migrations/released.txt. */
 export const migrations: readonly Migration[] = [
-  { name: '0001_identity', up: identity },
-  { name: '0002_vocabulary', up: vocabulary },
-  { name: '0003_contacts', up: contacts },
-  { name: '0004_catalogue', up: catalogue },
-  { name: '0005_sales', up: sales },
-  { name: '0006_work', up: work },
-  { name: '0007_automation', up: automation },
-  { name: '0008_events', up: events },
-  { name: '0009_files', up: files },
-  { name: '0010_inventory', up: inventory },
-  { name: '0011_quotes', up: quotes },
-  { name: '0012_mail', up: mail },
-  { name: '0013_settings', up: settings },
-  { name: '0014_marketing', up: marketing },
-  { name: '0015_archives', up: archives },
-  { name: '0016_search', up: search },
-  { name: '0017_jobs', up: jobs },
-  { name: '0018_deliveries', up: deliveries },
-  { name: '0019_sessions', up: sessions },
+  step('0001_identity', () => import('./migrations/0001_identity.ts')),
+  step('0002_vocabulary', () => import('./migrations/0002_vocabulary.ts')),
+  step('0003_contacts', () => import('./migrations/0003_contacts.ts')),
+  step('0004_catalogue', () => import('./migrations/0004_catalogue.ts')),
+  step('0005_sales', () => import('./migrations/0005_sales.ts')),
+  step('0006_work', () => import('./migrations/0006_work.ts')),
+  step('0007_automation', () => import('./migrations/0007_automation.ts')),
+  step('0008_events', () => import('./migrations/0008_events.ts')),
+  step('0009_files', () => import('./migrations/0009_files.ts')),
+  step('0010_inventory', () => import('./migrations/0010_inventory.ts')),
+  step('0011_quotes', () => import('./migrations/0011_quotes.ts')),
+  step('0012_mail', () => import('./migrations/0012_mail.ts')),
+  step('0013_settings', () => import('./migrations/0013_settings.ts')),
+  step('0014_marketing', () => import('./migrations/0014_marketing.ts')),
+  step('0015_archives', () => import('./migrations/0015_archives.ts')),
+  step('0016_search', () => import('./migrations/0016_search.ts')),
+  step('0017_jobs', () => import('./migrations/0017_jobs.ts')),
+  step('0018_deliveries', () => import('./migrations/0018_deliveries.ts')),
+  step('0019_sessions', () => import('./migrations/0019_sessions.ts')),
 ]
 
 /**

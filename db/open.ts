@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs'
 import type { Database as SqliteConnection } from 'better-sqlite3'
-import { type Compilable, Kysely } from 'kysely'
+import type { Compilable, Kysely } from 'kysely'
 import type { Dialect } from './dialects/dialect.ts'
 import {
   copySqliteSnapshot,
@@ -11,13 +11,18 @@ import {
   isSqliteUrl,
   openSqlite,
   openSqliteImage,
+  openSqliteReader,
   openSqliteSnapshot,
   sqliteDialect,
   sqliteFile,
   sqliteImage,
 } from './dialects/sqlite.ts'
-import { cutSqliteLog, kyselySqlite, type SqliteHealth } from './dialects/sqlite-connection.ts'
+import { cutSqliteLog, generationOf } from './dialects/sqlite-connection.ts'
 import { besideSqlite, settleSqliteAlone } from './dialects/sqlite-copies.ts'
+import { guarded, type SqliteHealth } from './dialects/sqlite-guarded.ts'
+import { kyselySqlite, kyselySqliteSnapshot } from './dialects/sqlite-kysely.ts'
+import { statementsOf } from './dialects/sqlite-statements.ts'
+import { writerOf } from './dialects/sqlite-writer.ts'
 import type { DB } from './tables.gen.ts'
 
 export type Db = Kysely<DB>
@@ -31,6 +36,11 @@ export interface Store {
   health(): SqliteHealth['trouble']
   /** Whether it can by now, after trouble: tries, and answers what `health` is then. */
   retry(): Promise<SqliteHealth['trouble']>
+  /**
+   * Another one than before once anything committed has changed the database, whoever did it; at the latest when the commit is
+   * answered. What is kept of committed data is as good as the generation it was read in, asked for before it was read.
+   */
+  generation(): number
   /** Cuts the log of changes back when it has grown; to be called now and then. Waits for nobody. */
   tend(): void
   /** The whole database as bytes for `openImage`; tests open one copy each. */
@@ -84,11 +94,22 @@ export function openImage(image: Buffer): Store {
   return storeOf(openSqliteImage(image), 'sqlite::memory:')
 }
 
+let opened = 0
+
 function storeOf(connection: SqliteConnection, url: string): Store {
-  const health: SqliteHealth = { trouble: null }
-  const db = new Kysely<DB>({ dialect: kyselySqlite(connection, health) })
-  const snapshots = new Set<Snapshot>()
   const file = sqliteFile(url)
+  // No two databases of one process have a generation in common.
+  const health: SqliteHealth = { trouble: null, commits: opened++ * 2 ** 32 }
+  const reading = file === null ? null : openSqliteReader(file)
+  const statements = statementsOf(connection)
+  const reader = reading && statementsOf(reading)
+  const onSchema = (): void => {
+    statements.forget()
+    reader?.forget()
+  }
+  const writer = writerOf(guarded(connection, statements, { health, onSchema }))
+  const db = kyselySqlite<DB>(writer, { own: statements, reader })
+  const snapshots = new Set<Snapshot>()
   const tend = (): void => {
     if (file !== null) cutSqliteLog(connection, file)
   }
@@ -122,24 +143,34 @@ function storeOf(connection: SqliteConnection, url: string): Store {
       }
       return health.trouble
     },
+    generation: generationOf(connection, health),
     tend,
-    image: () => sqliteImage(connection),
+    image: () => {
+      writer.settle()
+      return sqliteImage(connection)
+    },
     snapshot: async () => {
       if (file !== null) return counted(snapshotOf(openSqliteSnapshot(file)))
       // The one connection is waited for, so that no transaction is half-way.
-      return counted(snapshotOf(await db.connection().execute(async () => copySqliteSnapshot(connection))))
+      const { giveBack } = await writer.alone()
+      try {
+        return counted(snapshotOf(copySqliteSnapshot(connection)))
+      } finally {
+        giveBack()
+      }
     },
     close: async () => {
-      // The last connection that closes takes the log with it.
+      // The last connection that closes takes the log with it, if it is one that can write.
       for (const each of [...snapshots]) await each.close()
-      await db.destroy()
+      writer.close()
+      reading?.close()
       connection.close()
     },
   }
 }
 
 function snapshotOf(connection: SqliteConnection): Snapshot {
-  const db = new Kysely<DB>({ dialect: kyselySqlite(connection) })
+  const db = kyselySqliteSnapshot<DB>(statementsOf(connection))
   let isClosed = false
   // A query that was begun keeps the connection from closing.
   const begun = new Set<IterableIterator<unknown>>()
@@ -157,7 +188,6 @@ function snapshotOf(connection: SqliteConnection): Snapshot {
       isClosed = true
       for (const rows of begun) rows.return?.()
       begun.clear()
-      await db.destroy()
       connection.close()
     },
   }

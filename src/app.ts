@@ -160,10 +160,8 @@ export async function buildApp(options: AppOptions): Promise<App> {
   // They would last as long as their readers want.
   http.addHook('preClose', async () => endStreams(services))
   http.setErrorHandler((error: FastifyError | Problem, request, reply) => answerError(error, request, reply))
-  const allowed = registerRoutes(http, backend)
-  http.setNotFoundHandler((request) => {
-    const allow = allowed(request.url.split('?')[0] ?? '')
-    if (allow !== undefined) throw new Problem('method_not_allowed', undefined, { headers: { allow } })
+  registerRoutes(http, backend)
+  http.setNotFoundHandler(() => {
     throw new Problem('not_found', 'There is nothing at this path.')
   })
   const served = servedWith(options.published, async () => {

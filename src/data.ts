@@ -3,12 +3,12 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { stringify } from 'yaml'
 import { databaseFile, openStore, type Store } from '../db/open.ts'
 import { type Config, ConfigError } from './config.ts'
 import { generatedContract, packageRoot, writtenContract } from './package.ts'
 import { type Published, publish, publishedIn } from './published.ts'
 import { writeWhole } from './whole.ts'
+import { yamlOf } from './yaml.ts'
 
 /** There while `accord restore` exchanges the data: whoever opened them now would get half of each. */
 export const restoringMark = (config: Config): string => join(config.dataDir, 'restoring')
@@ -81,12 +81,11 @@ export function publishContract(config: Config): boolean {
   const generated = generatedContract()
   const hash = generated['x-contract-hash']
   const known = publishedOf(config)()
-  if (known?.document['x-contract-hash'] === hash && known?.json.equals(Buffer.from(JSON.stringify(generated))))
-    return false
+  if (known?.hash === hash && known?.json.equals(Buffer.from(JSON.stringify(generated)))) return false
   const written = writtenContract()
   // An openapi.yaml that was edited since is not the contract in force; JSON and YAML must say the same.
   const isCurrent = written !== null && createHash('sha256').update(written).digest('hex') === hash
-  publish(config.dataDir, generated, isCurrent ? written : stringify(generated))
+  publish(config.dataDir, generated, isCurrent ? written : yamlOf(generated))
   return true
 }
 

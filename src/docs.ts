@@ -1,34 +1,20 @@
 // The manual of the API: Swagger UI, the catalogue of problem codes, and the contract itself as JSON and YAML, all from
 // what `accord install` and `accord regenerate` published. Nothing on these pages comes from another host (DOMAIN 26).
-import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import plugin from 'fastify-plugin'
 import type { Config } from './config.ts'
 import { didYouMean, type Finding } from './contract/findings.ts'
 import { booleans } from './contract/normalise.ts'
 import { type FieldErrors, Problem } from './contract/problems.ts'
 import { readQuery } from './contract/query.ts'
-import { mark, pageStyle, sessionScript } from './docs/assets.ts'
 import { errorCatalogue } from './docs/catalogue.ts'
+import { page, relay, swaggerPages } from './docs/swagger.ts'
 import { matches } from './kernel/etag.ts'
-import { escapeHtml } from './kernel/format.ts'
 import type { Published } from './published.ts'
 
 const base = '/api/admin'
-const page = `${base}/documentation`
 
-// `style-src` without 'unsafe-inline' holds because Swagger UI sets its styles through the DOM, which CSP allows.
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "font-src 'self'",
-  "connect-src 'self'",
-  "form-action 'self'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
+/** The page's own copies of the contract. */
+const copies = /\/documentation\/(json|yaml)\/?(?:\?|$)/
 
 interface Options {
   config: Config
@@ -51,7 +37,7 @@ export async function registerDocs(http: FastifyInstance, { config, published, s
 
   http.get(`${base}/openapi.json`, async (request, reply) => {
     const { json, etag } = await asked(request)
-    return sendDocument(request, reply, { bytes: json, etag, type: 'application/json' })
+    return sendDocument(request, reply, { bytes: async () => json, etag, type: 'application/json' })
   })
   http.get(`${base}/openapi.yaml`, async (request, reply) => {
     const { yaml, etag } = await asked(request)
@@ -63,55 +49,35 @@ export async function registerDocs(http: FastifyInstance, { config, published, s
     return reply.headers(headers).type('text/html; charset=utf-8').send(html)
   })
 
-  // Swagger UI asks for a plugin of this name, which derives a document from routes. Ours is written by hand.
-  await http.register(
-    plugin(async (http: FastifyInstance) => void http.decorate('swagger', () => published()?.document ?? {}), {
-      name: '@fastify/swagger',
-    }),
-  )
-  await http.register(swaggerUi, {
-    routePrefix: page,
-    staticCSP: contentSecurityPolicy,
-    uiConfig: {
-      layout: 'BaseLayout',
-      deepLinking: true,
-      displayOperationId: true,
-      displayRequestDuration: true,
-      docExpansion: 'list',
-      filter: true,
-      persistAuthorization: true,
-      tryItOutEnabled: false,
-      defaultModelsExpandDepth: 0,
-    },
-    theme: {
-      title: `${escapeHtml(config.appName)} API`,
-      css: [{ filename: 'accord.css', content: pageStyle(config.appName) }],
-      js: [{ filename: 'session.js', content: sessionScript }],
-      favicon: [{ filename: 'favicon.svg', rel: 'icon', type: 'image/svg+xml', sizes: 'any', content: mark }],
-    },
-    uiHooks: {
-      onRequest: async (request, reply) => {
-        reply.header('cache-control', 'no-cache')
-        installed(request)
-        // The document has one address with an ETag; the page's own copies lead there.
-        const copy = /\/(json|yaml)\/?$/.exec(request.url.split('?')[0] ?? '')
-        if (copy) return reply.redirect(`../openapi.${copy[1]}`)
-      },
-    },
-  })
+  let ui: Promise<FastifyInstance> | undefined
+  const show = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    installed(request)
+    // The document has one address with an ETag; the page's own copies lead there.
+    const copy = copies.exec(request.url)
+    if (copy) return reply.header('cache-control', 'no-cache').redirect(`../openapi.${copy[1]}`)
+    ui ??= swaggerPages(config)
+    return relay(await ui, request, reply)
+  }
+  http.get(page, show)
+  http.get(`${page}/*`, show)
+  http.addHook('onClose', async () => void (await (await ui)?.close()))
 }
 
 interface Document {
-  bytes: Buffer
+  bytes: () => Promise<Buffer>
   etag: string
   type: string
 }
 
-function sendDocument(request: FastifyRequest, reply: FastifyReply, { bytes, etag, type }: Document): FastifyReply {
+async function sendDocument(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { bytes, etag, type }: Document,
+): Promise<FastifyReply> {
   reply.headers({ etag, 'cache-control': 'no-cache' })
   const known = request.headers['if-none-match']
   if (known !== undefined && matches(known, etag)) return reply.code(304).send()
-  return reply.type(`${type}; charset=utf-8`).send(bytes)
+  return reply.type(`${type}; charset=utf-8`).send(await bytes())
 }
 
 /** Whether the contract is wanted with this installation's attributes. Throws 422 for neither yes nor no, and for other words. */

@@ -4,10 +4,11 @@
 import helmet from '@fastify/helmet'
 import underPressure from '@fastify/under-pressure'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import ipaddr from 'ipaddr.js'
 import type { Config } from './config.ts'
+import { factsOf } from './contract/methods.ts'
 import { originHeaders } from './contract/origins.ts'
-import { isForm, type RouteFacts } from './contract/routes.ts'
+import { isForm } from './contract/routes.ts'
+import { isLoopback } from './kernel/auth.ts'
 import type { Services } from './kernel/context.ts'
 import { Problem } from './kernel/errors.ts'
 import { borrow, tooMuch } from './kernel/held.ts'
@@ -64,7 +65,7 @@ async function protect(http: FastifyInstance, config: Config): Promise<void> {
       reply.header('strict-transport-security', 'max-age=31536000')
   })
   http.addHook('onSend', async (request, reply, payload) => {
-    const { isForAnyOrigin = false, methods } = request.routeOptions.config as RouteFacts
+    const { isForAnyOrigin = false, methods } = factsOf(request)
     const { vary, ...headers } = originHeaders(
       { origin: request.raw.headers.origin, methods, isForAnyOrigin },
       config.corsOrigins,
@@ -144,8 +145,7 @@ const comeAgain = { headers: { 'retry-after': '1' } }
 
 /** Of what everybody must always be able to ask. */
 const watching: ReadonlySet<string | undefined> = new Set(['getHealth', 'getReadiness', 'getMetrics'])
-const operationOf = ({ routeOptions }: FastifyRequest): string | undefined =>
-  (routeOptions.config as RouteFacts).operation
+const operationOf = (request: FastifyRequest): string | undefined => factsOf(request).operation
 
 /** What starting costs is no load. */
 const settlesMs = 5_000
@@ -198,7 +198,7 @@ function limitRates(http: FastifyInstance, { config, clock }: Services): void {
   if (config.rateFactor === null) return
   const rates = createRates(config.rateFactor)
   http.addHook('onRequest', async (request) => {
-    const { operation, isPublic = true, methods } = request.routeOptions.config as RouteFacts
+    const { operation, isPublic = true, methods } = factsOf(request)
     if (operation === 'getHealth' || operation === 'getReadiness') return
     if (operation === 'getMetrics' && isLoopback(request.ip)) return
     // What browsers ask before they call says the same to everybody and costs less than a refusal.
@@ -212,8 +212,6 @@ function limitRates(http: FastifyInstance, { config, clock }: Services): void {
     return payload
   })
 }
-
-const isLoopback = (ip: string): boolean => ipaddr.isValid(ip) && ipaddr.process(ip).range() === 'loopback'
 
 /** A body is in memory before it is known who sends it, for as long as they take: so it is counted as it comes. */
 function boundBodies(http: FastifyInstance, services: Services): void {

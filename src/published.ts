@@ -3,15 +3,16 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { stringify } from 'yaml'
 import { writeWhole } from './whole.ts'
+import { yamlApart } from './yaml.ts'
 
 export interface Published {
-  document: Record<string, unknown>
   /** Bytes, made once: many who ask for it at the same time share them. */
   json: Buffer
-  yaml: Buffer
+  yaml(): Promise<Buffer>
   etag: string
+  /** Of the openapi.yaml it was made from. */
+  hash: unknown
   /** `outdated` when openapi.yaml has changed since. */
   state: 'ok' | 'outdated'
 }
@@ -31,18 +32,19 @@ export function publish(dataDir: string, generated: object, yaml: string): void 
  */
 export function publishedIn(dataDir: string, source: string): () => Published | null {
   const contract = rereading(join(dataDir, names.json), (json): Omit<Published, 'state'> | null => {
+    // Not kept: the document takes ten times the room of its bytes.
     const document: unknown = JSON.parse(json)
     if (typeof document !== 'object' || document === null || Array.isArray(document)) return null
     const yaml = readFileSync(join(dataDir, names.yaml))
-    return { document: document as Published['document'], json: Buffer.from(json), yaml, etag: etagOf(json) }
+    const hash = (document as Record<string, unknown>)['x-contract-hash']
+    return { json: Buffer.from(json), yaml: async () => yaml, etag: etagOf(json), hash }
   })
   const sourceHash = rereading(source, sha256)
   return () => {
     const found = contract()
     if (found === null) return null
     const yours = sourceHash()
-    const differs = yours !== null && yours !== found.document['x-contract-hash']
-    return { ...found, state: differs ? 'outdated' : 'ok' }
+    return { ...found, state: yours !== null && yours !== found.hash ? 'outdated' : 'ok' }
   }
 }
 
@@ -55,37 +57,40 @@ export interface Additions {
 
 /**
  * The published contract with the additions of this installation, made again when either changes. The YAML is written from
- * the same document, once it is asked for; without additions it is the authors' own.
+ * the same document, once it is asked for and in a thread of its own; without additions it is the authors' own.
  */
 export function servedWith(
   published: () => Published | null,
   additions: () => Promise<Additions>,
 ): () => Promise<Published | null> {
-  let known: { of: string; document: Published['document']; json: Buffer; yaml?: Buffer; etag: string } | null = null
+  let known: { of: string; made: Published } | null = null
   return async () => {
     const base = published()
     if (base === null) return null
     const { mark, to } = await additions()
     const of = `${base.etag} ${mark}`
-    if (known?.of !== of) {
-      const document = to(base.document)
-      if (document === base.document) known = { of, document, json: base.json, yaml: base.yaml, etag: base.etag }
-      else {
-        const json = JSON.stringify(document)
-        known = { of, document, json: Buffer.from(json), etag: etagOf(json) }
-      }
-    }
-    const served = known
-    return {
-      document: served.document,
-      json: served.json,
-      get yaml() {
-        served.yaml ??= Buffer.from(stringify(served.document, { aliasDuplicateObjects: false }))
-        return served.yaml
-      },
-      etag: served.etag,
-      state: base.state,
-    }
+    if (known?.of !== of) known = { of, made: extended(base, to) }
+    return { ...known.made, state: base.state }
+  }
+}
+
+function extended(base: Published, to: Additions['to']): Published {
+  const document = JSON.parse(base.json.toString()) as object
+  const extended = to(document)
+  if (extended === document) return base
+  const json = JSON.stringify(extended)
+  let yaml: Promise<Buffer> | undefined
+  return {
+    ...base,
+    json: Buffer.from(json),
+    etag: etagOf(json),
+    yaml() {
+      yaml ??= yamlApart(json).catch((cause: unknown) => {
+        yaml = undefined
+        throw cause
+      })
+      return yaml
+    },
   }
 }
 

@@ -53,7 +53,7 @@ export async function startServer(config: Config, store: Store = openData(config
     await sweepLeftovers(app)
     await listen(app, config)
     const url = config.appUrl ?? urlOf(app, config)
-    reportContract(app, contract, published()?.document)
+    reportContract(app, contract, published()?.hash)
     if (config.mailReceiver === 'sendgrid' && config.inboundSecret === null)
       log.warn(
         {},
@@ -146,19 +146,15 @@ function urlOf(app: App, config: Config): string {
   return `http://${host}:${port}`
 }
 
-function reportContract(
-  { http: { log } }: App,
-  contract: Record<string, unknown>,
-  published: Record<string, unknown> | undefined,
-): void {
-  if (!isGeneratedCurrent())
+function reportContract({ http: { log } }: App, contract: Record<string, unknown>, published: unknown): void {
+  if (!isGeneratedCurrent(contract))
     log.warn(
       {},
       'openapi.yaml has changed; this server still follows the contract generated before. Run: accord regenerate, then start again',
     )
   if (published === undefined)
     log.warn({}, 'This data folder is not installed; the documentation answers 404. Run: accord install')
-  else if (published['x-contract-hash'] !== contract['x-contract-hash']) {
+  else if (published !== contract['x-contract-hash']) {
     log.warn(
       {},
       'The documentation shows another version of the contract than this server follows. Run: accord regenerate',

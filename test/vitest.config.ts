@@ -4,9 +4,11 @@ import { defineConfig } from 'vitest/config'
 
 const common = {
   pool: 'threads' as const,
-  testTimeout: 60_000,
+  testTimeout: 120_000,
   hookTimeout: 180_000,
   restoreMocks: true,
+  // What is waited for comes late on a machine that has much else to do; see support/until.ts.
+  expect: { poll: { timeout: 20_000 } },
 }
 const replacing = ['test/resources/authentication.passwords.test.ts', 'test/kernel/sync.test.ts']
 

@@ -7,11 +7,12 @@ import Database from 'better-sqlite3'
 import { type Expression, type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely'
 import { foldText } from '../fold.ts'
 import type { Dialect } from './dialect.ts'
-import { bindable, PATIENCE_MS, prepareConnection } from './sqlite-connection.ts'
+import { PATIENCE_MS, prepareConnection, prepareReader } from './sqlite-connection.ts'
 import { sqliteCopies } from './sqlite-copies.ts'
 import { isForeignKeyViolation, isUniqueViolation, sqliteTrouble } from './sqlite-errors.ts'
 import { sqliteFullText } from './sqlite-fulltext.ts'
 import { sqliteRelations } from './sqlite-relations.ts'
+import { bindable } from './sqlite-statements.ts'
 
 const SCHEME = 'sqlite:'
 const IN_MEMORY = ':memory:'
@@ -37,7 +38,12 @@ export function openSqlite(url: string): Database.Database {
   return withFunctions(prepareConnection(new Database(file ?? IN_MEMORY)))
 }
 
-/** A second connection that only reads, and sees the database as it is at this moment for as long as it is open. */
+/** A second connection that only reads: what is committed, whatever the first one is in the middle of. */
+export function openSqliteReader(file: string): Database.Database {
+  return withFunctions(prepareReader(new Database(file, { readonly: true })))
+}
+
+/** One more that only reads, and sees the database as it is at this moment for as long as it is open. */
 export function openSqliteSnapshot(file: string): Database.Database {
   return asOfNow(withFunctions(new Database(file, { readonly: true, timeout: 5000 })))
 }

@@ -14,13 +14,13 @@ export function nodeVersion(): Finding {
 }
 
 export function contract(): Finding {
-  return isGeneratedCurrent() ? null : 'openapi.yaml has changed since it was generated from. Run: accord regenerate'
+  return isGeneratedCurrent(generatedContract()) ? null : 'openapi.yaml has changed since it was generated from. Run: accord regenerate'
 }
 
 export function documentation(config: Config): Finding {
   const published = publishedOf(config)()
   if (published === null) return 'the contract is not published in the data folder. Run: accord install'
-  const isSame = published.document['x-contract-hash'] === generatedContract()['x-contract-hash']
+  const isSame = published.hash === generatedContract()['x-contract-hash']
   return isSame ? null : 'it shows another version of the contract than this program follows. Run: accord regenerate'
 }
 

@@ -1,6 +1,7 @@
 // What the doctor thinks of settings that are valid one by one and mean something else together. All are hints: the server runs.
 import { isIP } from 'node:net'
 import { type Config, statefulDomains } from '../config.ts'
+import { isStateful } from '../kernel/stateful.ts'
 import { type Finding, Hint } from './doctor.finding.ts'
 
 export function settings(config: Config): Finding {
@@ -35,7 +36,7 @@ function signingIn(config: Config): string[] {
   if (config.appUrl === null) return []
   const { host } = new URL(config.appUrl)
   const domains = statefulDomains(config, config.port)
-  if (domains.some((domain) => matches(domain, host))) return []
+  if (maySignIn(config.appUrl, domains)) return []
   return [
     `ACCORD_STATEFUL_DOMAINS (${domains.join(', ')}) lacks ${host}, the host of ACCORD_APP_URL: nobody can sign in there. Add it.`,
   ]
@@ -46,7 +47,7 @@ function origins(config: Config): string[] {
   return config.corsOrigins.flatMap((origin) => {
     const { host, hostname, protocol } = new URL(origin)
     const found: string[] = []
-    if (!domains.some((domain) => matches(domain, host)))
+    if (!maySignIn(origin, domains))
       found.push(
         `ACCORD_CORS_ORIGINS has ${origin}, and ACCORD_STATEFUL_DOMAINS does not have ${host}: its pages may call, but nobody can sign in from them. Add the host to ACCORD_STATEFUL_DOMAINS.`,
       )
@@ -62,6 +63,5 @@ function administrator({ env, adminPassword }: Config): string[] {
     : []
 }
 
-/** As at the sign-in: `*` stands for any characters. */
-const matches = (domain: string, host: string): boolean =>
-  new RegExp(`^${domain.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`, 'i').test(host)
+const maySignIn = (origin: string, domains: readonly string[]): boolean =>
+  isStateful({ origin, referer: undefined, calledAt: '' }, domains)

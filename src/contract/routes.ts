@@ -3,6 +3,7 @@
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Backend, Call } from './backend.ts'
+import { factsOf, hiddenMethods, isForAnyOrigin, type RouteFacts, routeOf } from './methods.ts'
 import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
 import { Problem } from './problems.ts'
 
@@ -18,39 +19,24 @@ export interface Answered {
 
 const longestQuery = 8 * 1024
 
-/** Which methods a path knows, as an Allow header; undefined for a path that is none of the contract's. */
-export type Allowed = (path: string) => string | undefined
-
-/** What is known of a request before it is read; nothing of one that is no operation's. */
-export interface RouteFacts {
-  operation?: OperationId
-  isPublic?: boolean
-  isForAnyOrigin?: boolean
-  /** Media types of forms that are left in the connection. */
-  forms?: readonly string[]
-  /** The methods of the path, where they are asked for. */
-  methods?: string
-}
-
 /** Registers every operation that has a handler. `docs` operations are served by docs.ts, under the same contract. */
-export function registerRoutes(app: FastifyInstance, backend: Backend): Allowed {
+export function registerRoutes(app: FastifyInstance, backend: Backend): void {
   // The server would refuse a media type it cannot read before it is known who asks; body.ts reads it afterwards. A form with
   // files is left in the connection until then.
   app.addContentTypeParser(form, (_request, _payload, done) => done(null))
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', (request, reply, done) => {
+    const { methods: allow } = factsOf(request)
+    // Before a body is read: it is of no interest.
+    if (allow !== undefined) return void refuseMethod(allow, request, reply, done)
     if (request.is404 || request.headers['content-type'] !== undefined)
       request.headers = { 'content-type': isForm(request) ? form : 'application/octet-stream' }
+    done()
   })
-  const methods = new Map<string, string[]>()
-  const open = new Set<string>()
   for (const [id, fact] of Object.entries(operations) as [OperationId, OperationFact][]) {
-    const url = fact.path.replaceAll(/\{(\w+)\}/g, ':$1')
-    methods.set(url, [...(methods.get(url) ?? []), fact.method.toUpperCase()])
-    if (isForAnyOrigin(fact)) open.add(url)
     if (fact.servedBy === 'docs') continue
     app.route({
       method: fact.method.toUpperCase(),
-      url,
+      url: routeOf(fact),
       // A form that is not left in the connection is no longer either.
       ...(fact.longestForm !== null && fact.longestForm < longestBody && { bodyLimit: fact.longestForm }),
       config: {
@@ -62,18 +48,10 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): Allowed 
       handler: (request, reply) => serve(backend, id, fact, request, reply),
     })
   }
-  const allows = [...methods].map(([url, known]) => [url, refuseOtherMethods(app, url, known, open.has(url))] as const)
-  // Fixed words win over ids.
-  const patterns = allows
-    .sort(([one], [other]) => Number(one.includes(':')) - Number(other.includes(':')))
-    .map(
-      ([url, allow]) => [new RegExp(`^${url.replaceAll('.', '\\.').replaceAll(/:\w+/g, '[^/]+')}/?$`), allow] as const,
-    )
-  return (path) => patterns.find(([pattern]) => pattern.test(path))?.[1]
+  const handler = (_request: FastifyRequest, reply: FastifyReply): void => reply.callNotFound()
+  for (const { url, methods: method, facts: config } of hiddenMethods())
+    app.route({ method, url, config, exposeHeadRoute: false, handler })
 }
-
-/** What web forms say to the public is for scripts of any page, without credentials (DOMAIN 3.1). */
-const isForAnyOrigin = ({ public: isPublic, tag }: OperationFact): boolean => isPublic && tag === 'Web Forms'
 
 /** Of what is no form, unless the server is told otherwise (app.ts). */
 const longestBody = 1024 * 1024
@@ -82,29 +60,20 @@ const form = 'multipart/form-data'
 const plainForm = 'application/x-www-form-urlencoded'
 
 /** Whether this is a form that is read after it is known who asks. */
-export function isForm({ raw, routeOptions }: FastifyRequest): boolean {
-  const { forms = [] } = routeOptions.config as RouteFacts
-  const [type = ''] = (raw.headers['content-type'] ?? '').split(';')
+export function isForm(request: FastifyRequest): boolean {
+  const { forms = [] } = factsOf(request)
+  const [type = ''] = (request.raw.headers['content-type'] ?? '').split(';')
   return forms.includes(type.trim().toLowerCase())
 }
 
-/** What these methods miss goes the way of unknown paths, where app.ts asks `Allowed`. */
-function refuseOtherMethods(app: FastifyInstance, url: string, known: string[], isOpen: boolean): string {
-  const allow = [...known, ...(known.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
-  const config: RouteFacts = { isForAnyOrigin: isOpen, methods: allow }
-  app.route({ method: 'OPTIONS', url, config, handler: (_request, reply) => reply.code(204).headers({ allow }).send() })
-  const others = app.supportedMethods.filter((method) => !allow.split(', ').includes(method))
-  app.route({
-    method: others,
-    url,
-    exposeHeadRoute: false,
-    // before a body is read: it is of no interest
-    onRequest: async () => {
-      throw new Problem('method_not_allowed', undefined, { headers: { allow } })
-    },
-    handler: (_request, reply) => reply.callNotFound(),
-  })
-  return allow
+function refuseMethod(
+  allow: string,
+  { method }: FastifyRequest,
+  reply: FastifyReply,
+  done: (error: Error) => void,
+): void {
+  if (method === 'OPTIONS') reply.code(204).headers({ allow }).send()
+  else done(new Problem('method_not_allowed', undefined, { headers: { allow } }))
 }
 
 async function serve(

@@ -1,8 +1,7 @@
 // The catalogue of problem codes as a page. Every problem document links to its entry here.
-import { createHash } from 'node:crypto'
 import type { Config } from '../config.ts'
 import { problemCodes } from '../contract/problems.ts'
-import { escapeHtml } from '../kernel/format.ts'
+import { escapeHtml, sourceHash } from '../kernel/format.ts'
 
 const style = `
 :root{color-scheme:light dark;font:16px/1.55 system-ui,sans-serif}
@@ -52,12 +51,11 @@ ${groups.join('\n')}
 </body>
 </html>
 `
-  const hash = createHash('sha256').update(style).digest('base64')
   return {
     html,
     headers: {
       'cache-control': 'no-cache',
-      'content-security-policy': `default-src 'none'; style-src 'sha256-${hash}'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+      'content-security-policy': `default-src 'none'; style-src ${sourceHash(style)}; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
     },
   }
 }

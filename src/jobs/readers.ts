@@ -1,12 +1,12 @@
 // Consumers of the event log (DESIGN 6): what follows an event is decided here, in the transaction that moves the reader on, so each
 // event is seen exactly once by each reader, whatever ends the process. Each reader goes on by itself, in steps of a bounded number
 // of rows, between which others may write.
-import { setImmediate } from 'node:timers/promises'
 import type { Selectable } from 'kysely'
 import type { DB } from '../../db/tables.gen.ts'
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
 import { newestEvent } from '../kernel/eventlog.ts'
 import type { Snapshot } from '../kernel/events.ts'
+import { giveWay, type Portions, portions } from '../kernel/pace.ts'
 import { transaction } from '../kernel/write.ts'
 import { patience } from './patience.ts'
 
@@ -38,7 +38,9 @@ export interface EventReader {
   take(ctx: Context, events: readonly Heard[]): Promise<number>
 }
 
-const atOnce = 100
+/** As many events at a time as take a moment; of fewer than that the commit would cost more. */
+const fewest = 25
+const most = 100
 const mostRows = 200
 
 /** What the first events ask for, as many as fit into one transaction, the first one in any case; and the last of these events. */
@@ -81,6 +83,7 @@ export function createFeeder(services: Services, readers: readonly EventReader[]
   let passed = { id: 0, since: 0 }
   /** They wait until the others are through. */
   const failing = new Set<EventReader>()
+  const steps = new Map(readers.map((reader) => [reader, portions(fewest, most)]))
   const { isPassing } = patience(services, () => false)
 
   async function feed(): Promise<boolean> {
@@ -99,20 +102,20 @@ export function createFeeder(services: Services, readers: readonly EventReader[]
     if (id > 0) await transaction(ctx, (ctx) => moveOn(ctx, readers, id))
     passed = { id: 0, since: 0 }
     let found = false
-    for (const reader of readers) {
+    for (const [reader, step] of steps) {
       if (failing.has(reader) || (await placeOf(ctx, reader)) >= newest) continue
-      found = (await attempt(ctx, reader)) || found
+      found = (await attempt(ctx, reader, step)) || found
       // Who waits for the database, or for an answer, is not kept waiting by all of the log.
-      await setImmediate()
+      await giveWay()
     }
     if (!found) failing.clear()
     return found
   }
 
   /** One reader that fails stays where it is, and does not hold up the others. */
-  async function attempt(ctx: Context, reader: EventReader): Promise<boolean> {
+  async function attempt(ctx: Context, reader: EventReader, step: Portions): Promise<boolean> {
     try {
-      return await transaction(ctx, (ctx) => give(ctx, reader))
+      return await transaction(ctx, (ctx) => give(ctx, reader, step))
     } catch (cause) {
       failing.add(reader)
       if (!isPassing(cause))
@@ -131,18 +134,18 @@ export function createFeeder(services: Services, readers: readonly EventReader[]
 
 const mostPassed = 1000
 
-async function give(ctx: Context, reader: EventReader): Promise<boolean> {
+async function give(ctx: Context, reader: EventReader, step: Portions): Promise<boolean> {
   const from = await placeOf(ctx, reader)
   const rows = await ctx.db
     .selectFrom('events')
     .select(['id', 'name', 'entity_type', 'entity_id', 'changed', 'workflow_run_id', 'created_at'])
     .where('id', '>', from)
     .orderBy('id')
-    .limit(atOnce)
+    .limit(step.size())
     .execute()
   if (rows.length === 0) return false
   const events = rows.map((row): Heard => ({ ...row, changed: JSON.parse(row.changed) as string[] }))
-  await moveOn(ctx, [reader], await reader.take(ctx, events))
+  await moveOn(ctx, [reader], await step.taking(events.length, () => reader.take(ctx, events)))
   return true
 }
 

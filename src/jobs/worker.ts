@@ -1,8 +1,8 @@
 // The worker (DOMAIN 25.1): feeds the readers of the event log, claims what is due and runs it, as many at once as each kind allows.
 // It is woken by commits of its own process, and looks by itself every second for those of others.
-import { setImmediate as turn } from 'node:timers/promises'
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
 import { ownName } from '../kernel/owners.ts'
+import { giveWay } from '../kernel/pace.ts'
 import { bury, claim, finish, type JobRow, leaseMs, postpone, release, renew } from './claims.ts'
 import { hold } from './lock.ts'
 import { patience } from './patience.ts'
@@ -102,7 +102,7 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
     }, leaseMs / 3)
     try {
       // The database answers without leaving this turn of the event loop: a backlog must not keep requests waiting.
-      await turn()
+      await giveWay()
       if (row.crashes >= mostCrashes) throw new Bury(row.last_error ?? 'It never came to an end.')
       const outcome = await job.run(context(), payload, {
         id: row.id,

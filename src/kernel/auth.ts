@@ -1,14 +1,13 @@
 // Who is calling: turns a bearer token into a user with permissions and visibility (DOMAIN 6.4, 7). Issues and revokes
 // tokens, because the shape of a token's secret is known here and nowhere else. Sessions are in sessions.ts.
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import ipaddr from 'ipaddr.js'
 import type { Db } from '../../db/open.ts'
 import { daysMs, stamp } from './clock.ts'
 import type { CallingToken, Services, SignedIn } from './context.ts'
 import { Problem } from './errors.ts'
+import { digest, isSame, newSecret } from './secrets.ts'
 import { ifItCan } from './unavailable.ts'
 
-const digest = (secret: string): string => createHash('sha256').update(secret).digest('hex')
 const headers = { 'www-authenticate': 'Bearer' }
 export const unauthenticated = (): Problem => new Problem('unauthenticated', undefined, { headers })
 export const inactive = (): Problem => new Problem('account_inactive', undefined, { headers })
@@ -22,9 +21,9 @@ export interface NewToken {
   allowedIps: readonly string[]
 }
 
-/** Stores a token and returns its id with the only copy of `<id>|<secret>`. The secret is 32 random bytes, base64url. */
+/** Stores a token and returns its id with the only copy of `<id>|<secret>`. */
 export async function issueToken(db: Db, token: NewToken, at: string): Promise<{ id: number; text: string }> {
-  const secret = randomBytes(32).toString('base64url')
+  const secret = newSecret()
   const { id } = await db
     .insertInto('tokens')
     .values({
@@ -80,7 +79,7 @@ export async function authenticate(
     .select(callerColumns)
     .where('tokens.id', '=', Number(idText))
     .executeTakeFirst()
-  if (!row || !timingSafeEqual(Buffer.from(digest(secret)), Buffer.from(row.secret_hash))) throw unauthenticated()
+  if (!row || !isSame(digest(secret), row.secret_hash)) throw unauthenticated()
 
   const time = services.clock.now()
   const at = stamp(time)
@@ -184,6 +183,8 @@ export function isAmong(ip: string, networks: readonly string[]): boolean {
     return range.kind() === address.kind() && address.match(range, bits)
   })
 }
+
+export const isLoopback = (ip: string): boolean => ipaddr.isValid(ip) && ipaddr.process(ip).range() === 'loopback'
 
 const areas = [
   'leads',

@@ -15,6 +15,12 @@ export const daysMs = (days: number): number => days * 24 * 60 * 60 * 1000
 
 /** Starts to measure how long something takes: answers the milliseconds since. No clock of the day, which may be set meanwhile. */
 export function stopwatch(): () => number {
+  const elapsed = fineStopwatch()
+  return () => Math.round(elapsed())
+}
+
+/** The same with parts of milliseconds. */
+export function fineStopwatch(): () => number {
   const start = performance.now()
-  return () => Math.round(performance.now() - start)
+  return () => performance.now() - start
 }

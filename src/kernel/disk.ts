@@ -3,6 +3,7 @@ import { statfs, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Store } from '../../db/open.ts'
 import type { Clock } from './clock.ts'
+import { lately } from './lately.ts'
 
 export type DiskState = 'ok' | 'low' | 'full'
 
@@ -56,7 +57,7 @@ export function createDisk(
   folders: readonly string[],
   { clock, store, volume = realVolume }: { clock: Clock; store: Written; volume?: Volume | undefined },
 ): Disk {
-  let kept: { at: number; state: Promise<DiskState> } | undefined
+  const latestState = lately<DiskState>(holdsMs)
 
   async function look(): Promise<DiskState> {
     const bytes = store.health() === null ? probeBytes : probeBytesAfterTrouble
@@ -85,11 +86,7 @@ export function createDisk(
   }
 
   return {
-    state() {
-      const at = clock.now().getTime()
-      if (!kept || at < kept.at || at - kept.at >= holdsMs) kept = { at, state: look() }
-      return kept.state
-    },
+    state: () => latestState(store, clock.now().getTime(), look),
     async room() {
       const rooms = (await Promise.all(folders.map(roomIn))).flat()
       return rooms.sort((one, other) => one.free - other.free)[0]

@@ -1,6 +1,5 @@
 // Exports (DOMAIN 21.2): every record a list would show, from one moment of the database, as JSON lines or CSV. Rows are read
-// and written in small batches: memory does not grow with them, and other requests get their turn in between.
-import { setImmediate as turn } from 'node:timers/promises'
+// and sent in small batches: memory does not grow with them, and other requests get their turn while one is made (pace.ts).
 import { stringify } from 'csv-stringify/sync'
 import { sql } from 'kysely'
 import { type Cell, type Column, guarded } from './cells.ts'
@@ -8,6 +7,7 @@ import type { Context } from './context.ts'
 import { type Download, download } from './download.ts'
 import { Problem } from './errors.ts'
 import { today } from './format.ts'
+import { giveWay, portions } from './pace.ts'
 import type { Resource } from './resource.ts'
 import { renewed } from './sessions.ts'
 
@@ -15,6 +15,8 @@ type Exported<Reply> = Pick<Resource<Reply, never>, 'entity' | 'table' | 'matchi
 type Query = { format?: 'ndjson' | 'csv' }
 
 const batch = 200
+/** Of them, as many at a time as take a moment, but so many at least: a query costs something for itself. */
+const fewest = 10
 /** As long as an export is open the database keeps every page that was replaced: who takes nothing any more is let go. */
 const patienceMs = 60_000
 const longestMs = 15 * 60_000
@@ -72,8 +74,8 @@ async function* ndjson<Reply>(
   query: Query,
   release: () => void,
 ): AsyncGenerator<string> {
-  for await (const replies of batches(ctx, resource, query, release))
-    yield replies.map((reply) => `${JSON.stringify(reply)}\n`).join('')
+  const write = (replies: readonly Reply[]): string => replies.map((reply) => `${JSON.stringify(reply)}\n`).join('')
+  yield* batches(ctx, resource, query, write, release)
 }
 
 async function* csv<Reply>(
@@ -85,8 +87,9 @@ async function* csv<Reply>(
 ): AsyncGenerator<string> {
   const columns = await columnsOf(ctx)
   yield lines([columns.map(({ name }) => name)])
-  for await (const replies of batches(ctx, resource, query, release))
-    yield lines(replies.map((reply) => columns.map(({ cell }) => cell(reply))))
+  const write = (replies: readonly Reply[]): string =>
+    lines(replies.map((reply) => columns.map(({ cell }) => cell(reply))))
+  yield* batches(ctx, resource, query, write, release)
 }
 
 /** RFC 4180. What a spreadsheet would compute begins with an apostrophe. */
@@ -97,13 +100,17 @@ export const lines = (rows: readonly (readonly Cell[])[]): string =>
     cast: { boolean: String, string: guarded },
   })
 
-/** The records in the order of the query, as `get` shows them. Closed when it ends, fails, lasts too long or is no longer read. */
+/**
+ * The records in the order of the query, as `get` shows them, written down. Closed when it ends, fails, lasts too long or is no
+ * longer read.
+ */
 async function* batches<Reply>(
   ctx: Context,
   resource: Exported<Reply>,
   query: Query,
+  write: (replies: readonly Reply[]) => string,
   release: () => void,
-): AsyncGenerator<Reply[]> {
+): AsyncGenerator<string> {
   const snapshot = await ctx.services.store.snapshot()
   const inside: Context = { ...ctx, db: snapshot.db }
   let closed: Promise<void> | undefined
@@ -114,16 +121,25 @@ async function* batches<Reply>(
   }
   const limit = setTimeout(() => void close(), longestMs).unref()
   let patience: NodeJS.Timeout | undefined
+  const some = portions(fewest, batch)
+  const written = async (ids: readonly number[]): Promise<string> => {
+    const replies = await resource.many(inside, ids)
+    return write(ids.flatMap((each) => replies.get(each) ?? []))
+  }
   try {
     const id = sql.ref<number>(`${resource.table}.id`).as('id')
     const rows = (await resource.matching(inside, query)).clearSelect().select(id)
     for await (const ids of chunks(snapshot.each<{ id: number }>(rows))) {
       // The connection breaks off, so that nobody takes what there is for all of it.
       if (ctx.operation && !(await renewed(ctx, ctx.operation))) throw new Problem('unauthenticated')
-      const replies = await resource.many(inside, ids)
-      await turn()
+      let text = ''
+      for (let from = 0, to = 0; from < ids.length; from = to) {
+        to = from + some.size()
+        text += await some.taking(Math.min(to, ids.length) - from, () => written(ids.slice(from, to)))
+        await giveWay()
+      }
       patience = setTimeout(() => void close(), patienceMs).unref()
-      yield ids.flatMap((each) => replies.get(each) ?? [])
+      yield text
       clearTimeout(patience)
     }
   } finally {

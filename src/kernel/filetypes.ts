@@ -1,7 +1,6 @@
 // What an uploaded file is, found out from its bytes and never from what the caller says of it, and a name for it that is safe
 // to show and to save under.
 import { extname } from 'node:path'
-import { fileTypeFromFile } from 'file-type'
 
 /** By ending, what a text is; of another ending it is plain text. */
 const texts: Readonly<Record<string, string>> = {
@@ -22,6 +21,8 @@ export const dispositionOf = (type: string): 'inline' | 'attachment' => (shown.t
 /** The media type of the bytes at `path`; `isText`: whether they are text without control characters. */
 export async function typeOf(path: string, name: string, isText: boolean): Promise<string> {
   const ending = extname(name).toLowerCase()
+  // Loaded by the first file.
+  const { fileTypeFromFile } = await import('file-type')
   // What is broken behind a promising beginning is not of that type.
   const found = await fileTypeFromFile(path).catch(() => undefined)
   if (found && !(isText && found.mime === 'application/xml')) return found.mime

@@ -98,10 +98,10 @@ function contains(ctx: Context, word: string, search: readonly SearchField[]): C
   return sql<SqlBool>`(${sql.join(tests, sql` or `)})`
 }
 
-/** A row of `link` joins the record to one of the values, e.g. its tags. */
+/** A row of `link` joins the record to one of the values, e.g. its tags. Asked of the link, whose index of values knows who has one. */
 export function linked(table: string, owner: string, ownerColumn: string, valueColumn: string): Field {
   return exists(
     (values) =>
-      sql<SqlBool>`exists (select 1 from ${sql.table(table)} as link where ${sql.ref(`link.${ownerColumn}`)} = ${sql.ref(owner)} and ${sql.ref(`link.${valueColumn}`)} in (${sql.join(values)}))`,
+      sql<SqlBool>`${sql.ref(owner)} in (select ${sql.ref(`link.${ownerColumn}`)} from ${sql.table(table)} as link where ${sql.ref(`link.${valueColumn}`)} in (${sql.join(values)}))`,
   )
 }

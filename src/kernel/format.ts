@@ -1,4 +1,5 @@
 // Values as people read or compare them.
+import { createHash } from 'node:crypto'
 import { DateTime } from 'luxon'
 import type { Config } from '../config.ts'
 
@@ -33,6 +34,9 @@ const entities: Readonly<Record<string, string>> = {
 
 /** Text as text of HTML and XML, also inside an attribute. */
 export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (char) => entities[char] ?? char)
+
+/** A script or style of our own pages as a content security policy names it. */
+export const sourceHash = (source: string): string => `'sha256-${createHash('sha256').update(source).digest('base64')}'`
 
 /** Text as text of Markdown, where it would be markup or a link: in one line, with what could begin either escaped. */
 export const plainMarkdown = (text: string): string =>

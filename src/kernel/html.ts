@@ -1,6 +1,7 @@
 // The HTML of mails, ours and other people's: what is kept of it (DOMAIN 14.5), what it says as plain text, and its pictures.
 // A picture of the mail itself is stored as `cid:`, one from elsewhere in `data-remote`, so that showing a mail fetches nothing.
-import sanitizeHtml from 'sanitize-html'
+import { createRequire } from 'node:module'
+import type sanitizeHtml from 'sanitize-html'
 
 type Attributes = Record<string, string>
 
@@ -71,6 +72,14 @@ export function clean(html: string, contentIdOf: ContentIdOf = () => undefined):
 
 const keptTags = new Set(tags)
 
+/** Loaded by the first text: large, and few requests have one. */
+const load = createRequire(import.meta.url)
+let loaded: typeof sanitizeHtml | undefined
+function sanitizer(): typeof sanitizeHtml {
+  loaded ??= load('sanitize-html') as typeof sanitizeHtml
+  return loaded
+}
+
 /** `lost`: elements were taken away from around others. */
 function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; lost: boolean } | null {
   let elements = 0
@@ -80,7 +89,7 @@ function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; l
   const found = { attributes: 0, links: 0, pieces: 0 }
   const styled = { count: 0, length: 0 }
   try {
-    const cleaned = sanitizeHtml(html, {
+    const cleaned = sanitizer()(html, {
       allowedTags: tags,
       nonTextTags: dropped,
       allowedAttributes: {

@@ -28,8 +28,6 @@ export interface Metrics {
   stop(): void
   /** What was counted, in the text format of Prometheus. */
   text(): Promise<string>
-  /** The answer of `ask` of at most so long ago: what costs queries is not asked for each caller. */
-  remembered(now: number, forMs: number, ask: () => Promise<string>): Promise<string>
 }
 
 /** Few, because there is one row for each of them, each operation and each status. */
@@ -77,7 +75,6 @@ export function createMetrics(): Metrics {
   for (const outcome of ['succeeded', 'failed', 'given_up']) deliveries.inc({ outcome }, 0)
 
   let watched: { registry: Registry; end: () => void } | undefined
-  let kept: { at: number; answer: Promise<string> } | undefined
   return {
     begun() {
       inWork.inc()
@@ -116,15 +113,6 @@ export function createMetrics(): Metrics {
     async text() {
       const counted = await registry.metrics()
       return watched ? `${counted}\n${await watched.registry.metrics()}` : counted
-    },
-    remembered(now, forMs, ask) {
-      if (kept && now - kept.at >= 0 && now - kept.at < forMs) return kept.answer
-      const answer = ask()
-      kept = { at: now, answer }
-      answer.catch(() => {
-        if (kept?.answer === answer) kept = undefined
-      })
-      return answer
     },
   }
 }

@@ -1,7 +1,7 @@
 // The one client for HTTP to outside (DESIGN 9). Where a call goes was written by users, so the name is resolved once, every
 // address is checked, and the connection is made to a checked address and nothing else, whatever the name answers then.
 import { isIP, type LookupFunction } from 'node:net'
-import { Client, type Dispatcher } from 'undici'
+import type { Client, Dispatcher } from 'undici'
 import { version } from '../package.ts'
 import { stopwatch } from './clock.ts'
 import { type AddressCheck, addressCheck } from './outbound.addresses.ts'
@@ -52,6 +52,8 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const lookup = lookupInTurn(options.lookup)
   return {
     async request(request, signal) {
+      // Loaded by the first call, which need not be quicker for it.
+      const { Client } = await import('undici')
       const elapsed = stopwatch()
       const url = readUrl(request.url, options.allowHttp)
       const host = url.hostname.replace(/^\[|\]$/g, '')

@@ -1,6 +1,6 @@
 // Signing in with a cookie (DOMAIN 6.5): sessions, when they are believed, and the value without which they write nothing. Whoever
 // calls is found out here, by a token or by a session; what a token is, is in auth.ts.
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { operations } from '../contract/operations.gen.ts'
 import type { OperationId } from '../contract/types.ts'
 import { authenticate, callerColumns, inactive, unauthenticated, userOf } from './auth.ts'
@@ -8,6 +8,7 @@ import { stamp } from './clock.ts'
 import { type CallingSession, type Context, may, type Services, type SignedIn } from './context.ts'
 import { cookieOf, setCookie } from './cookies.ts'
 import { Problem } from './errors.ts'
+import { digest, isSame, newSecret } from './secrets.ts'
 import { isStateful } from './stateful.ts'
 import { ifItCan } from './unavailable.ts'
 
@@ -19,10 +20,6 @@ const longestMs = 24 * hourMs
 const rememberedMs = 30 * 24 * hourMs
 /** Of one user; beyond it those used least recently end. */
 const mostSessions = 50
-
-const digest = (secret: string): string => createHash('sha256').update(secret).digest('hex')
-const isSame = (one: string, other: string): boolean =>
-  timingSafeEqual(Buffer.from(digest(one)), Buffer.from(digest(other)))
 
 /** What a call says of its caller. */
 export interface Calling {
@@ -106,7 +103,7 @@ export async function sessionOf(services: Services, calling: Calling) {
 
 /** Starts one, with its cookies. */
 export async function startSession(ctx: Context, userId: number, isRemembered: boolean): Promise<CallingSession> {
-  const secret = randomBytes(32).toString('base64url')
+  const secret = newSecret()
   const hash = digest(secret)
   const at = stamp(ctx.time)
   const lasts = isRemembered ? rememberedMs : longestMs

@@ -1,6 +1,6 @@
 // Polls a mailbox over IMAP: looks, takes, and leaves everything as it was. Mails stay unread, and the connection is closed
 // whatever happens.
-import { ImapFlow, type ListResponse } from 'imapflow'
+import type { ImapFlow, ListResponse } from 'imapflow'
 import { mostBytes } from './bounds.ts'
 import { MailboxFailed, Stop, sentence } from './failures.ts'
 import { watch } from './watch.ts'
@@ -93,7 +93,7 @@ export async function pollMailbox(
   take: (message: PolledMessage) => Promise<void>,
   { now, days = 10, signal, timeoutMs = 30_000 }: PollOptions,
 ): Promise<PollResult> {
-  const client = connection(settings, timeoutMs)
+  const client = await connection(settings, timeoutMs)
   const watched = watch(timeoutMs, signal, () => client.close())
   const result: PollResult = { folders: [], taken: 0, skipped: [], failed: [], isStopped: false }
   const since = new Date(now.getTime() - days * 86_400_000)
@@ -172,7 +172,12 @@ export async function pollMailbox(
   }
 }
 
-function connection({ host, port, encryption, validateCert, username, password }: MailboxSettings, timeoutMs: number) {
+async function connection(
+  { host, port, encryption, validateCert, username, password }: MailboxSettings,
+  timeoutMs: number,
+): Promise<ImapFlow> {
+  // Loaded by the first poll: few servers have a mailbox to read.
+  const { ImapFlow } = await import('imapflow')
   const client = new ImapFlow({
     host,
     port,

@@ -2,7 +2,6 @@
 // and blind copies are known to the envelope only.
 import type { Readable } from 'node:stream'
 import { domainToASCII } from 'node:url'
-import MailComposer from 'nodemailer/lib/mail-composer'
 import { MailDeferred, MailRefused, oneLine } from './failures.ts'
 
 export interface OutboundMessage {
@@ -60,6 +59,8 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
   if (recipients.size === 0) throw new MailRefused('The mail has no recipient.')
   const inReplyTo = message.inReplyTo !== undefined && id.test(message.inReplyTo) ? message.inReplyTo : null
   const references = message.references.filter((each) => id.test(each))
+  // Loaded by the first mail.
+  const { default: MailComposer } = await import('nodemailer/lib/mail-composer')
   const composer = new MailComposer({
     messageId: `<${message.messageId}>`,
     date: message.date,

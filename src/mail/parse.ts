@@ -2,7 +2,7 @@
 // (parse.apart.ts), so that no mail holds up the server.
 
 import { type ReadingLimits, readApart } from './parse.apart.ts'
-import { type Given, read } from './parse.form.ts'
+import type { Given } from './parse.form.ts'
 import type { ReceivedMail } from './parse.read.ts'
 
 export { Busy, Unreadable } from './failures.ts'
@@ -18,8 +18,11 @@ export const parseMail = (bytes: Uint8Array, limits: ReadingLimits = {}): Promis
   reading({ raw: bytes, fields: {} }, limits)
 
 /** The same for a mail that came in a form. Files that were fields are not in it. */
-export const reading = (given: Given, limits: ReadingLimits): Promise<ReceivedMail> =>
-  isSmall(given) ? read(given) : readApart(given, limits)
+export async function reading(given: Given, limits: ReadingLimits): Promise<ReceivedMail> {
+  if (!isSmall(given)) return readApart(given, limits)
+  const { read } = await import('./parse.form.ts')
+  return read(given)
+}
 
 function isSmall({ raw, fields }: Given): boolean {
   const size = Object.values(fields).reduce((sum, each) => sum + each.length, raw?.length ?? 0)

@@ -1,12 +1,10 @@
 // The charts of the reports as a browser draws them: each a well-formed picture on its own, with every word inside it and no two
 // words on top of each other, in an installation with much to show and in an empty one.
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { facts } from '../support/schema.ts'
 import { openBrowser } from './chromium.ts'
-
-vi.setConfig({ testTimeout: 90_000 })
 
 const reports = facts.filter(([, { produces }]) => produces.includes('image/svg+xml')).map(([, { path }]) => path)
 

@@ -1,13 +1,11 @@
 // Signing in as people do, in a real browser: by the login page, out again, and back in with a password that was forgotten. The pages
 // work under their content security policy and ask nothing of another host.
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 import { linkIn, type Mailbox, openMailbox } from '../support/mailbox.ts'
 import { openBrowser, type Watched, watchedContext } from './chromium.ts'
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 
 const fresh = 'quite another password'
 let browser: Browser

@@ -98,6 +98,7 @@ describe('inexactNumbers', () => {
       `[0.${'0'.repeat(1_000_000)}1]`,
     ])
       inexactNumbers(text, 100)
-    expect(performance.now() - started).toBeLessThan(1500)
+    // milliseconds; minutes for what takes the square of the length
+    expect(performance.now() - started).toBeLessThan(10_000)
   })
 })

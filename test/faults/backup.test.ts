@@ -13,20 +13,14 @@ import { workingFolder } from '../support/installed.ts'
 import { audit, nothing, shownOtherwise } from './audit.ts'
 import { seeded } from './chance.ts'
 import { call, type Door, type Lead, type Load, prepare } from './load.ts'
+import { environment, isFull } from './serving.ts'
 
-const isFull = process.env.ACCORD_TEST_FULL === '1'
 const rounds = isFull ? 5 : 1
 const writers = 4
 const seed = 20_261_122
 /** Acknowledged before the writers that go on begin, and before each backup. */
 const answersBefore = isFull ? 300 : 40
 const fileBytes = 32 * 1024
-
-const environment = {
-  ACCORD_LOG_LEVEL: 'info',
-  ACCORD_ADMIN_PASSWORD: 'correct horse battery',
-  ACCORD_RATE_LIMIT: 'off',
-}
 
 let folder: string
 let servers: Serving[] = []

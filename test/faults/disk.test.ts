@@ -9,8 +9,8 @@ import { accord, accordServing, type Serving } from '../support/accord.ts'
 import { audit, nothing } from './audit.ts'
 import { seeded } from './chance.ts'
 import { call, type Door, isShed, type Load, patiently, prepare } from './load.ts'
+import { environment, isFull } from './serving.ts'
 
-const isFull = process.env.ACCORD_TEST_FULL === '1'
 const rounds = isFull ? 20 : 1
 const writers = 8
 const seed = 20_261_121
@@ -18,12 +18,6 @@ const mostAnswers = 40
 const fileBytes = 96 * 1024
 /** Refused writes after which there is room again. */
 const refusals = 25
-
-const environment = {
-  ACCORD_LOG_LEVEL: 'info',
-  ACCORD_ADMIN_PASSWORD: 'correct horse battery',
-  ACCORD_RATE_LIMIT: 'off',
-}
 
 let folder: string
 let dataDir: string

@@ -9,8 +9,8 @@ import { workingFolder } from '../support/installed.ts'
 import { audit, nothing, resolve, shownOtherwise } from './audit.ts'
 import { seeded } from './chance.ts'
 import { type Load, prepare } from './load.ts'
+import { environment, isFull } from './serving.ts'
 
-const isFull = process.env.ACCORD_TEST_FULL === '1'
 const rounds = isFull ? 100 : 2
 const writers = 8
 const seed = 20_261_121
@@ -18,12 +18,6 @@ const seed = 20_261_121
 const mostAnswers = 60
 const mostMs = 25
 const fileBytes = 64 * 1024
-
-const environment = {
-  ACCORD_LOG_LEVEL: 'info',
-  ACCORD_ADMIN_PASSWORD: 'correct horse battery',
-  ACCORD_RATE_LIMIT: 'off',
-}
 
 let folder: string
 let serving: Serving | undefined

@@ -1,11 +1,19 @@
-// A server in a process of its own with a little data in it, for tests that want to know how it is under strain.
+// Servers in processes of their own: how they are set, and one with a little data in it, for tests that want to know how it is under
+// strain.
 import { rmSync } from 'node:fs'
 import { accordServing } from '../support/accord.ts'
 import { workingFolder } from '../support/installed.ts'
 
 export const isFull = process.env.ACCORD_TEST_FULL === '1'
 
-const environment = { ACCORD_ENV: 'production', ACCORD_WORKER: 'off', ACCORD_ADMIN_PASSWORD: 'correct horse battery' }
+/** For servers that are written to, killed and started again. */
+export const environment = {
+  ACCORD_LOG_LEVEL: 'info',
+  ACCORD_ADMIN_PASSWORD: 'correct horse battery',
+  ACCORD_RATE_LIMIT: 'off',
+}
+
+const production = { ACCORD_ENV: 'production', ACCORD_WORKER: 'off', ACCORD_ADMIN_PASSWORD: 'correct horse battery' }
 
 export interface Strained {
   url: string
@@ -15,7 +23,7 @@ export interface Strained {
 
 export async function strained(): Promise<Strained> {
   const folder = await workingFolder()
-  const serving = await accordServing(folder, 'serve', environment)
+  const serving = await accordServing(folder, 'serve', production)
   const post = async (path: string, body: object, token = ''): Promise<{ id: number; token: string }> => {
     const answer = await fetch(`${serving.url}/api/admin${path}`, {
       method: 'POST',
@@ -40,7 +48,7 @@ export async function strained(): Promise<Strained> {
   }
   let token = ''
   try {
-    const account = { email: 'admin@example.com', password: environment.ACCORD_ADMIN_PASSWORD, device_name: 'test' }
+    const account = { email: 'admin@example.com', password: production.ACCORD_ADMIN_PASSWORD, device_name: 'test' }
     token = (await post('/login', account)).token
     for (let index = 0; index < 20; index++) {
       const emails = [{ value: `person${index}@example.com`, label: 'work' }]

@@ -8,6 +8,7 @@ import { startServer, type TestServer } from '../support/app.ts'
 import { form } from '../support/form.ts'
 import { given } from '../support/given.ts'
 import { type ImapServer, startImap } from '../support/imap.ts'
+import { letter } from '../support/mailbox.ts'
 import { type SmtpServer, startSmtp } from '../support/smtp.ts'
 
 type Email = Schema<'Email'>
@@ -61,17 +62,6 @@ async function poll(): Promise<string[]> {
   return server.events()
 }
 const mails = async (): Promise<Email[]> => (await server.admin.get('/emails?sort=id')).body.data
-const lines = (...text: string[]): string => text.join('\r\n')
-const letter = (about: { id: string; from?: string; to?: string; subject?: string; more?: string[] }): string =>
-  lines(
-    `Message-ID: <${about.id}>`,
-    `From: ${about.from ?? 'Ada <ada@example.com>'}`,
-    `To: ${about.to ?? 'crm@localhost'}`,
-    `Subject: ${about.subject ?? 'Hello'}`,
-    ...(about.more ?? []),
-    '',
-    'Good morning',
-  )
 const created = ['email.create.before', 'email.create.after']
 
 describe('a mail that is sent and answered', () => {

@@ -21,9 +21,7 @@ import { restoreCommand } from '../../src/commands/restore.ts'
 import type { Config } from '../../src/config.ts'
 import { placeOf } from '../../src/kernel/files.ts'
 import { testConfig } from '../support/app.ts'
-import { file, form } from '../support/form.ts'
-import { given } from '../support/given.ts'
-import { type Installed, installed, said } from '../support/installed.ts'
+import { filled, type Installed, said } from '../support/installed.ts'
 
 let place: Installed
 /** A backup with a record, a file and a sealed value. */
@@ -31,16 +29,7 @@ let whole = ''
 let root: string
 let uploaded = ''
 beforeAll(async () => {
-  place = await installed()
-  const { admin } = place.server
-  const { body, headers } = await form({ file: file('figures.txt', 'Quarterly figures') })
-  await admin.post('/files', body, { headers })
-  await given(admin).lead({ title: 'Backed up' })
-  await admin.post('/settings/webhooks', {
-    name: 'W',
-    end_point: 'https://example.com/',
-    events: ['lead.create.after'],
-  })
+  place = await filled('Quarterly figures')
   whole = (await backUp(place.config, join(place.dataDir, 'backups'), true)).path
   uploaded = Object.keys(readManifest(whole).files)[0] ?? ''
 })

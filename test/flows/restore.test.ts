@@ -12,9 +12,7 @@ import { openData } from '../../src/data.ts'
 import { placeOf } from '../../src/kernel/files.ts'
 import { ownName } from '../../src/kernel/owners.ts'
 import { testConfig } from '../support/app.ts'
-import { file, form } from '../support/form.ts'
-import { given } from '../support/given.ts'
-import { type Installed, installed, said } from '../support/installed.ts'
+import { filled, type Installed, said } from '../support/installed.ts'
 
 let place: Installed
 /** A backup with a record, a file and a sealed value, and the same without the secret. */
@@ -22,16 +20,7 @@ let [whole, bare] = ['', '']
 let root: string
 let uploaded = ''
 beforeAll(async () => {
-  place = await installed()
-  const { admin } = place.server
-  const { body, headers } = await form({ file: file('figures.txt', 'Quarterly figures') })
-  await admin.post('/files', body, { headers })
-  await given(admin).lead({ title: 'Backed up' })
-  await admin.post('/settings/webhooks', {
-    name: 'W',
-    end_point: 'https://example.com/',
-    events: ['lead.create.after'],
-  })
+  place = await filled('Quarterly figures')
   const at = '2026-03-01T09:30:00.000Z'
   const secret = { user_id: 1, secret_hash: 'x', expires_at: '2099-01-01T00:00:00.000Z', created_at: at }
   const { db } = place.store
@@ -43,7 +32,7 @@ beforeAll(async () => {
   whole = (await backUp(place.config, join(place.dataDir, 'backups'), true)).path
   bare = (await backUp(place.config, join(place.dataDir, 'bare'), false)).path
   uploaded = Object.keys(readManifest(whole).files)[0] ?? ''
-  await admin.put('/leads/1', { title: 'Changed since' })
+  await place.server.admin.put('/leads/1', { title: 'Changed since' })
 })
 afterAll(() => place.close())
 beforeEach(() => {

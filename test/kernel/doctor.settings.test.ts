@@ -51,5 +51,7 @@ describe('accord doctor on settings', () => {
 
   it('that fit together give none', () => {
     expect(hints({ ...production, corsOrigins: ['https://crm.example.com'], host: '0.0.0.0' })).toEqual([])
+    // As at the sign-in, an entry may name the port that goes without saying.
+    expect(hints({ ...production, statefulDomains: ['crm.example.com:443'] })).toEqual([])
   })
 })

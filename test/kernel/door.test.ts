@@ -2,12 +2,13 @@
 // before it is a request. Through real sockets where a request can be no request.
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import Fastify from 'fastify'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { bodies, borrow } from '../../src/kernel/held.ts'
 import { createTurns } from '../../src/kernel/turns.ts'
 import { sockets } from '../../src/sockets.ts'
 import { adminPassword, startServer, type TestServer, testConfig } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
+import { until } from '../support/until.ts'
 
 let server: TestServer
 let listening: Listening | undefined
@@ -339,9 +340,9 @@ describe('callers who hang up', () => {
 
     // While they are sending.
     for (let count = 0; count < 10; count++) send(port, { body: '{'.padEnd(size), token, cut: 1 })
-    await vi.waitUntil(() => lent() === 10 * (size - 1), 20_000)
+    await until(() => lent() === 10 * (size - 1))
     hangUp()
-    await vi.waitUntil(() => lent() === 0, 20_000)
+    await until(() => lent() === 0)
 
     // While they are worked on or in line.
     let release: () => void = () => undefined
@@ -352,13 +353,13 @@ describe('callers who hang up', () => {
     const holding = listening.store.db.transaction().execute(() => held)
     const source = (index: number) => JSON.stringify({ name: `Unheard ${index}` })
     for (let count = 0; count < 10; count++) send(port, { body: source(count).padEnd(size), token })
-    await vi.waitUntil(() => lent() === 10 * size, 20_000)
+    await until(() => lent() === 10 * size)
     for (const total of [80, 150, 220]) {
       while (open.size < total) send(port, { body: source(open.size), token })
-      await vi.waitUntil(async () => (await inWork()) === total, 20_000)
+      await until(async () => (await inWork()) === total)
     }
     hangUp()
-    await vi.waitUntil(async () => (await inWork()) === 0, 20_000)
+    await until(async () => (await inWork()) === 0)
     expect(lent()).toBe(0)
     // Their work is not done yet, and nobody waits for their places.
     expect((await fetch(`${url}/nowhere`)).status).toBe(404)
@@ -366,8 +367,8 @@ describe('callers who hang up', () => {
     await holding
     const large = await call('/sources', JSON.stringify({ name: 'Answered' }).padEnd(size), `Bearer ${token}`)
     expect(large.status).toBe(201)
-    await vi.waitUntil(() => lent() === 0, 20_000)
-  }, 60_000)
+    await until(() => lent() === 0)
+  })
 })
 
 describe('a server that closes', () => {
@@ -377,7 +378,7 @@ describe('a server that closes', () => {
     const [silent, between] = [1, 2].map(() => connect(Number(new URL(listening?.url ?? '').port), '127.0.0.1'))
     between?.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
     await new Promise((resolve) => between?.once('data', resolve))
-    await vi.waitUntil(() => new Promise((resolve) => http.getConnections((_error, count) => resolve(count === 2))))
+    await until(() => new Promise((resolve) => http.getConnections((_error, count) => resolve(count === 2))))
     const closed = new Promise((resolve) => silent?.once('close', resolve).resume())
     let isGraceOver = false
     const grace = setTimeout(() => {
@@ -387,7 +388,7 @@ describe('a server that closes', () => {
     await closed
     expect(isGraceOver).toBe(false)
     clearTimeout(grace)
-  }, 20_000)
+  })
 })
 
 /** As many requests in one piece, so that they come at the same moment. */
@@ -535,7 +536,7 @@ describe('a connection', () => {
 
 /** A server with the same limits, only that time is shorter. */
 async function hasty() {
-  const short = { headersMs: 200, requestMs: 400, keepAliveMs: 5_000, silenceMs: 2_000, checkMs: 50 }
+  const short = { headersMs: 500, requestMs: 1_000, keepAliveMs: 5_000, silenceMs: 2_000, checkMs: 50 }
   const app = Fastify(sockets(testConfig(), short))
   const http = { app, cut: false }
   app.removeAllContentTypeParsers()

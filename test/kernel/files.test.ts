@@ -162,9 +162,10 @@ describe('a form is refused, and leaves nothing,', () => {
         'content-type: multipart/form-data; boundary=x\r\ncontent-length: 100000\r\n\r\n' +
         '--x\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\nhalf of',
     )
-    await vi.waitFor(async () => expect((await keptBytes(server)).length).toBe(before.length + 1))
+    await expect.poll(async () => (await keptBytes(server)).length).toBe(before.length + 1)
     socket.destroy()
-    await vi.waitFor(expectNothing)
+    await expect.poll(() => keptBytes(server)).toEqual(before)
+    await expectNothing()
   })
 })
 
@@ -231,6 +232,7 @@ describe('a name', () => {
   })
 
   it('costs next to nothing however long it is', () => {
+    // Milliseconds; minutes for what takes the square of the length.
     const before = performance.now()
     for (const long of ['.', ' ', '\u0301\u0323']) {
       const name = safeName(`${'x/'.repeat(500)}a${long.repeat(200_000)}a.pdf`)
@@ -240,7 +242,7 @@ describe('a name', () => {
         true,
       ])
     }
-    expect(performance.now() - before).toBeLessThan(500)
+    expect(performance.now() - before).toBeLessThan(10_000)
   })
 
   it('comes through a form as it was written', async () => {

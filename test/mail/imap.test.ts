@@ -4,6 +4,7 @@ import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { folderOf, type PolledMessage, pollMailbox, Stop } from '../../src/mail/imap.ts'
 import { type ImapServer, startImap } from '../support/imap.ts'
+import { until } from '../support/until.ts'
 import { lines } from './given.ts'
 
 const now = new Date('2026-03-01T09:30:00Z')
@@ -25,11 +26,7 @@ const settings = () => ({
 })
 
 /** The server hears of it a moment later. */
-async function allClosed(): Promise<void> {
-  for (let turn = 0; turn < 500 && imap.connections().open > 0; turn++)
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  expect(imap.connections().open).toBe(0)
-}
+const allClosed = () => until(() => imap.connections().open === 0)
 
 /** Polls like a caller that remembers the highest uid per folder and validity. */
 function poller() {

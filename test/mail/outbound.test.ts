@@ -2,12 +2,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createMailer, MailDeferred, type Mailer, MailRefused, type MailTimeouts } from '../../src/mail/outbound.ts'
 import { type SmtpMode, type SmtpServer, startSmtp } from '../support/smtp.ts'
+import { until } from '../support/until.ts'
 import { attached, outbound } from './given.ts'
 
 /** For servers that answer, however busy this machine is. */
 const patient: MailTimeouts = { connectMs: 20_000, greetingMs: 20_000, socketMs: 20_000, totalMs: 40_000, idleMs: 700 }
-/** For servers that never answer. */
-const quick: MailTimeouts = { ...patient, greetingMs: 300, socketMs: 500 }
 const never = new AbortController().signal
 
 let smtp: SmtpServer
@@ -23,15 +22,10 @@ const failure = async (sent: Promise<unknown>): Promise<Error> => {
   if (!(error instanceof Error)) throw new Error('It was sent.')
   return error
 }
-/** Waits for what a server notices later than its client. */
-const until = async (isSo: () => boolean): Promise<void> => {
-  for (let turn = 0; turn < 1000 && !isSo(); turn++) await new Promise((resolve) => setTimeout(resolve, 10))
-  expect(isSo()).toBe(true)
-}
-
-function impatient(): void {
+/** For servers that never answer. */
+function impatient(timeouts: MailTimeouts): void {
   mailer.close()
-  mailer = mailerFor(smtp.url, quick)
+  mailer = mailerFor(smtp.url, { ...patient, ...timeouts })
 }
 
 beforeEach(async () => {
@@ -116,7 +110,7 @@ describe('send', () => {
   ]
   it.each(delays)('is put off, and has not arrived, when the server %s', async (_what, mode) => {
     smtp.behave(mode)
-    if (mode === 'hang') impatient()
+    if (mode === 'hang') impatient({ greetingMs: 300 })
     const error = await failure(mailer.send(outbound(), never))
     expect(error).toBeInstanceOf(MailDeferred)
     expect((error as MailDeferred).mayHaveArrived).toBe(false)
@@ -152,7 +146,7 @@ describe('send', () => {
 
   it('does not wait longer than it should for the answer to a message', async () => {
     smtp.behave('hang-data')
-    impatient()
+    impatient({ socketMs: 1_500 })
     const error = await failure(mailer.send(outbound(), never))
     expect(error).toMatchObject({ name: 'MailDeferred', mayHaveArrived: true })
     expect(error.message).toBe('The server did not answer in time.')

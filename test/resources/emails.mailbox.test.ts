@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { type ImapServer, startImap } from '../support/imap.ts'
+import { letter } from '../support/mailbox.ts'
 
 type Email = Schema<'Email'>
 
@@ -47,17 +48,6 @@ async function poll(): Promise<string[]> {
   return server.events()
 }
 const mails = async (): Promise<Email[]> => (await server.admin.get('/emails?sort=id')).body.data
-const lines = (...text: string[]): string => text.join('\r\n')
-const letter = (about: { id: string; from?: string; to?: string; subject?: string; more?: string[] }): string =>
-  lines(
-    `Message-ID: <${about.id}>`,
-    `From: ${about.from ?? 'Ada <ada@example.com>'}`,
-    `To: ${about.to ?? 'crm@localhost'}`,
-    `Subject: ${about.subject ?? 'Hello'}`,
-    ...(about.more ?? []),
-    '',
-    'Good morning',
-  )
 const created = ['email.create.before', 'email.create.after']
 
 describe('a mailbox', () => {

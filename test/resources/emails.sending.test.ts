@@ -1,6 +1,6 @@
 // What sending promises (DOMAIN 14.2), with a real SMTP server: what is queued goes out once, as it was written; what fails is tried
 // again for a while; what was thrown away stays. The machine that speaks SMTP is in test/mail.
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { Veto } from '../../src/kernel/events.ts'
 import { createMailer } from '../../src/mail/outbound.ts'
@@ -9,13 +9,14 @@ import { type ServerOptions, startServer, type TestServer } from '../support/app
 import { file, form } from '../support/form.ts'
 import { pixel } from '../support/pictures.ts'
 import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+import { until } from '../support/until.ts'
 
 type Email = Schema<'Email'>
 
 let smtp: SmtpServer
 let server: TestServer
 const options = (url: string | null): ServerOptions => ({
-  mailer: createMailer({ url, domain: 'localhost', timeouts: { socketMs: 500, connectMs: 500, totalMs: 2000 } }),
+  mailer: createMailer({ url, domain: 'localhost' }),
 })
 beforeAll(async () => {
   smtp = await startSmtp()
@@ -307,7 +308,7 @@ describe('a worker that stops', () => {
     const { body } = await stopping.admin.post('/emails', letter)
     const before = smtp.connections().total
     const done = stopping.work()
-    await vi.waitUntil(() => smtp.connections().total > before)
+    await until(() => smtp.connections().total > before)
     await stopping.app.worker.stop()
     await done
     expect((await stopping.admin.get(`/emails/${body.data.id}`)).body.data).toMatchObject({
@@ -322,12 +323,16 @@ describe('a worker that stops', () => {
 
 describe('a mail that is on its way', () => {
   it('cannot be deleted meanwhile, so that it is not sent again once it is restored', async () => {
-    smtp.behave('slow')
+    let goOn = (): void => undefined
+    const waitFor = new Promise<void>((resolve) => {
+      goOn = resolve
+    })
+    smtp.behave({ waitFor })
     const mail = await written()
-    const before = smtp.connections().total
     const done = server.work()
-    await vi.waitUntil(() => smtp.connections().total > before)
+    await until(async () => (await shown(mail.id)).status === 'sending')
     const refused = await server.admin.delete(`/emails/${mail.id}?type=delete`)
+    goOn()
     await done
     expect([refused.status, refused.body.code]).toEqual([409, 'state_conflict'])
     smtp.behave('accept')

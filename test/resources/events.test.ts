@@ -304,12 +304,12 @@ describe('visibility of the feed', () => {
 })
 
 describe('a stream of listEvents', () => {
-  const reader = async (token: string) => {
+  const reader = async (token: string, pace = { beatMs: 10, lookMs: 10 }) => {
     const { services } = server.app
     const headers = { authorization: `Bearer ${token}` }
     const who = await authenticate(services, headers.authorization, '127.0.0.1')
     const ctx = { ...systemContext(services, 'api'), ...who, headers, ip: '127.0.0.1' }
-    const { body } = follow(ctx, [], 0, { beatMs: 10, lookMs: 10 }).parts
+    const { body } = follow(ctx, [], 0, pace).parts
     return (body as AsyncIterable<string>)[Symbol.asyncIterator]()
   }
 
@@ -333,6 +333,18 @@ describe('a stream of listEvents', () => {
     expect((await stream.next()).value).toBe(`: still here\nid: ${newest}\n\n`)
     server.clock.set('2026-03-01T10:00:01.000Z')
     expect((await stream.next()).done).toBe(true)
+  })
+
+  it('tells at once of what happens here, without a look at the log', async () => {
+    const stream = await reader(server.admin.token ?? '', { beatMs: 600_000, lookMs: 600_000 })
+    let told = (await stream.next()).value
+    // What has happened before.
+    await given(server.admin).tag({ name: 'First' })
+    while (!told.includes('First')) told = (await stream.next()).value
+    const next = stream.next()
+    await given(server.admin).tag({ name: 'Second' })
+    expect((await next).value).toContain('Second')
+    await stream.return?.()
   })
 
   it('leaves nothing behind when its reader goes while it waits', async () => {

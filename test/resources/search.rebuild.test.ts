@@ -28,4 +28,4 @@ it('accord search rebuild indexes every record, and accord doctor says when it i
   expect(broken.stdout).toContain('it has 0 of 1 products. Run: accord search rebuild')
   expect(await accord(folder, ['search', 'rebuild'])).toMatchObject({ code: 0, stdout: 'Indexed 1 records.\n' })
   expect((await accord(folder, ['doctor'])).stdout).toContain('ok      Search')
-}, 60_000)
+})

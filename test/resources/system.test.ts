@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openImage } from '../../db/open.ts'
 import { problemCodes } from '../../src/contract/problems.ts'
 import type { Volume } from '../../src/kernel/disk.ts'
@@ -11,6 +11,7 @@ import { version } from '../../src/package.ts'
 import { publish, publishedIn } from '../../src/published.ts'
 import { startServer as listen, type Running } from '../../src/server.ts'
 import { contract, seededImage, startServer, type TestServer, testConfig } from '../support/app.ts'
+import { until } from '../support/until.ts'
 
 let server: TestServer
 beforeEach(async () => {
@@ -296,7 +297,7 @@ describe('a server that stops', () => {
       said.push('http')
     }) as unknown as typeof http.close
     const closed = close()
-    await vi.waitUntil(() => said.length > 0)
+    await until(() => said.length > 0)
     letGo()
     await closed
     expect(said).toEqual(['worker', 'http'])

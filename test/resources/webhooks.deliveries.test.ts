@@ -22,15 +22,21 @@ const day = 24 * hour
 
 let server: TestServer
 let receiver: Receiver
-/** Requests that are on their way, the most there were at once, and what the server itself fails with. */
-const calls = { busy: 0, most: 0, fault: null as Error | null }
+/**
+ * Requests that are on their way, the most there were at once, and what the server itself fails with; and whether nobody waits long,
+ * because the receiver never answers.
+ */
+const calls = { busy: 0, most: 0, fault: null as Error | null, isSilent: false }
 beforeAll(async () => {
   receiver = await startReceiver()
-  const real = createOutbound({ allowCidrs: ['127.0.0.1/32'], allowHttp: true, connectMs: 500, totalMs: 300 })
+  const outboundFor = (totalMs: number) =>
+    createOutbound({ allowCidrs: ['127.0.0.1/32'], allowHttp: true, connectMs: 20_000, totalMs })
+  const [patient, quick] = [outboundFor(20_000), outboundFor(500)]
   const outbound: Outbound = {
     async request(request, signal) {
       if (calls.fault) throw calls.fault
       calls.most = Math.max(calls.most, ++calls.busy)
+      const real = calls.isSilent ? quick : patient
       return real.request(request, signal).finally(() => calls.busy--)
     },
   }
@@ -41,7 +47,7 @@ beforeEach(async () => {
   await server.rewind()
   receiver.behave('ok')
   receiver.received.length = 0
-  Object.assign(calls, { most: 0, fault: null })
+  Object.assign(calls, { most: 0, fault: null, isSilent: false })
 })
 afterEach(() => vi.useRealTimers())
 afterAll(async () => {
@@ -316,8 +322,9 @@ describe('a receiver that misbehaves', () => {
     ['half', 'half', null, '127.0.0.1 ended the connection before its answer was complete.'],
     ['slowBody', 'slowBody', null, /^127\.0\.0\.1 did not answer within \d+ ms\.$/],
     ['redirect', { mode: 'redirect', to: '/inner' }, 302, 'The receiver answered 302; redirects are not followed.'],
-  ] as const)('%s: the try is logged, and made again', async (_name, behaviour, status, error) => {
+  ] as const)('%s: the try is logged, and made again', async (name, behaviour, status, error) => {
     receiver.behave(behaviour)
+    calls.isSilent = name === 'hang' || name === 'slowBody'
     const { id } = await create()
     await lead()
     await server.work()
@@ -327,6 +334,7 @@ describe('a receiver that misbehaves', () => {
     expect(delivery.next_attempt_at > start).toBe(true)
     expect(await get(id)).toMatchObject({ last_status: status, failing_since: start, is_active: true })
     expect(receiver.received.map((each) => each.path)).toEqual(['/hooks'])
+    calls.isSilent = false
     receiver.behave('ok')
     server.clock.advanceMs(6000)
     await server.work()
@@ -504,6 +512,7 @@ describe('a receiver that misbehaves', () => {
   it('holds three requests at most while it fails, and has all it is due at once when it is back', async () => {
     const failing = await create()
     receiver.behave('hang')
+    calls.isSilent = true
     await lead('First')
     await server.work()
     calls.most = 0
@@ -511,6 +520,7 @@ describe('a receiver that misbehaves', () => {
     await server.work()
     expect([calls.most, receiver.received.length]).toEqual([3, 8])
     calls.most = 0
+    calls.isSilent = false
     receiver.behave({ mode: 'late', ms: 50 })
     await lead('New')
     await server.work()

@@ -22,10 +22,10 @@ export const start = '2026-03-01T09:30:00.000Z'
 export const adminPassword = 'correct horse battery'
 
 const published: Published = {
-  document: contract,
-  json: JSON.stringify(contract),
-  yaml: readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8'),
+  json: Buffer.from(JSON.stringify(contract)),
+  yaml: async () => readFileSync(new URL('../../openapi.yaml', import.meta.url)),
   etag: '"test"',
+  hash: contract['x-contract-hash'],
   state: 'ok',
 }
 
@@ -126,6 +126,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     url: current.url,
     health: () => current.health(),
     retry: () => current.retry(),
+    generation: () => current.generation(),
     tend: () => current.tend(),
     image: () => current.image(),
     snapshot: () => current.snapshot(),

@@ -9,6 +9,8 @@ import { fail } from '../../src/commands/fail.ts'
 import type { Config } from '../../src/config.ts'
 import { publishContract } from '../../src/data.ts'
 import { seededImage, startServer, type TestServer, testConfig } from './app.ts'
+import { file, form } from './form.ts'
+import { given } from './given.ts'
 
 /** What every server of the tests seals with. */
 export const testSecret = 'test secret of at least thirty-two characters'
@@ -60,6 +62,21 @@ export async function installed(changes: Partial<Config> = {}): Promise<Installe
     await folder.close()
   }
   return { ...folder, server, close }
+}
+
+/** The same with what a backup must bring back: a record, a file of these bytes, and a sealed value. */
+export async function filled(content: string): Promise<Installed> {
+  const place = await installed()
+  const { admin } = place.server
+  const { body, headers } = await form({ file: file('figures.txt', content) })
+  await admin.post('/files', body, { headers })
+  await given(admin).lead({ title: 'Backed up' })
+  await admin.post('/settings/webhooks', {
+    name: 'W',
+    end_point: 'https://example.com/',
+    events: ['lead.create.after'],
+  })
+  return place
 }
 
 export interface Said {

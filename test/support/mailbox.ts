@@ -1,5 +1,5 @@
 // The mailbox of development as a test reads it: a folder into which outgoing mail is written, each mail read back as a mail program
-// would.
+// would. And a mail as such a program sends it.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,6 +26,18 @@ export function openMailbox(): Mailbox {
     close: () => rmSync(folder, { recursive: true, force: true }),
   }
 }
+
+/** A mail from outside, with these headers. */
+export const letter = (about: { id: string; from?: string; to?: string; subject?: string; more?: string[] }): string =>
+  [
+    `Message-ID: <${about.id}>`,
+    `From: ${about.from ?? 'Ada <ada@example.com>'}`,
+    `To: ${about.to ?? 'crm@localhost'}`,
+    `Subject: ${about.subject ?? 'Hello'}`,
+    ...(about.more ?? []),
+    '',
+    'Good morning',
+  ].join('\r\n')
 
 /** The first link in a mail. */
 export const linkIn = (mail: ReceivedMail | undefined): URL =>

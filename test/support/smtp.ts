@@ -23,6 +23,8 @@ export type SmtpMode =
   | 'half-accept'
   /** Each answer after 50 ms. */
   | 'slow'
+  /** No answer before that. */
+  | { waitFor: Promise<void> }
 
 export interface TakenMail {
   from: string
@@ -74,6 +76,7 @@ export async function startSmtp({ login, offersTls = false }: SmtpOptions = {}):
       reply(refusal(mode.reply, mode.text ?? 'as you wish'))
     else if (mode === 'hang') return
     else if (mode === 'slow') setTimeout(reply, 50)
+    else if (typeof mode === 'object' && 'waitFor' in mode) void mode.waitFor.then(() => reply())
     else reply()
   }
   const take = (session: SMTPServerSession, { mailFrom, rcptTo }: SMTPServerEnvelope, raw: string): void => {

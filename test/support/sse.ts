@@ -19,7 +19,7 @@ export interface Reader {
   /** The body of a refusal. */
   text(): string
   /** Resolves when there are as many events, or says what came instead. */
-  until(count: number, withinMs?: number): Promise<Told[]>
+  until(count: number): Promise<Told[]>
   /** Resolves when the server ends the stream. */
   ended: Promise<void>
   /** No more is taken until it goes on. */
@@ -72,11 +72,11 @@ export function readStream(url: string, token: string, headers: Record<string, s
         place: () => place,
         text: () => all,
         ended,
-        until: (count, withinMs = 5_000) =>
+        until: (count) =>
           new Promise((done, fail) => {
             const late = setTimeout(
               () => fail(new Error(`Told of ${told.length} instead of ${count}, the last ${told.at(-1)?.event}.`)),
-              withinMs,
+              20_000,
             )
             look = () => {
               if (told.length < count) return

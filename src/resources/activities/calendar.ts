@@ -1,21 +1,19 @@
 // The caller's schedule for calendar programs (RFC 5545): what they own or take part in. A program that subscribes asks again
 // and again, so the same activities make the same bytes and its ETag spares it the rest.
 import { createHash } from 'node:crypto'
-import { setImmediate as turn } from 'node:timers/promises'
 import ical, { type ICalAttendeeData, ICalAttendeeStatus, ICalEventStatus } from 'ical-generator'
 import { type SqlBool, sql } from 'kysely'
 import { daysAfter, stamp } from '../../kernel/clock.ts'
 import { type Context, signedIn } from '../../kernel/context.ts'
 import { download } from '../../kernel/download.ts'
 import type { Handler } from '../../kernel/handler.ts'
+import { pace } from '../../kernel/pace.ts'
 import { personRef } from '../persons/contacts.ts'
 
 const daysBack = 30
 const daysAhead = 365
 /** More make a calendar that programs read too slowly; those nearest to now are in it. */
 const most = 1000
-/** Others get their turn after so many. */
-const chunk = 50
 
 /** Scheduled activities of the caller within reach. Own ones are visible by nature. */
 function schedule(ctx: Context) {
@@ -101,8 +99,8 @@ export const getActivityCalendar: Handler<'getActivityCalendar'> = async (ctx) =
   })
   const frame = calendar.toString()
   const parts = [frame.slice(0, -end.length)]
-  for (const [index, row] of rows.entries()) {
-    if (index % chunk === chunk - 1) await turn()
+  for (const row of rows) {
+    await pace()
     const [from, to] = [new Date(row.schedule_from ?? 0), new Date(row.schedule_to ?? 0)]
     const event = calendar.createEvent({
       id: `activity-${row.id}@${mailDomain}`,

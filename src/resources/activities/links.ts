@@ -45,8 +45,9 @@ const setOf = (kind: Kind): `${Noun}_ids` => `${links[kind].noun}_ids`
 /** The caller sees an activity of a visible owner or participant, or one about a visible record. */
 export function visibleActivity(ctx: Context): RawBuilder<SqlBool> {
   if (!ctx.user?.visibleOwners) return sql<SqlBool>`1 = 1`
+  // A cross join keeps its order: from the few links of the activity to their records, never from all records of an owner.
   const through = (kind: Kind) =>
-    sql`exists (select 1 from ${sql.table(tableOf(kind))} as link join ${sql.table(kind)} as target on target.id = ${sql.ref(`link.${columnOf(kind)}`)} where link.activity_id = activities.id and ${visible(ctx, 'target.user_id')})`
+    sql`exists (select 1 from ${sql.table(tableOf(kind))} as link cross join ${sql.table(kind)} as target where link.activity_id = activities.id and target.id = ${sql.ref(`link.${columnOf(kind)}`)} and ${visible(ctx, 'target.user_id')})`
   const participates = sql`exists (select 1 from activity_participants as part where part.activity_id = activities.id and ${visible(ctx, 'part.user_id')})`
   const ways = [
     visible(ctx, 'activities.user_id'),

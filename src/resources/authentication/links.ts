@@ -1,11 +1,12 @@
 // Links to a new password (DOMAIN 6.3, 15.6), for who has forgotten one and for who has none yet. The job that mails a link makes it
 // as well, so that it is nowhere but in the mail: stored is its digest, and it stands behind the # of the address, which no log sees.
-import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { operations } from '../../contract/operations.gen.ts'
 import { defineJob } from '../../jobs/queue.ts'
 import { stamp } from '../../kernel/clock.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { escapeHtml, fold, oneLine } from '../../kernel/format.ts'
+import { digest, newSecret } from '../../kernel/secrets.ts'
 import { transaction } from '../../kernel/write.ts'
 import { MailRefused } from '../../mail/outbound.ts'
 import { patient } from '../../mail/patience.ts'
@@ -13,10 +14,7 @@ import { patient } from '../../mail/patience.ts'
 const minutes = 60
 
 /** What is stored of a link: with the address it goes to, so that it is good for nothing once the account has another one. */
-export const digestOf = (secret: string, email: string): string =>
-  createHash('sha256')
-    .update(`${secret} ${fold(email)}`)
-    .digest('hex')
+export const digestOf = (secret: string, email: string): string => digest(`${secret} ${fold(email)}`)
 
 /** `email` is what somebody has typed who says to have forgotten the password; `user_id` a user who was made without one. */
 type Wanted = { email: string } | { user_id: number }
@@ -69,7 +67,7 @@ async function recipientOf({ db }: Context, wanted: Wanted): Promise<User | unde
 
 /** A new one; older ones are good no longer. */
 async function issue(ctx: Context, { id, email }: User): Promise<string> {
-  const secret = randomBytes(32).toString('base64url')
+  const secret = newSecret()
   await transaction(ctx, async (ctx) => {
     await endLinks(ctx, id)
     await ctx.db

@@ -1,10 +1,9 @@
 // The two pages of signing in: the login page, which a browser gets instead of a 401 problem (DOMAIN 4.4), and the one behind the link
 // to a new password. Each is one file without outside assets, under a policy that lets its own script run and no other.
-import { createHash } from 'node:crypto'
 import type { Config } from '../../config.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { type Download, download } from '../../kernel/download.ts'
-import { escapeHtml } from '../../kernel/format.ts'
+import { escapeHtml, sourceHash } from '../../kernel/format.ts'
 
 const style = `
 :root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif;--accent:light-dark(#0b6fa8,#7cc4ee);--on:light-dark(#fff,#06222f);--bad:light-dark(#b42318,#ff9c92)}
@@ -60,8 +59,6 @@ onSubmit($('reset'),async()=>{
 const {message}=await call('POST','${paths.reset}',{email,token,password:$('password').value,password_confirmation:$('again').value});
 $('reset').hidden=true;say(message);$('on').hidden=false;$('on').focus()})`
 
-const hash = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
-
 interface Parts {
   title: string
   main: string
@@ -84,7 +81,7 @@ ${main}
   const headers = {
     'cache-control': 'no-store',
     'x-frame-options': 'DENY',
-    'content-security-policy': `default-src 'none'; style-src ${hash(style)}; script-src ${hash(script)}; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
+    'content-security-policy': `default-src 'none'; style-src ${sourceHash(style)}; script-src ${sourceHash(script)}; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
   }
   return { html, headers }
 }

@@ -10,7 +10,7 @@ import type { Handler } from '../../kernel/handler.ts'
 import { braked, limited } from '../../kernel/ratelimit.ts'
 import { transaction } from '../../kernel/write.ts'
 import { setPassword } from '../account/handlers.ts'
-import { endAccess, hashed } from '../users/credentials.ts'
+import { checkPassword, endAccess, hashed } from '../users/credentials.ts'
 import { linkOf, passwordLink } from './links.ts'
 
 const hourMs = 60 * 60 * 1000
@@ -40,8 +40,7 @@ export const resetPassword: Handler<'resetPassword'> = async (ctx, { body }) => 
   })
   const found = new Findings()
   if (!right) found.invalid('token', badToken[0] ?? '')
-  if (body.password !== body.password_confirmation) found.invalid('password_confirmation', 'Must repeat the password.')
-  if (fold(body.password) === fold(body.email)) found.invalid('password', 'Must not equal the e-mail address.')
+  checkPassword(found, body, body.email)
   found.settle()
   const { password_hash } = await hashed(ctx, body)
   await transaction(ctx, async (ctx) => {

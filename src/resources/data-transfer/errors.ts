@@ -4,6 +4,7 @@ import { parts } from '../../kernel/archive.ts'
 import { unguarded } from '../../kernel/cells.ts'
 import type { Context } from '../../kernel/context.ts'
 import { lines } from '../../kernel/export.ts'
+import { pace } from '../../kernel/pace.ts'
 import type { RowError } from './rows.ts'
 import { type ImportRow, openTable } from './run.ts'
 
@@ -83,6 +84,7 @@ export async function reportOf(ctx: Context, row: ImportRow): Promise<Buffer | n
   for (;;) {
     const errors = await errorsBehind(ctx, row.id, last, atOnce)
     for (const { row: number, column, message, cells } of errors) {
+      await pace()
       if (failed?.row !== number) {
         end()
         failed = { row: number, cells: JSON.parse(cells) as string[], sentences: [] }

@@ -1,6 +1,7 @@
 // Imports the rows (DOMAIN 21.1): batches of 100, each in one transaction that also moves the import on, so that a crash at any
 // moment repeats nothing and loses nothing. A row that is refused is undone alone. Events as everywhere, origin `import`.
 import { type Context, now } from '../../kernel/context.ts'
+import { pace } from '../../kernel/pace.ts'
 import { savepoint, transaction } from '../../kernel/write.ts'
 import { applyRow } from './apply.ts'
 import type { Column } from './columns.ts'
@@ -16,7 +17,6 @@ import {
   find,
   type ImportRow,
   occupy,
-  pacer,
   planOf,
   Refused,
   type Run,
@@ -94,7 +94,6 @@ async function processBatch(run: Run, batch: Batch, columns: readonly (Column | 
     const summary = JSON.parse(row.summary) as Summary
     const own: Summary = { created: 0, updated: 0, deleted: 0, skipped: 0 }
     const failing: Failing[] = []
-    const pace = pacer()
     for (const each of batch.rows) {
       await pace()
       const draft = draftOf(each, columns)

@@ -3,9 +3,9 @@
 
 import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
-import { setImmediate as turn } from 'node:timers/promises'
 import { CsvError, type Parser, parse } from 'csv-parse'
 import type { Source } from '../../kernel/download.ts'
+import { pace } from '../../kernel/pace.ts'
 import { sheetRows } from './sheet.ts'
 import { Unreadable } from './unreadable.ts'
 
@@ -85,7 +85,7 @@ async function* separatedRows(bytes: Readable, separator: string): AsyncGenerato
       await feed(parser, text)
       requireLines(records + parser.info.empty_lines)
       yield rows.splice(0)
-      await turn()
+      await pace()
     }
     await feed(parser, null)
     requireLines(records + parser.info.empty_lines)

@@ -1,6 +1,7 @@
 // Validates an import (DOMAIN 21.1): every row goes through the service as if it were imported, in batches that are rolled back.
 // Nothing is kept but what was wrong, and nobody is told. What rows have in common is remembered (memory.ts).
 import type { Context } from '../../kernel/context.ts'
+import { pace } from '../../kernel/pace.ts'
 import { savepoint, transaction } from '../../kernel/write.ts'
 import { applyRow, type Done, keysIn } from './apply.ts'
 import type { Column } from './columns.ts'
@@ -19,7 +20,6 @@ import {
   find,
   type ImportRow,
   occupy,
-  pacer,
   planOf,
   Refused,
   type Run,
@@ -82,7 +82,6 @@ function tryBatch(run: Run, batch: Batch, columns: readonly (Column | null)[], m
     const plan = planOf(row)
     const acting = await actingFor(ctx, row)
     const failing: Failing[] = []
-    const pace = pacer()
     for (const each of batch.rows) {
       await pace()
       const draft = draftOf(each, columns)

@@ -1,12 +1,11 @@
 // What validating and processing share: the import as a row, its file as batches of rows, the lock that lets one process at a time
 // work on it, and whom it acts for.
-import { setImmediate, setTimeout } from 'node:timers/promises'
+import { setTimeout } from 'node:timers/promises'
 import type { Selectable } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { hold, letGo } from '../../jobs/lock.ts'
 import { signedInAs } from '../../kernel/auth.ts'
-import { stopwatch } from '../../kernel/clock.ts'
 import { type Context, holds, type Services, systemContext } from '../../kernel/context.ts'
 import { rowsOf } from '../files/rows.ts'
 import type { Plan } from './apply.ts'
@@ -53,18 +52,6 @@ export async function find({ db }: Context, id: number): Promise<ImportRow> {
 
 /** Between two batches. Other processes look for the free database with growing pauses, and would come too late for none. */
 export const breathe = (): Promise<void> => setTimeout(20)
-
-const turnMs = 20
-
-/** Gives others their turn where the last one was some time ago: the database answers at once, so nothing else would before the end. */
-export function pacer(): () => Promise<void> {
-  let since = stopwatch()
-  return async () => {
-    if (since() < turnMs) return
-    await setImmediate()
-    since = stopwatch()
-  }
-}
 
 const lockOf = (id: number): string => `import:${id}`
 

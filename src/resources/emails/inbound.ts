@@ -1,13 +1,13 @@
 // E-mails that a mail service posts (DOMAIN 14.4), and the bytes of what was received. Who may post is found out before the form
 // is read.
-import { timingSafeEqual } from 'node:crypto'
 import type { Context } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
 import type { Gates, Handler, HandlersFor } from '../../kernel/handler.ts'
 import { limited } from '../../kernel/ratelimit.ts'
+import { isSame } from '../../kernel/secrets.ts'
 import { isVeto } from '../../kernel/write.ts'
 import { Busy, Unreadable } from '../../mail/parse.ts'
-import { fromSendgrid, type PostedFile } from '../../mail/sendgrid.ts'
+import type { PostedFile } from '../../mail/sendgrid.ts'
 import { bytesOf } from '../files/handlers.ts'
 import { receive } from './receive.ts'
 import { emails } from './resource.ts'
@@ -24,8 +24,8 @@ async function admit(ctx: Context): Promise<void> {
   if (mailReceiver !== 'sendgrid') throw new Problem('not_found', 'E-mails are fetched from a mailbox here.')
   if (inboundSecret === null) return limited(ctx, 'inbound-parse', mostCalls, minuteMs)
   const { seal } = ctx.services
-  const expected = Buffer.from(seal.fingerprint(inboundSecret))
-  const isRight = sentSecrets(ctx).filter((each) => timingSafeEqual(Buffer.from(seal.fingerprint(each)), expected))
+  const expected = seal.fingerprint(inboundSecret)
+  const isRight = sentSecrets(ctx).filter((each) => isSame(seal.fingerprint(each), expected))
   // Without WWW-Authenticate: who posts is a program, and is not to be shown a page to sign in.
   if (isRight.length === 0)
     throw new Problem('unauthenticated', 'The secret of inbound mail (ACCORD_INBOUND_SECRET) is missing or wrong.')
@@ -44,6 +44,7 @@ export const gates: Gates = { receiveEmail: admit }
 const isFile = (field: string): boolean => field === 'email' || /^attachment\d+$/.test(field)
 
 const receiveEmail: Handler<'receiveEmail'> = async (ctx, { body }) => {
+  const { fromSendgrid } = await import('../../mail/sendgrid.ts')
   const texts: Record<string, Uint8Array> = {}
   const files: PostedFile[] = []
   for (const [field, sent] of Object.entries(body)) {

@@ -1,8 +1,8 @@
 // What a received mail answers (DOMAIN 14.4): by the token in the address it was sent to, else by the ids in its headers. Never by
 // its subject. Whatever the order in which they come, mails that name one another are one thread; its root is the one that came
 // first. Two threads that both have mails already are never made one, whatever a third mail names.
-import { timingSafeEqual } from 'node:crypto'
 import type { Context, Services } from '../../kernel/context.ts'
+import { isSame } from '../../kernel/secrets.ts'
 import type { ReceivedMail } from '../../mail/parse.ts'
 
 /** Addresses and ids that are looked at; who sends more wants to keep us busy. */
@@ -20,11 +20,7 @@ function threadOf(services: Services, address: string): number | null {
   const [, name = '', token = ''] = /^reply\+([0-9a-z]{1,10})-([0-9a-f]{32})@/i.exec(address) ?? []
   const id = Number.parseInt(name, 36)
   if (!Number.isSafeInteger(id)) return null
-  const [given, expected] = [token.toLowerCase(), tokenOf(services, id)].map((each) => Buffer.from(each)) as [
-    Buffer,
-    Buffer,
-  ]
-  return timingSafeEqual(given, expected) ? id : null
+  return isSame(token.toLowerCase(), tokenOf(services, id)) ? id : null
 }
 
 /** The id of the mail it answers; null when it begins a thread. */

@@ -1,10 +1,10 @@
 // Links that work without a token for five minutes: pictures in rendered mails are fetched by a browser that has none. The
 // signature covers the file and the time, so neither can be changed.
-import { timingSafeEqual } from 'node:crypto'
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Context, Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
+import { isSame } from '../../kernel/secrets.ts'
 
 const goodForSeconds = 5 * 60
 
@@ -22,9 +22,7 @@ export function signedUrl(ctx: Context, id: number): string {
 
 /** Throws 403 for a link that this server did not make, or not in the last five minutes. */
 export function checkSignature(ctx: Context, id: number, sent: { expires: number; signature: string }): void {
-  const expected = Buffer.from(signatureOf(ctx.services, id, sent.expires))
-  const given = Buffer.from(sent.signature)
-  if (given.length !== expected.length || !timingSafeEqual(given, expected))
+  if (!isSame(sent.signature, signatureOf(ctx.services, id, sent.expires)))
     throw new Problem('forbidden', 'This link is not one that was given out.')
   if (sent.expires < secondsOf(ctx)) throw new Problem('forbidden', 'This link has expired; read the record again.')
 }

@@ -6,6 +6,7 @@ import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { currencyText } from '../../kernel/format.ts'
 import type { Handler } from '../../kernel/handler.ts'
+import { lean, readLean } from '../../kernel/lean.ts'
 import { fromBig, scaledSum, sumOf, weighted } from '../../kernel/money.ts'
 import type { Rows } from '../../kernel/page.ts'
 import { stagesOf } from '../pipelines/resource.ts'
@@ -39,10 +40,11 @@ async function boardOf(ctx: Context, query: Query<'kanbanLeads'>) {
 
 /** Count and exact sum of each stage. */
 async function sumsOf(
+  ctx: Context,
   rows: Rows<object>,
   stages: readonly { id: number }[],
 ): Promise<Map<number, Pick<Column, 'count' | 'scaled'>>> {
-  const sums = (await rows
+  const chosen = rows
     .clearSelect()
     .clearOrderBy()
     .select(['leads.lead_pipeline_stage_id as stage', sql`count(*)`.as('count'), sumOf('leads.lead_value').as('sum')])
@@ -52,7 +54,7 @@ async function sumsOf(
       stages.map(({ id }) => id),
     )
     .groupBy('leads.lead_pipeline_stage_id')
-    .execute()) as { stage: number; count: number; sum: string }[]
+  const sums = (await readLean(ctx, chosen)) as { stage: number; count: number; sum: string }[]
   return new Map(sums.map(({ stage, count, sum }) => [stage, { count: Number(count), scaled: scaledSum(sum) }]))
 }
 
@@ -66,10 +68,7 @@ async function idsOnPage(ctx: Context, rows: Rows<object>, columns: readonly Col
     .map(({ id }) =>
       ctx.db
         .selectFrom(
-          rows
-            .clearSelect()
-            .select('leads.id as id')
-            .where('leads.lead_pipeline_stage_id', '=', id)
+          lean(rows.clearSelect().select('leads.id as id').where('leads.lead_pipeline_stage_id', '=', id))
             .limit(page.size)
             .offset((page.number - 1) * page.size)
             .as('page'),
@@ -120,7 +119,7 @@ export const kanbanLeads: Handler<'kanbanLeads'> = async (ctx, { query }) => {
   const { pipeline, stages } = await boardOf(ctx, query)
   const page = { number: query.page ?? 1, size: query.per_page ?? 10 }
   const rows = await leads.matching(ctx, query)
-  const sums = await sumsOf(rows, stages)
+  const sums = await sumsOf(ctx, rows, stages)
   const columns = stages.map((stage): Column => ({ ...stage, ...(sums.get(stage.id) ?? { count: 0, scaled: 0n }) }))
   const ids = await idsOnPage(ctx, rows, columns, page)
   const shown = ids.length === 0 ? [] : await leadsInOrder(ctx, query, ids)

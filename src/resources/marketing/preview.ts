@@ -1,6 +1,5 @@
 // A look at a campaign before it goes out (DOMAIN 20.2): filled in for somebody the caller sees, and how many addresses its next run
 // would reach, of all persons, because that is whom it goes to.
-import { setImmediate as turn } from 'node:timers/promises'
 import { DateTime } from 'luxon'
 import type { Schema } from '../../contract/types.ts'
 import { lastDue } from '../../jobs/schedules.ts'
@@ -8,6 +7,7 @@ import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { today } from '../../kernel/format.ts'
 import type { Handler } from '../../kernel/handler.ts'
+import { giveWay } from '../../kernel/pace.ts'
 import { visible } from '../../kernel/visibility.ts'
 import { factsFrom, factsOf } from '../email-templates/facts.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
@@ -67,7 +67,7 @@ async function personOf(ctx: Context, id: number | undefined): Promise<number | 
 async function reach(ctx: Context, id: number, occurrence: string) {
   const counts = { recipients: 0, suppressed: 0, already_sent: 0 }
   const counted = new Set<string>()
-  for (let after = 0; ; await turn()) {
+  for (let after = 0; ; await giveWay()) {
     const people = await ctx.db
       .selectFrom('persons')
       .select(['id', 'emails'])

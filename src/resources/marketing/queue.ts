@@ -5,6 +5,7 @@ import { defineJob, letKeyGo } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { fold } from '../../kernel/format.ts'
+import { pace } from '../../kernel/pace.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { factsOfPersons } from '../email-templates/facts.ts'
 import { type Draft, type Filled, filledIn } from './content.ts'
@@ -120,10 +121,12 @@ export async function inLedger({ db }: Context, run: Run, addresses: readonly st
 /** Filled in before the transaction, which others wait for. */
 async function queueSome(ctx: Context, run: Run, draft: Draft, some: readonly Recipient[]): Promise<void> {
   const facts = await factsOfPersons(ctx, [...new Set(some.map(({ person }) => person.id))])
-  const mails = some.flatMap(({ address, person }) => {
+  const mails: (Recipient & { filled: ReturnType<typeof filledIn> })[] = []
+  for (const { address, person } of some) {
+    await pace()
     const of = facts.get(person.id)
-    return of ? [{ address, person, filled: filledIn(ctx, draft, of, unsubscribeUrl(ctx, address)) }] : []
-  })
+    if (of) mails.push({ address, person, filled: filledIn(ctx, draft, of, unsubscribeUrl(ctx, address)) })
+  }
   await transaction(ctx, async (ctx) => {
     const { db } = ctx
     const campaign = db.selectFrom('marketing_campaigns').select('id').where('id', '=', run.campaign_id)
@@ -133,6 +136,7 @@ async function queueSome(ctx: Context, run: Run, draft: Draft, some: readonly Re
     const suppressed = await suppressedOf(ctx, [...addresses])
     const there = await peopleThere(ctx, wanted)
     for (const { address, person, filled } of mails) {
+      await pace()
       if (!addresses.has(address) || !there.has(person.id)) continue
       if (suppressed.has(address)) await leaveOut(ctx, run, { address, person }, 'suppressed', null)
       else if (typeof filled === 'string') await leaveOut(ctx, run, { address, person }, 'failed', filled)

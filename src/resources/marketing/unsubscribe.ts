@@ -1,12 +1,11 @@
 // The link to unsubscribe in every mail of a campaign (RFC 8058). It carries the address, sealed, so that it works without login,
 // for ever, and when the campaign is gone. Opening it changes nothing: mail programs open links on their own.
-import { createHash } from 'node:crypto'
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Context, Services } from '../../kernel/context.ts'
 import { download } from '../../kernel/download.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { escapeHtml } from '../../kernel/format.ts'
+import { escapeHtml, sourceHash } from '../../kernel/format.ts'
 import type { Gates, Handler } from '../../kernel/handler.ts'
 import { limited } from '../../kernel/ratelimit.ts'
 import { suppress } from './suppressions.ts'
@@ -48,8 +47,6 @@ body{margin:0;min-height:100vh;display:grid;place-items:center;background:Canvas
 main{width:min(28rem,90vw)}h1{font-size:1.5rem;margin:0 0 1rem}strong{overflow-wrap:anywhere}
 button{margin-top:1rem;padding:.6rem 1.2rem;font:inherit;font-weight:600;color:#fff;background:#0b6fa8;border:0;border-radius:.25rem;cursor:pointer}`
 
-const styleHash = `'sha256-${createHash('sha256').update(style).digest('base64')}'`
-
 /** The form posts to the page's own address, and says what mail programs say. */
 const question = (address: string, app: string): string => `
 <h1>Unsubscribe</h1>
@@ -76,7 +73,7 @@ function page({ services: { config } }: Context, address: string, main: typeof q
       'cache-control': 'no-store',
       'x-robots-tag': 'noindex, nofollow',
       'x-frame-options': 'DENY',
-      'content-security-policy': `default-src 'none'; style-src ${styleHash}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
+      'content-security-policy': `default-src 'none'; style-src ${sourceHash(style)}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
     },
   })
 }

@@ -105,7 +105,7 @@ export async function contactFilters(ctx: Context, query: Query): Promise<Fields
     fields[parameter] = exists((values) => {
       const keys = values.map((value) => contactFields[field](String(value)))
       if (isUnique)
-        return sql<SqlBool>`exists (select 1 from unique_values as point where point.entity_type = 'persons' and point.entity_id = persons.id and point.attribute_id = ${id} and point.value in (${sql.join(keys)}))`
+        return sql<SqlBool>`persons.id in (select point.entity_id from unique_values as point where point.entity_type = 'persons' and point.attribute_id = ${id} and point.value in (${sql.join(keys)}))`
       const tests = keys.map((key) => dialect.jsonPointMatches(`persons.${field}`, modes[field], key))
       return sql<SqlBool>`(${sql.join(tests, sql` or `)})`
     })

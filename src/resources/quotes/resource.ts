@@ -130,10 +130,12 @@ export const quotes = defineResource(
     rows: (ctx, db) =>
       db
         .selectFrom('quotes')
-        .innerJoin('persons', 'persons.id', 'quotes.person_id')
+        // A left join keeps quotes the first table of every query; there is a person for each.
+        .leftJoin('persons', 'persons.id', 'quotes.person_id')
         .leftJoin('users', 'users.id', 'quotes.user_id')
         .selectAll('quotes')
         .select(['persons.name as person_name', 'persons.emails as person_emails'])
+        .$narrowType<{ person_name: string; person_emails: string }>()
         .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
         .where(visible(ctx, 'quotes.user_id')),
     sort: {

@@ -1,9 +1,10 @@
 // Health of the process and readiness for requests (DOMAIN 26). The documentation and the contract itself are served by
 // docs.ts.
 import { stamp } from '../../kernel/clock.ts'
-import { type Context, now, type Services } from '../../kernel/context.ts'
+import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
+import { lately } from '../../kernel/lately.ts'
 import { asUnavailable } from '../../kernel/unavailable.ts'
 import { version } from '../../package.ts'
 import { handlers as jobs } from './jobs.ts'
@@ -74,18 +75,8 @@ async function ask(ctx: Context): Promise<Told> {
   return { worker: await worker(ctx), mail: await mail(ctx) }
 }
 
-const holdsMs = 1000
-const kept = new WeakMap<Services, { at: number; told: Promise<Told> }>()
-
 /** What the database has told within the last second, or that it tells nothing: anybody may ask, as often as they like. */
-function lastTold(ctx: Context): Promise<Told> {
-  const at = ctx.time.getTime()
-  const last = kept.get(ctx.services)
-  if (last && at >= last.at && at - last.at < holdsMs) return last.told
-  const told = ask(ctx)
-  kept.set(ctx.services, { at, told })
-  return told
-}
+const lastTold = lately<Told>(1000)
 
 type Known = 'getHealth' | 'getReadiness' | 'getMetrics' | 'listJobs' | 'getJob' | 'deleteJob' | 'retryJob'
 
@@ -96,7 +87,7 @@ export const handlers: HandlersFor<Known> = {
   getHealth: async () => ({ status: 'ok', version }),
 
   getReadiness: async (ctx) => {
-    const told = await lastTold(ctx)
+    const told = await lastTold(ctx.services, ctx.time.getTime(), () => ask(ctx))
     const disk = await ctx.services.disk.state()
     if (disk === 'full')
       throw new Problem('unavailable', 'Nothing can be written: the disk is full, or it is read-only.', {

@@ -1,6 +1,5 @@
 // What the installation does for itself each night (DOMAIN 25.1): forgets what is too old, tends the database, looks at the index of
 // the search.
-import { setImmediate as turn } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { finding, rebuildAll } from '../../../db/search.ts'
 import { defineJob } from '../../jobs/queue.ts'
@@ -8,6 +7,7 @@ import type { Schedule } from '../../jobs/schedules.ts'
 import { restoreDays } from '../../kernel/archive.ts'
 import { daysAfter } from '../../kernel/clock.ts'
 import { type Context, now } from '../../kernel/context.ts'
+import { giveWay } from '../../kernel/pace.ts'
 import { transaction } from '../../kernel/write.ts'
 import { cleanFiles } from '../files/clean.ts'
 import { revoke, tokenRows } from '../tokens/rows.ts'
@@ -52,7 +52,7 @@ export const prune = defineJob<Due>({
   kind: 'system.prune',
   async run(ctx, _payload, { signal }) {
     for (const log of logs(ctx)) {
-      for (let gone = atOnce; gone === atOnce && !signal.aborted; await turn()) gone = await pruneSome(ctx, ...log)
+      for (let gone = atOnce; gone === atOnce && !signal.aborted; await giveWay()) gone = await pruneSome(ctx, ...log)
     }
     if (signal.aborted) return
     await pruneTokens(ctx)
@@ -73,7 +73,7 @@ async function pruneTokens(ctx: Context): Promise<void> {
   const rows = await tokenRows(ctx).where('expires_at', '<', daysAfter(ctx.time, -keptDays)).execute()
   for (const row of rows) {
     await transaction(ctx, (ctx) => revoke(ctx, row))
-    await turn()
+    await giveWay()
   }
 }
 

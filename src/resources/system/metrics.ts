@@ -1,20 +1,19 @@
 // GET /metrics (DOMAIN 26): what the server has counted of itself, and what rows and files tell at the time. The queries are few, each
 // looks at so many rows at most, and their answer holds for some seconds, whoever asks how often.
 import { stat } from 'node:fs/promises'
-import ipaddr from 'ipaddr.js'
 import { Gauge, Registry } from 'prom-client'
 import { databaseFile } from '../../../db/open.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { schedulerLock, schedulerLockMs } from '../../jobs/scheduler.ts'
-import { authenticate, isAmong, unauthenticated } from '../../kernel/auth.ts'
+import { authenticate, isAmong, isLoopback, unauthenticated } from '../../kernel/auth.ts'
 import { type Context, now, requireCall } from '../../kernel/context.ts'
 import { download } from '../../kernel/download.ts'
 import { newestEvent } from '../../kernel/eventlog.ts'
 import type { Gates, HandlersFor } from '../../kernel/handler.ts'
+import { lately } from '../../kernel/lately.ts'
 import { version } from '../../package.ts'
 import { mailKinds } from './kinds.ts'
 
-const holdsMs = 5000
 /** Of jobs, tokens and the like no more are counted: a backlog must not make it worse that somebody looks at it. */
 const most = 10_000
 
@@ -44,9 +43,6 @@ function isOfThisMachine({ ip, headers, calledAt, services: { config } }: Contex
   const host = URL.canParse(calledAt) ? new URL(calledAt).hostname.replace(/^\[(.*)\]$/, '$1') : ''
   return isLoopback(ip ?? '') && (host === 'localhost' || isLoopback(host))
 }
-
-const isLoopback = (address: string): boolean =>
-  ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback'
 
 type Sample = [labels: Record<string, string>, value: number]
 
@@ -164,15 +160,16 @@ async function databaseBytes({ services }: Context): Promise<Sample[]> {
   return [...(await sizeOf('data', file)), ...(await sizeOf('log', `${file}-wal`))]
 }
 
+const latestFigures = lately<string>(5000, { forgetsFailures: true })
+
 export const gates: Gates = { getMetrics: admit }
 
 export const handlers: HandlersFor<'getMetrics'> = {
   async getMetrics(ctx) {
-    const { metrics } = ctx.services
-    const figures = await metrics.remembered(ctx.time.getTime(), holdsMs, () => figuresOf(ctx))
+    const figures = await latestFigures(ctx.services, ctx.time.getTime(), () => figuresOf(ctx))
     return download({
       mediaType: 'text/plain; version=0.0.4; charset=utf-8',
-      body: `${await metrics.text()}\n${figures}`,
+      body: `${await ctx.services.metrics.text()}\n${figures}`,
       headers: { 'cache-control': 'no-store' },
     })
   },

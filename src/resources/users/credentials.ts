@@ -33,7 +33,7 @@ export async function checkCredentials(
   current: { id: number; email: string } | null,
 ): Promise<void> {
   const { found } = writing
-  const { email, password } = body
+  const { email } = body
   const key = email === undefined ? undefined : fold(email)
   const except = current?.id ?? null
   await unique(writing, {
@@ -46,10 +46,15 @@ export async function checkCredentials(
     noun: 'user',
     owner: 'id',
   })
-  if (password !== body.password_confirmation) found.invalid('password_confirmation', 'Must repeat the password.')
-  if (password !== undefined && fold(password) === fold(email ?? current?.email ?? '')) {
+  checkPassword(found, body, email ?? current?.email ?? '')
+}
+
+/** Finds a password that is not repeated, and one that equals the address. */
+export function checkPassword(found: Finding['found'], body: Credentials, email: string): void {
+  const { password, password_confirmation } = body
+  if (password !== password_confirmation) found.invalid('password_confirmation', 'Must repeat the password.')
+  if (password !== undefined && fold(password) === fold(email))
     found.invalid('password', 'Must not equal the e-mail address.')
-  }
 }
 
 /**

@@ -1,14 +1,11 @@
 // The pages of a web form: the form itself, and what a browser without script is told when it has posted it. Both may stand in a frame
 // of any site.
-import { createHash } from 'node:crypto'
 import { type Download, download } from '../../kernel/download.ts'
 import { textTag } from '../../kernel/etag.ts'
-import { escapeHtml as text } from '../../kernel/format.ts'
+import { sourceHash, escapeHtml as text } from '../../kernel/format.ts'
 import { ownScript } from './behaviour.ts'
 import { formMarkup, formStyle } from './markup.ts'
 import type { OpenForm } from './visitors.ts'
-
-const hash = (source: string): string => `'sha256-${createHash('sha256').update(source).digest('base64')}'`
 
 interface Parts {
   main: string
@@ -27,14 +24,14 @@ function pageOf(form: OpenForm, { main, script, next }: Parts): Download {
 <body>${main}${script === '' ? '' : `<script>${script}</script>`}</body>
 </html>
 `
-  const scripts = script === '' ? '' : ` script-src ${hash(script)}; connect-src 'self';`
+  const scripts = script === '' ? '' : ` script-src ${sourceHash(script)}; connect-src 'self';`
   return download({
     mediaType: 'text/html; charset=utf-8',
     body: html,
     etag: textTag(html),
     headers: {
       'cache-control': 'no-cache',
-      'content-security-policy': `default-src 'none'; style-src ${hash(style)};${scripts} form-action 'self'; base-uri 'none'; frame-ancestors *`,
+      'content-security-policy': `default-src 'none'; style-src ${sourceHash(style)};${scripts} form-action 'self'; base-uri 'none'; frame-ancestors *`,
     },
   })
 }

@@ -1,8 +1,8 @@
 // What becomes of all that waits for a webhook: brought forward when its receiver is back, given up when it is switched off. Thousands
 // may wait, so it is done in steps, with a transaction each, between which others have their turn.
-import { setImmediate } from 'node:timers/promises'
 import { defineJob, enqueue, hurry, type JobKind, type Later, type Running } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
+import { giveWay } from '../../kernel/pace.ts'
 import { transaction } from '../../kernel/write.ts'
 import { type Delivery, keyOf, kinds } from './deliveries.ts'
 
@@ -11,7 +11,7 @@ interface Sweep {
 }
 type Waiting = Pick<Delivery, 'id' | 'tries' | 'next_attempt_at'>
 
-const atOnce = 500
+const atOnce = 100
 /** The ninth and tenth try keep their time, whatever is brought forward: they are for who needs a day to mend something. */
 const keepsItsTime = 8
 
@@ -91,7 +91,7 @@ async function inSteps(
     })
     if (!last) return undefined
     place = last.id
-    await setImmediate()
+    await giveWay()
   }
 }
 

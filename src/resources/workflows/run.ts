@@ -1,7 +1,6 @@
 // One run of a workflow (DOMAIN 18.3): first whether its conditions hold, then its actions in order. Each action and its entry in the
 // log are one transaction, so that whatever ends the process, no action is done twice and none is left out. One that may be much has
 // a transaction for each part.
-import { setImmediate } from 'node:timers/promises'
 import type { Schema } from '../../contract/types.ts'
 import { defineJob, type Later } from '../../jobs/queue.ts'
 import { readEvent } from '../../jobs/readers.ts'
@@ -9,6 +8,7 @@ import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { Snapshot } from '../../kernel/events.ts'
 import { leave } from '../../kernel/multipart.ts'
+import { giveWay } from '../../kernel/pace.ts'
 import { transaction } from '../../kernel/write.ts'
 import { type Action, actionOf } from './actions.ts'
 import { conditionOf } from './conditions.ts'
@@ -52,7 +52,7 @@ async function run(ctx: Context, id: number, signal: AbortSignal): Promise<Later
     // A worker that stops leaves the rest to the next one.
     if (signal.aborted) return { again: ctx.time }
     await step(ctx, current)
-    await setImmediate()
+    await giveWay()
   }
 }
 

@@ -1,0 +1,134 @@
+// The connection that writes, inside a transaction and out of one. A disk that is full, or fails, makes SQLite undo all of a
+// transaction or one statement of it as it likes: what came behind would stand alone, so then nothing of it is kept.
+
+import type Database from 'better-sqlite3'
+import type { QueryResult } from 'kysely'
+import type { Trouble } from './dialect.ts'
+import { sqliteTrouble } from './sqlite-errors.ts'
+import { hasChanged, type Query, run, type Statements } from './sqlite-statements.ts'
+
+/** What keeps the connection from writing: null again with the next write that has come to the disk. */
+export interface SqliteHealth {
+  trouble: Exclude<Trouble, 'busy'> | null
+  /** How often this connection has committed a change. */
+  commits: number
+}
+
+export interface Guarded {
+  run<R>(query: Query): QueryResult<R>
+  begin(): void
+  /** Commits, or throws what keeps all of it from being kept; then nothing of it is there. */
+  commit(): void
+  undo(): void
+  /** From here on it can be undone alone. Marks do not stand inside each other. */
+  mark(): void
+  forgetMark(): void
+  backToMark(): void
+  /** Whether the transaction takes no further member: it can be committed no more, or has changed tables. */
+  isFinal(): boolean
+}
+
+export function guarded(
+  database: Database.Database,
+  statements: Statements,
+  { health, onSchema }: { health: SqliteHealth; onSchema: () => void },
+): Guarded {
+  let isInside = false
+  let isChanged = false
+  let isSchemaChanged = false
+  let lost: unknown
+
+  function attempt<T>(work: () => T, isForWriting: boolean): T {
+    try {
+      return work()
+    } catch (error) {
+      const trouble = sqliteTrouble(error)
+      if (trouble !== null && trouble !== 'busy') {
+        // What cannot be read is told to whoever reads it.
+        if (isForWriting) health.trouble = trouble
+        if (isInside) lost ??= error
+      }
+      throw error
+    }
+  }
+
+  /** SQLite can have ended it before anybody asked for it. */
+  function check(): void {
+    if (!isInside) return
+    if (lost === undefined && !database.inTransaction)
+      lost = new Error('The database has ended the transaction by itself.')
+    if (lost !== undefined) throw lost
+  }
+
+  function undo(): void {
+    isInside = false
+    isChanged = false
+    lost = undefined
+    try {
+      if (database.inTransaction) database.exec('rollback')
+    } catch (error) {
+      // What failed has undone it, or the disk cannot; then it is tried again before the next one begins.
+      if (sqliteTrouble(error) === null) throw error
+    }
+    told()
+  }
+
+  function committed(): void {
+    isInside = false
+    if (isChanged) {
+      health.trouble = null
+      health.commits++
+    }
+    isChanged = false
+    told()
+  }
+
+  function told(): void {
+    if (isSchemaChanged) onSchema()
+    isSchemaChanged = false
+  }
+
+  function plainly(text: string): void {
+    check()
+    const { prepared } = statements.of(text)
+    attempt(() => prepared.run(), text === 'commit')
+  }
+
+  return {
+    run<R>(query: Query): QueryResult<R> {
+      check()
+      const statement = statements.of(query.sql)
+      const done = attempt(() => run<R>(statement, query.parameters), statement.writes)
+      isChanged ||= hasChanged(statement, done)
+      isSchemaChanged ||= statement.isSchema
+      // Before the next statement is prepared; and once more when it is certain which tables there are.
+      if (statement.isSchema) onSchema()
+      // Outside a transaction it is on the disk by now.
+      if (!isInside && !database.inTransaction) committed()
+      return done
+    },
+    begin() {
+      undo()
+      const { prepared } = statements.of('begin')
+      attempt(() => prepared.run(), true)
+      isInside = true
+    },
+    commit() {
+      try {
+        plainly('commit')
+      } catch (error) {
+        undo()
+        throw error
+      }
+      committed()
+    },
+    undo,
+    mark: () => plainly('savepoint member'),
+    forgetMark: () => plainly('release savepoint member'),
+    backToMark() {
+      plainly('rollback to savepoint member')
+      plainly('release savepoint member')
+    },
+    isFinal: () => isInside && (isSchemaChanged || lost !== undefined || !database.inTransaction),
+  }
+}

@@ -1,0 +1,264 @@
+// Who may write next, first come, first served. Transactions that come together share one commit: each has a savepoint of its own and
+// is answered once all of them are on the disk. If they cannot get there, none of them has happened.
+
+import type { QueryResult } from 'kysely'
+import type { Guarded } from './sqlite-guarded.ts'
+import type { Query } from './sqlite-statements.ts'
+
+/** A group that has lasted so long takes nobody more: its first waits for its last. */
+const LONGEST_MS = 25
+
+export interface Writer {
+  begin(): Promise<Turn>
+  /** One statement that changes rows: a transaction of its own, in a group like any other. */
+  change<R>(query: Query): Promise<QueryResult<R>>
+  /** One statement that stands in no transaction. */
+  outside<R>(query: Query): Promise<QueryResult<R>>
+  /** The same for more than one: nobody else has the connection until it is given back. */
+  alone(): Promise<Exclusive>
+  /** Whether nobody is waiting, under way or waiting for the commit. */
+  isIdle(): boolean
+  /** Commits what waits for that, unless somebody is half-way. */
+  settle(): void
+  /** Commits what waits for that; what is half-way is lost. Nothing more is done. */
+  close(): void
+}
+
+/** A transaction, which has the connection for itself until it ends one way or the other. */
+export interface Turn {
+  run<R>(query: Query): QueryResult<R>
+  /** Settles with the commit of the group. */
+  commit(): Promise<void>
+  /** What it did is gone at once. What it has seen of the others of its group holds once this settles. */
+  rollback(): Promise<void>
+}
+
+export interface Exclusive {
+  run<R>(query: Query): QueryResult<R>
+  giveBack(): void
+}
+
+interface Group {
+  readonly since: number
+  members: number
+  readonly done: Promise<void>
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
+interface Waiting {
+  readonly isAlone: boolean
+  readonly start: () => void
+  readonly refuse: (error: unknown) => void
+}
+
+export function writerOf(connection: Guarded): Writer {
+  let waiting: Waiting[] = []
+  let group: Group | null = null
+  let isTaken = false
+  let isServing = false
+  let isEndDue = false
+  let isClosed = false
+
+  function enter(one: Waiting): void {
+    if (isClosed) one.refuse(closed())
+    else waiting.push(one)
+    serve()
+  }
+
+  function serve(): void {
+    // Whoever is done at once gives back while it is being served.
+    if (isServing) return
+    isServing = true
+    while (!isTaken) {
+      const next = waiting[0]
+      if (group !== null && (connection.isFinal() || (next !== undefined && !canJoin(group, next)))) end(group)
+      if (next === undefined) break
+      if (!next.isAlone && group === null && !open()) continue
+      waiting.shift()
+      isTaken = true
+      next.start()
+    }
+    isServing = false
+    if (group !== null && !isTaken) endSoon()
+  }
+
+  const canJoin = ({ since }: Group, { isAlone }: Waiting): boolean =>
+    !isAlone && performance.now() - since < LONGEST_MS
+
+  function open(): boolean {
+    try {
+      connection.begin()
+    } catch (error) {
+      // Whoever waited meanwhile has waited as long.
+      const refused = waiting.filter(({ isAlone }) => !isAlone)
+      waiting = waiting.filter(({ isAlone }) => isAlone)
+      for (const each of refused) each.refuse(error)
+      return false
+    }
+    group = newGroup()
+    return true
+  }
+
+  function end(one: Group): void {
+    group = null
+    try {
+      connection.commit()
+      one.resolve()
+    } catch (error) {
+      one.reject(error)
+    }
+  }
+
+  /** Nobody else is in it. */
+  function abandon(one: Group): void {
+    group = null
+    connection.undo()
+    one.resolve()
+  }
+
+  /** Once those have come who come in this turn of the event loop. */
+  function endSoon(): void {
+    if (isEndDue) return
+    isEndDue = true
+    setImmediate(() => {
+      isEndDue = false
+      settle()
+    })
+  }
+
+  function settle(): void {
+    if (group !== null && !isTaken) end(group)
+  }
+
+  function giveBack(): void {
+    isTaken = false
+    serve()
+  }
+
+  function turnIn(one: Group): Turn {
+    const isFirst = one.members++ === 0
+    if (!isFirst) connection.mark()
+    let isOver = false
+
+    function leave(undoOrKeep: () => void): Promise<void> {
+      isOver = true
+      try {
+        undoOrKeep()
+      } catch {
+        // Then nothing of the group can be kept, which its end says.
+      }
+      giveBack()
+      return one.done
+    }
+
+    return {
+      run(query) {
+        if (isOver || group !== one) throw isClosed ? closed() : new Error('The transaction is over.')
+        return connection.run(query)
+      },
+      async commit() {
+        if (group !== one) throw closed()
+        await leave(isFirst ? nothing : connection.forgetMark)
+      },
+      async rollback() {
+        // A commit that failed has undone all of it.
+        if (isOver || group !== one) return
+        await leave(isFirst ? () => abandon(one) : connection.backToMark)
+      },
+    }
+  }
+
+  function changeIn<R>(one: Group, query: Query): Promise<QueryResult<R>> {
+    const isFirst = one.members++ === 0
+    try {
+      const result = connection.run<R>(query)
+      return one.done.then(() => result)
+    } catch (error) {
+      // SQLite has undone the statement. What was wrong with it may be due to others, who are not certain yet.
+      if (isFirst && !connection.isFinal()) abandon(one)
+      return one.done.then(() => Promise.reject(error))
+    } finally {
+      giveBack()
+    }
+  }
+
+  function exclusive(): Exclusive {
+    const bounds = new Map([
+      ['begin', connection.begin],
+      ['commit', connection.commit],
+      ['rollback', connection.undo],
+    ])
+    return {
+      run(query) {
+        const bound = bounds.get(query.sql)
+        if (bound === undefined) return connection.run(query)
+        bound()
+        return { rows: [] }
+      },
+      giveBack() {
+        connection.undo()
+        giveBack()
+      },
+    }
+  }
+
+  /** Waits in line; what `start` throws is for whoever waited, and so is what it answers. */
+  const inLine = <T>(isAlone: boolean, start: () => T | PromiseLike<T>): Promise<T> =>
+    new Promise((resolve, refuse) => {
+      enter({
+        isAlone,
+        refuse,
+        start: () => {
+          try {
+            resolve(start())
+          } catch (error) {
+            isTaken = false
+            refuse(error)
+          }
+        },
+      })
+    })
+
+  return {
+    begin: () => inLine(false, () => turnIn(group as Group)),
+    change: <R>(query: Query) => inLine(false, () => changeIn<R>(group as Group, query)),
+    outside: <R>(query: Query) =>
+      inLine(true, () => {
+        try {
+          return connection.run<R>(query)
+        } finally {
+          giveBack()
+        }
+      }),
+    alone: () => inLine(true, exclusive),
+    isIdle: () => group === null && !isTaken && waiting.length === 0,
+    settle,
+    close() {
+      isClosed = true
+      const refused = waiting
+      waiting = []
+      if (group !== null && isTaken) {
+        if (group.members === 1) abandon(group)
+        else connection.backToMark()
+      }
+      if (group !== null) end(group)
+      for (const each of refused) each.refuse(closed())
+    },
+  }
+}
+
+function newGroup(): Group {
+  let resolve = nothing
+  let reject: (error: unknown) => void = nothing
+  const done = new Promise<void>((...both) => {
+    ;[resolve, reject] = both
+  })
+  // Nobody may be left in it who would hear.
+  done.catch(nothing)
+  return { since: performance.now(), members: 0, done, resolve, reject }
+}
+
+const nothing = (): void => undefined
+
+const closed = (): Error => new Error('The database was closed.')

@@ -1,0 +1,48 @@
+// Long work in short pieces (DESIGN 8): the database answers without leaving the turn of the event loop, so whoever works for long must
+// let others go on. All long work of a process stands in one line here: one piece at a time, and what was asked meanwhile between two.
+import { setImmediate as turn } from 'node:timers/promises'
+import { fineStopwatch } from './clock.ts'
+
+/** How long a piece may take: not much longer than a request. */
+const pieceMs = 2
+
+let line: Promise<void> = Promise.resolve()
+let held = fineStopwatch()
+
+/** Ends a piece. In the first turn requests are read that came meanwhile, in the second they have begun. */
+export function giveWay(): Promise<void> {
+  line = line.then(async () => {
+    await turn()
+    await turn()
+    held = fineStopwatch()
+  })
+  return line
+}
+
+/** Between two steps of a piece: ends it if it is long enough. */
+export const pace = async (): Promise<void> => {
+  if (held() >= pieceMs) await giveWay()
+}
+
+export interface Portions {
+  /** How many make a piece. */
+  size(): number
+  /** Does a piece of so many, to learn from it. */
+  taking<T>(count: number, work: () => Promise<T>): Promise<T>
+}
+
+/** For work that is cheaper done for several at once: how many of them take about as long as a piece may. */
+export function portions(fewest: number, most: number): Portions {
+  let size = Math.min(most, Math.max(fewest, 50))
+  return {
+    size: () => size,
+    async taking(count, work) {
+      const took = fineStopwatch()
+      const done = await work()
+      const fitting = (count * pieceMs) / Math.max(took(), 0.01)
+      // One that was cheap, or had to wait for the processor, says little.
+      size = Math.min(most, Math.max(fewest, Math.round((3 * size + Math.min(fitting, 2 * size)) / 4)))
+      return done
+    },
+  }
+}

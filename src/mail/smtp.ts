@@ -1,0 +1,141 @@
+// Sends mail over SMTP, through a small pool of connections. What outbound.ts promises of sending once and of failures is kept here.
+import { Readable } from 'node:stream'
+import nodemailer from 'nodemailer'
+import { parseConnectionUrl } from 'nodemailer/lib/shared'
+import { MailDeferred, MailRefused, sentence } from './failures.ts'
+import { type Composed, compose } from './message.ts'
+import type { Mailer, MailTimeouts, Sent } from './outbound.ts'
+
+/** Small enough that the end is read only when the server has taken nearly everything. */
+function* pieces(raw: Buffer): Generator<Buffer> {
+  for (let at = 0; at < raw.length; at += 65_536) yield raw.subarray(at, at + 65_536)
+}
+
+/** What a failure looks like in nodemailer. `permanent` comes with a reply of the server only. */
+interface Failure extends Error {
+  code?: string | undefined
+  response?: string | undefined
+  responseCode?: number | undefined
+  permanent?: boolean | undefined
+}
+
+export function smtpMailer(url: string, domain: string, timeouts: MailTimeouts): Mailer {
+  const settings = parseConnectionUrl(url)
+  const secrets = [settings.auth?.pass, settings.auth?.user]
+  const transport = nodemailer.createTransport({
+    name: domain,
+    connectionTimeout: timeouts.connectMs ?? 10_000,
+    greetingTimeout: timeouts.greetingMs ?? 10_000,
+    socketTimeout: timeouts.socketMs ?? 30_000,
+    socketCloseTimeout: 1_000,
+    maxConnections: 2,
+    maxMessages: 100,
+    idleTimeout: timeouts.idleMs ?? 5_000,
+    ...settings,
+    // Not for the address to say: a pool that asks again only where not a byte of the message was sent, and no log of secrets.
+    pool: true as const,
+    maxRequeues: 1,
+    logger: false,
+    debug: false,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  // The pool tells by this stream whether a byte was sent, and so do we. Its own would be filled beforehand.
+  const handed = new Map<string, Readable>()
+  transport.use('stream', (mail, done) => {
+    const { message, data } = mail
+    message.createReadStream = () => {
+      const stream = Readable.from(pieces(data.raw as Buffer), { objectMode: false })
+      handed.set(String(data.messageId), stream)
+      return stream
+    }
+    done()
+  })
+  // A connection that dies while idle is no failure of anybody's mail.
+  transport.on('error', () => undefined)
+
+  async function deliver({ raw, sender, recipients }: Composed, messageId: string, signal: AbortSignal): Promise<Sent> {
+    const ends = AbortSignal.any([signal, AbortSignal.timeout(timeouts.totalMs ?? 300_000)])
+    try {
+      const info = await transport.sendMail({
+        raw,
+        messageId,
+        envelope: { from: sender, to: [...recipients.keys()] },
+        signal: ends,
+      })
+      const refused = (info.rejectedErrors ?? []).map((error) => {
+        const address = error.recipient ?? ''
+        return { address: recipients.get(address) ?? address, reason: reasonOf(error, secrets) }
+      })
+      return { response: sentence(info.response, secrets), refused }
+    } catch (cause) {
+      if (!(cause instanceof Error)) throw cause
+      throw failureOf(cause, handed.get(messageId)?.readableEnded ?? false, secrets, signal.aborted)
+    } finally {
+      handed.delete(messageId)
+    }
+  }
+
+  let asked: Promise<string | null> | null = null
+  async function ask(): Promise<string | null> {
+    try {
+      await transport.verify()
+      return null
+    } catch (error) {
+      return `Outgoing mail: ${reasonOf(error as Failure, secrets)}`
+    } finally {
+      setTimeout(() => {
+        asked = null
+      }, timeouts.checkMs ?? 30_000).unref()
+    }
+  }
+
+  return {
+    isConfigured: true,
+    check: () => {
+      asked ??= ask()
+      return asked
+    },
+    send: async (message, signal) => {
+      const composed = await compose(message)
+      if (signal.aborted) throw new MailDeferred('Sending was stopped.')
+      if (handed.has(message.messageId)) throw new MailDeferred('The same mail is being sent already.')
+      return deliver(composed, message.messageId, signal)
+    },
+    close: () => transport.close(),
+  }
+}
+
+/** Permanent is what the server said of this mail. What it says of us (greeting, TLS, login) may be another thing tomorrow. */
+function failureOf(
+  error: Failure,
+  wasHandedOver: boolean,
+  secrets: readonly (string | undefined)[],
+  isStopped: boolean,
+): Error {
+  const reason = isStopped ? 'Sending was stopped.' : reasonOf(error, secrets)
+  const isOfThisMail = error.code === 'EENVELOPE' || error.code === 'EMESSAGE'
+  const isPermanent = error.permanent ?? error.responseCode === undefined
+  // 530 asks for a login, whatever the mail.
+  if (isOfThisMail && isPermanent && error.responseCode !== 530) return new MailRefused(reason)
+  const mayHaveArrived = wasHandedOver && error.responseCode === undefined
+  return new MailDeferred(reason, { mayHaveArrived, cause: sentence(error.message, secrets) })
+}
+
+const sentences: Record<string, string> = {
+  EAUTH: 'The server did not accept user name and password.',
+  ENOAUTH: 'The server wants a user name and password.',
+  ETLS: 'A protected connection could not be made.',
+  EDNS: 'The name of the server is not known.',
+  ECONNECTION: 'The server closed the connection.',
+  ESOCKET: 'The server cannot be reached, or the connection broke.',
+  ETIMEDOUT: 'The server did not answer in time.',
+  EABORT: 'The server took too long.',
+}
+
+function reasonOf(error: Failure, secrets: readonly (string | undefined)[]): string {
+  const known = sentences[error.code ?? '']
+  // To a login a server may answer with what it was told; else its own words say more.
+  if (known !== undefined && (error.response === undefined || error.code === 'EAUTH')) return known
+  return sentence(error.response ?? error.message, secrets)
+}

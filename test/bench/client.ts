@@ -1,0 +1,105 @@
+// Asks a server for some time over some connections, in a process of its own that stays for the whole run; `Client` is the other end.
+// Every task is a message, its figures are the answer.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createRequire } from 'node:module'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { Connection } from './connection.ts'
+import { type Kind, requestOf, type Walk, type World, walkFrom, walkOn } from './requests.ts'
+
+export interface Task {
+  url: string
+  token: string
+  world: World
+  /** Drawn by turns, one for each request. */
+  kinds: Kind[]
+  connections: number
+  seed: number
+  /** Ends with whichever comes first. */
+  seconds: number
+  requests: number
+}
+
+export interface Figures {
+  requests: number
+  seconds: number
+  /** Milliseconds. */
+  p50: number
+  p99: number
+  max: number
+}
+
+const here = fileURLToPath(import.meta.url)
+const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
+
+export class Client {
+  readonly #child: ChildProcess
+
+  constructor() {
+    this.#child = spawn(process.execPath, ['--import', tsx, here], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  }
+
+  run(task: Task): Promise<Figures> {
+    return new Promise((resolve, reject) => {
+      const ended = (code: number | null): void => reject(new Error(`The client ended with ${code}.`))
+      this.#child.once('close', ended)
+      this.#child.once('message', (message: Figures | { failed: string }) => {
+        this.#child.off('close', ended)
+        if ('failed' in message) reject(new Error(message.failed))
+        else resolve(message)
+      })
+      this.#child.send(task)
+    })
+  }
+
+  stop(): void {
+    this.#child.disconnect()
+  }
+}
+
+/** Walks go on where they were in the round before. */
+const walks = new Map<string, Walk>()
+function walkOf(task: Task, index: number): Walk {
+  const name = `${task.url} ${index}`
+  const walk = walks.get(name) ?? walkFrom(index + 1)
+  walks.set(name, walk)
+  return walk
+}
+
+async function run(task: Task): Promise<Figures> {
+  const { world, kinds, seed } = task
+  const connections = await Promise.all(
+    Array.from({ length: task.connections }, () => Connection.open(task.url, task.token)),
+  )
+  const taken: number[] = []
+  let index = 0
+  const since = performance.now()
+  const until = since + task.seconds * 1000
+  await Promise.all(
+    connections.map(async (connection, number) => {
+      const walk = walkOf(task, number)
+      while (index < task.requests && performance.now() < until) {
+        const kind = kinds[index % kinds.length] as Kind
+        const asked = requestOf(kind, world, { seed, index: index++ }, walk)
+        const sent = performance.now()
+        const { status, body } = await connection.ask(asked)
+        taken.push(performance.now() - sent)
+        if (status >= 300) throw new Error(`${asked.method} ${asked.path} answered ${status}: ${body}`)
+        if (kind === 'cursor') walkOn(walk, body.toString())
+      }
+    }),
+  )
+  const seconds = (performance.now() - since) / 1000
+  for (const connection of connections) connection.close()
+  taken.sort((one, other) => one - other)
+  const at = (share: number): number => taken[Math.min(taken.length - 1, Math.floor(share * taken.length))] ?? 0
+  return { requests: taken.length, seconds, p50: at(0.5), p99: at(0.99), max: at(1) }
+}
+
+if (process.argv[1] === here) {
+  process.on('message', (task: Task) => {
+    run(task).then(
+      (figures) => process.send?.(figures),
+      (cause: unknown) => process.send?.({ failed: String(cause) }),
+    )
+  })
+}

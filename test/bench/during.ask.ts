@@ -1,0 +1,95 @@
+// Asks for one lead after the other, so many a second whether they are answered or not, from a process of its own: nothing else that
+// a measurement does is in the figures.
+import { spawn } from 'node:child_process'
+import { Agent, request } from 'node:http'
+import { createRequire } from 'node:module'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+
+export interface Task {
+  url: string
+  token: string
+  leads: number
+  aSecond: number
+}
+
+export interface Figures {
+  count: number
+  p50: number
+  p99: number
+  max: number
+  notOk: number
+}
+
+const here = fileURLToPath(import.meta.url)
+const tsx = pathToFileURL(createRequire(here).resolve('tsx')).href
+
+/** Asks as long as `work` takes. */
+export async function during<T>(task: Task, work: () => Promise<T>): Promise<{ figures: Figures; done: T }> {
+  const child = spawn(process.execPath, ['--import', tsx, here, JSON.stringify(task)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  let output = ''
+  child.stdout.on('data', (bytes: Buffer) => {
+    output += bytes
+  })
+  const ended = new Promise<void>((done) => child.once('close', () => done()))
+  // It has to start first.
+  await new Promise((done) => child.stdout.once('data', done))
+  try {
+    const done = await work()
+    child.stdin.end()
+    await ended
+    return { figures: JSON.parse(output.split('\n')[1] ?? '') as Figures, done }
+  } finally {
+    child.kill()
+  }
+}
+
+async function ask({ url, token, leads, aSecond }: Task): Promise<Figures> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1000, scheduling: 'fifo' })
+  const headers = { accept: 'application/json', authorization: `Bearer ${token}` }
+  const taken: number[] = []
+  let [made, notOk, isOver] = [0, 0, false]
+  process.stdin.resume().once('end', () => {
+    isOver = true
+  })
+
+  const one = (): Promise<void> =>
+    new Promise((done) => {
+      // Somewhere else each time, and the same places in each run.
+      const path = `/api/admin/leads/${1 + ((made++ * 7919) % leads)}`
+      const since = performance.now()
+      const fail = (): void => {
+        notOk++
+        done()
+      }
+      request(`${url}${path}`, { agent, headers })
+        .on('error', fail)
+        .on('response', (reply) => {
+          reply.resume().on('end', () => {
+            if (reply.statusCode !== 200) return fail()
+            taken.push(performance.now() - since)
+            done()
+          })
+        })
+        .end()
+    })
+
+  await one()
+  taken.length = 0
+  process.stdout.write('asking\n')
+  const start = performance.now()
+  const asked: Promise<void>[] = []
+  while (!isOver) {
+    while (asked.length < ((performance.now() - start) / 1000) * aSecond) asked.push(one())
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  await Promise.all(asked)
+  agent.destroy()
+  taken.sort((one, other) => one - other)
+  const at = (share: number): number => taken[Math.min(taken.length - 1, Math.floor(share * taken.length))] ?? 0
+  return { count: taken.length, p50: at(0.5), p99: at(0.99), max: at(1), notOk }
+}
+
+if (process.argv[1] === here)
+  process.stdout.write(JSON.stringify(await ask(JSON.parse(process.argv[2] ?? '{}') as Task)))

@@ -1,0 +1,59 @@
+// How many records of each kind there are for N leads, and how they come into their tables: one prepared statement a table, many rows a
+// transaction.
+import type { Database } from 'better-sqlite3'
+
+export const sizes = (leads: number) => ({
+  users: 10,
+  tags: 20,
+  products: 200,
+  organizations: Math.ceil(leads / 10),
+  persons: Math.ceil(leads / 2),
+  leads,
+  activities: Math.floor(leads / 2),
+  emails: Math.floor(leads / 5),
+  quotes: Math.floor(leads / 10),
+})
+
+export type Many = ReturnType<typeof sizes>
+
+type Value = string | number | null
+type Row = Record<string, Value>
+
+/** Inserts rows of one table with a statement prepared once; all rows have the same columns. */
+export function inserter(database: Database, table: string): (row: Row) => void {
+  let run: ((values: Value[]) => unknown) | undefined
+  return (row) => {
+    if (!run) {
+      const names = Object.keys(row)
+      const columns = names.map((name) => `"${name}"`).join(', ')
+      const statement = database.prepare(
+        `insert into ${table} (${columns}) values (${names.map(() => '?').join(', ')})`,
+      )
+      run = (values) => statement.run(values)
+    }
+    run(Object.values(row))
+  }
+}
+
+export type Into = (table: string) => (row: Row) => void
+
+export const born = (at: string) => ({ created_at: at, updated_at: at })
+export const addressOf = (index: number): string =>
+  JSON.stringify({
+    address: `${index} Main St`,
+    country: 'US',
+    state: 'TX',
+    city: 'Austin',
+    postcode: `${10_000 + index}`,
+  })
+
+const part = 100_000
+
+/** A transaction for every so many records. */
+export function inParts(database: Database, total: number, write: (index: number) => void): void {
+  for (let from = 0; from < total; from += part) {
+    database.transaction(() => {
+      for (let index = from; index < Math.min(total, from + part); index++) write(index)
+    })()
+  }
+}

@@ -1,0 +1,183 @@
+// Makes the data folder of a server with N leads, always the same for the same N, and keeps it as long as neither the tables nor this
+// filler change. `npx tsx test/bench/fill.ts --leads 1000000 --to <folder>`: `accord serve` in that folder serves it.
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import Sqlite from 'better-sqlite3'
+import { sql } from 'kysely'
+import { indexed } from '../../db/documents.ts'
+import { migrate } from '../../db/migrate.ts'
+import { openStore } from '../../db/open.ts'
+import { publishContract } from '../../src/data.ts'
+import { issueToken } from '../../src/kernel/auth.ts'
+import { hashPassword } from '../../src/kernel/passwords.ts'
+import { startServer, testConfig } from '../support/app.ts'
+import { fillRows } from './fill.rows.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const seed = 6
+const secret = 'secret of the benchmark, at least thirty-two characters'
+
+/** What whoever measures needs to know; in `bench.json` beside `data`. */
+export interface Filled {
+  folder: string
+  leads: number
+  token: string
+  email: string
+  password: string
+  fingerprint: string
+  migrations: string[]
+}
+
+const hashOf = (text: string | Buffer): string => createHash('sha256').update(text).digest('hex').slice(0, 16)
+const read = (path: string): Buffer => readFileSync(join(root, path))
+
+/** Of all that decides what a filled database looks like, but for the migrations. */
+function fingerprintOf(leads: number): string {
+  const own = readdirSync(join(root, 'test/bench')).filter((name) => /^fill.*\.ts$/.test(name))
+  const paths = ['db/columns.ts', 'db/documents.ts', 'db/seed.ts', 'db/dialects/sqlite-fulltext.ts']
+  const files = [...paths, ...own.sort().map((name) => `test/bench/${name}`)]
+  return hashOf([leads, ...files.map((path) => hashOf(read(path)))].join())
+}
+
+/** Of each migration, in their order. */
+const migrations = (): string[] =>
+  readdirSync(join(root, 'db/migrations'))
+    .filter((name) => name.endsWith('.ts'))
+    .sort()
+    .map((name) => `${name} ${hashOf(read(`db/migrations/${name}`))}`)
+
+/** Where folders are kept from one run to the next. */
+export const keptFolder = (leads: number): string => join(tmpdir(), 'accord-bench', `${leads}`)
+
+/** Fills the folder, or leaves it as it is when it is what would be made. */
+export async function fill(folder: string, leads: number, say: (text: string) => void = () => {}): Promise<Filled> {
+  const note = join(folder, 'bench.json')
+  const fingerprint = fingerprintOf(leads)
+  const known = migrations()
+  const kept = existsSync(note) ? (JSON.parse(readFileSync(note, 'utf8')) as Filled) : null
+  const isOurs = kept?.fingerprint === fingerprint && kept.migrations.every((each, index) => each === known[index])
+  if (kept && isOurs) {
+    if (kept.migrations.length === known.length) return { ...kept, folder }
+    await migrateKept(folder)
+    say('migrated')
+    writeFileSync(note, `${JSON.stringify({ ...kept, migrations: known }, null, 2)}\n`)
+    return { ...kept, folder }
+  }
+  const dataDir = join(folder, 'data')
+  rmSync(note, { force: true })
+  rmSync(dataDir, { recursive: true, force: true })
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  const file = join(dataDir, 'accord.db')
+  const databaseUrl = `sqlite:${file}`
+  publishContract(testConfig({ dataDir, databaseUrl }))
+  writeFileSync(join(dataDir, 'secret'), `${secret}\n`, { mode: 0o600 })
+  const told = timed(say)
+  const start = await installation()
+  writeFileSync(file, start.image, { mode: 0o600 })
+  told('installed')
+  const database = new Sqlite(file)
+  // Whoever is killed on the way leaves a folder without a note, which is made anew.
+  for (const pragma of ['journal_mode = off', 'synchronous = off', 'cache_size = -200000', 'foreign_keys = off'])
+    database.pragma(pragma)
+  const indexes = takeIndexes(database)
+  fillRows(database, leads, seed)
+  told('rows')
+  for (const sql of indexes) database.exec(sql)
+  told('indexes')
+  await fillSearch(database, databaseUrl)
+  told('search index')
+  database.exec('analyze')
+  database.pragma('journal_mode = wal')
+  database.close()
+  const { token, password } = start
+  const filled = { leads, token, email: 'admin@example.com', password, fingerprint, migrations: known }
+  writeFileSync(note, `${JSON.stringify(filled, null, 2)}\n`)
+  return { ...filled, folder }
+}
+
+/** What `accord serve` would do when it is newer than its database. */
+async function migrateKept(folder: string): Promise<void> {
+  const store = openStore(`sqlite:${join(folder, 'data/accord.db')}`)
+  await migrate(store)
+  await sql`analyze`.execute(store.db)
+  await store.close()
+}
+
+/** A new installation with its administrator, a token that ends never, and two attributes of leads made through the front door. */
+async function installation(): Promise<{ image: Buffer; token: string; password: string }> {
+  const password = 'correct horse battery'
+  const server = await startServer()
+  const now = new Date().toISOString()
+  server.clock.set(now)
+  for (const [code, name, type] of [
+    ['region', 'Region', 'text'],
+    ['seats', 'Seats', 'price'],
+  ]) {
+    const made = await server.admin.post('/settings/attributes', { code, name, type, entity_type: 'leads' })
+    if (made.status !== 201) throw new Error(`The attribute ${code} could not be made: ${made.text}`)
+  }
+  const { db } = server.store
+  // With the parameters of production, since a login is measured.
+  const password_hash = await hashPassword(testConfig({ passwordMemoryKiB: 19 * 1024 }), password)
+  await db.updateTable('users').set({ password_hash }).where('id', '=', 1).execute()
+  const terms = { abilities: ['*'], expiresAt: null, allowedIps: [] } as const
+  const token = await issueToken(db, { userId: 1, name: 'bench', kind: 'personal', ...terms }, now)
+  const image = server.store.image()
+  await server.close()
+  return { image, token: token.text, password }
+}
+
+/** Takes away the indexes that are not part of a table and no rule; made again over all rows they cost a fraction. */
+function takeIndexes(database: Sqlite.Database): string[] {
+  const found = database
+    .prepare(
+      `select name, sql from sqlite_schema where type = 'index' and sql is not null and sql not like 'create unique%'`,
+    )
+    .all() as { name: string; sql: string }[]
+  for (const { name } of found) database.exec(`drop index "${name}"`)
+  return found.map(({ sql }) => sql)
+}
+
+/** The search index as the program would rebuild it: its documents and its full text, but rows inserted by a plain statement. */
+async function fillSearch(database: Sqlite.Database, url: string): Promise<void> {
+  const store = openStore(url)
+  const { fullText } = store.dialect
+  const untyped = store.db as unknown as Parameters<typeof fullText.drop>[0]
+  await fullText.drop(untyped, 'search_index')
+  const insert = database.prepare(
+    'insert into search_index (entity_type, entity_id, title, subtitle, body) values (?, ?, ?, ?, ?)',
+  )
+  const limit = 5_000
+  for (const { entity, read } of indexed) {
+    for (let after = 0; ; ) {
+      const documents = await read(store.db, { after, limit })
+      database.transaction(() => {
+        for (const { id, title, subtitle, body } of documents) insert.run(entity, id, title, subtitle, body)
+      })()
+      if (documents.length < limit) break
+      after = documents.at(-1)?.id ?? 0
+    }
+  }
+  await fullText.create(untyped, 'search_index')
+  await store.close()
+}
+
+function timed(say: (text: string) => void): (step: string) => void {
+  let since = performance.now()
+  return (step) => {
+    const at = performance.now()
+    say(`${step}: ${((at - since) / 1000).toFixed(1)} s`)
+    since = at
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { values } = parseArgs({ options: { leads: { type: 'string', default: '10000' }, to: { type: 'string' } } })
+  const leads = Number(values.leads)
+  const { folder } = await fill(resolve(values.to ?? keptFolder(leads)), leads, console.log)
+  console.log(`${leads} leads are in ${folder}/data; token and password in ${folder}/bench.json.`)
+}

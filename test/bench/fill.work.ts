@@ -1,0 +1,58 @@
+// What hangs on the leads of a filled database: calls, e-mails and quotes, from which the counts in a reply come.
+import { addressOf, born, type Into, type Many } from './fill.insert.ts'
+
+/** Activities, e-mails and quotes of leads: every second, fifth and tenth lead has one. */
+export function others(into: Into, many: Many) {
+  const [activity, activityOf] = [into('activities'), into('lead_activities')]
+  const [email, folder, reference] = [into('emails'), into('email_folders'), into('email_references')]
+  const [quote, quoteOf] = [into('quotes'), into('lead_quotes')]
+  return (index: number, { id, user, person, at }: { id: number; user: number; person: number; at: string }): void => {
+    if (index % 2 === 1 && index / 2 < many.activities) {
+      const number = (index + 1) / 2
+      activity({
+        type: 'call',
+        title: `Call ${number}`,
+        title_key: `call ${number}`,
+        schedule_from: at,
+        schedule_to: at,
+        is_done: number % 2,
+        user_id: user,
+        ...born(at),
+      })
+      activityOf({ lead_id: id, activity_id: number })
+    }
+    if (index % 5 === 4) {
+      const number = (index + 1) / 5
+      const message = `bench-${number}@example.com`
+      email({
+        subject: `Offer ${number}`,
+        subject_key: `offer ${number}`,
+        reply: '<p>As we said.</p>',
+        text: 'As we said.',
+        reply_to: JSON.stringify([`person${person}@example.com`]),
+        from: '["sales@example.com"]',
+        name: 'Accord CRM',
+        source: 'web',
+        user_type: 'admin',
+        status: 'sent',
+        sent_at: at,
+        is_read: 1,
+        message_id: message,
+        message_id_key: message,
+        thread_id: number,
+        lead_id: id,
+        user_id: user,
+        ...born(at),
+      })
+      folder({ email_id: number, folder: 'sent' })
+      reference({ email_id: number, reference_id: message, position: 0 })
+    }
+    if (index % 10 === 9) {
+      const number = (index + 1) / 10
+      const subject = { subject: `Quote ${number}`, subject_key: `quote ${number}` }
+      const terms = { billing_address: addressOf(number), expired_at: '2026-12-01' }
+      quote({ ...subject, person_id: person, user_id: user, ...terms, ...born(at) })
+      quoteOf({ lead_id: id, quote_id: number })
+    }
+  }
+}

@@ -1,0 +1,48 @@
+// Measures kinds of requests of both servers by turns: a warm-up, then rounds in which each server has its turn, so that whatever
+// else the machine does meets both. A round is a number of seconds or of requests, whichever ends first.
+import type { Client } from './client.ts'
+import { type Cost, median, type Row } from './report.ts'
+import type { Kind, World } from './requests.ts'
+import { cpuMs, type Name, type Server } from './servers.ts'
+
+export interface Plan {
+  world: World
+  token: string
+  rounds: number
+  /** Of one round of one server. */
+  seconds: number
+  requests: number
+}
+
+/** Enough that a server never waits for the client: it answers one after the other, and while it answers one, seven are in the queue. */
+const connections = 8
+
+export async function measure(
+  client: Client,
+  servers: readonly [Server, Server],
+  kind: Kind,
+  { world, token, rounds, seconds, requests }: Plan,
+): Promise<Row> {
+  const found: Record<Name, Cost[]> = { accord: [], limit: [] }
+  // Round 0 warms up: code is compiled, statements are prepared, pages come into memory.
+  for (let round = 0; round <= rounds; round++) {
+    for (const { name, pid, url } of servers) {
+      const before = cpuMs(pid)
+      const task = { url, token, world, kinds: [kind], connections, seed: 1000 + round, seconds, requests }
+      const figures = await client.run(task)
+      const used = cpuMs(pid) - before
+      const { p50, p99 } = figures
+      const cost = { cpuMs: used / figures.requests, perSecond: figures.requests / figures.seconds, p50, p99 }
+      if (round > 0) found[name].push(cost)
+    }
+  }
+  const costs = { accord: middle(found.accord), limit: middle(found.limit) }
+  return { leads: world.leads, kind, rounds, costs, ratio: costs.accord.cpuMs / costs.limit.cpuMs }
+}
+
+const middle = (costs: readonly Cost[]): Cost => ({
+  cpuMs: median(costs.map(({ cpuMs }) => cpuMs)),
+  perSecond: median(costs.map(({ perSecond }) => perSecond)),
+  p50: median(costs.map(({ p50 }) => p50)),
+  p99: median(costs.map(({ p99 }) => p99)),
+})

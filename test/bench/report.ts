@@ -1,0 +1,69 @@
+// What a run has measured, as a table for people and a file for later: one row for each kind of request and number of leads.
+import { cpus } from 'node:os'
+import Sqlite from 'better-sqlite3'
+import type { Kind } from './requests.ts'
+import type { Name } from './servers.ts'
+
+/** Of one server and one kind of request: medians over the rounds. */
+export interface Cost {
+  /** Milliseconds of processors for a request. */
+  cpuMs: number
+  perSecond: number
+  p50: number
+  p99: number
+}
+
+export interface Row {
+  leads: number
+  kind: Kind
+  rounds: number
+  costs: Record<Name, Cost>
+  /** Of the processor time. */
+  ratio: number
+}
+
+export const median = (values: readonly number[]): number => {
+  const sorted = [...values].sort((one, other) => one - other)
+  const middle = Math.floor(sorted.length / 2)
+  return sorted.length % 2 === 1 ? (sorted[middle] ?? 0) : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2
+}
+
+const figure = (value: number): string =>
+  value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(3)
+
+const head = [
+  'N',
+  'request',
+  'ratio',
+  'CPU ms accord',
+  'limit',
+  'req/s accord',
+  'limit',
+  'p50 accord',
+  'limit',
+  'p99 accord',
+  'limit',
+]
+
+export function table(rows: readonly Row[]): string {
+  const lines = rows.map(({ leads, kind, ratio, costs: { accord, limit } }) => [
+    leads.toLocaleString('en-US'),
+    kind,
+    ratio.toFixed(2),
+    ...(['cpuMs', 'perSecond', 'p50', 'p99'] as const).flatMap((key) => [figure(accord[key]), figure(limit[key])]),
+  ])
+  const widths = head.map((name, column) => Math.max(name.length, ...lines.map((line) => line[column]?.length ?? 0)))
+  const laid = (line: readonly string[]): string =>
+    line
+      .map((text, column) => (column === 1 ? text.padEnd(widths[column] ?? 0) : text.padStart(widths[column] ?? 0)))
+      .join('  ')
+  return [laid(head), ...lines.map(laid)].join('\n')
+}
+
+export function machine() {
+  const [first] = cpus()
+  const database = new Sqlite(':memory:')
+  const sqlite = database.prepare('select sqlite_version()').pluck().get() as string
+  database.close()
+  return { cpu: first?.model ?? 'unknown', cores: cpus().length, node: process.version, sqlite }
+}

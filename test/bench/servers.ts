@@ -1,0 +1,105 @@
+// The servers that are measured, each a process of its own on a copy of the filled folder, and what the system knows of a process:
+// the time of processors it has used, and its memory.
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+
+export type Name = 'accord' | 'limit'
+
+export interface Server {
+  name: Name
+  folder: string
+  url: string
+  pid: number
+  /** From its start until it listened. */
+  startedMs: number
+  stop(): Promise<void>
+}
+
+const path = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
+const built = path('../../dist/src/cli.js')
+const limit = path('limit.ts')
+const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
+/** What links begin with in both of them. */
+const base = 'http://127.0.0.1:8000'
+
+/** A copy that is gone with the run. */
+export function copyOf(folder: string): string {
+  const copy = mkdtempSync(join(tmpdir(), 'accord-bench-run-'))
+  mkdirSync(join(copy, 'data'), { mode: 0o700 })
+  // Databases are large, and some file systems copy without copying.
+  execFileSync('cp', ['-r', '--reflink=auto', join(folder, 'data'), join(folder, 'bench.json'), copy])
+  return copy
+}
+
+export interface Starting {
+  /** Arguments of node itself, such as those of a profile. */
+  node?: string[]
+  environment?: Record<string, string>
+}
+
+/** Production settings; nobody is limited, everything else is on. */
+const settings = {
+  ACCORD_ENV: 'production',
+  ACCORD_HOST: '127.0.0.1',
+  ACCORD_PORT: '0',
+  ACCORD_RATE_LIMIT: 'off',
+  ACCORD_APP_URL: base,
+  ACCORD_LOG_LEVEL: 'info',
+}
+
+export async function start(name: Name, folder: string, { node = [], environment }: Starting = {}): Promise<Server> {
+  const inherited = Object.entries(process.env).filter(([key]) => !/^(ACCORD_|VITEST|NODE_OPTIONS)/.test(key))
+  const command = name === 'accord' ? [built, 'serve'] : ['--import', tsx, limit, '--folder', folder, '--base', base]
+  const since = performance.now()
+  const child = spawn(process.execPath, [...node, ...command], {
+    cwd: folder,
+    env: { ...Object.fromEntries(inherited), NODE_ENV: 'production', ...settings, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const url = await listening(name, child)
+  return { name, folder, url, pid: child.pid ?? 0, startedMs: performance.now() - since, stop: () => stop(child) }
+}
+
+/** Reads what it prints, as a supervisor would, and keeps nothing of it. */
+function listening(name: Name, child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let said = ''
+    const look = (bytes: Buffer): void => {
+      if (said.length > 100_000) return
+      said += bytes
+      const url = /listens on (http:[^\s"]+)/.exec(said)?.[1]
+      if (url !== undefined) resolve(url)
+    }
+    child.stdout?.on('data', look)
+    child.stderr?.on('data', look)
+    child.once('close', (code) => reject(new Error(`${name} ended with ${code}: ${said}`)))
+  })
+}
+
+function stop(child: ChildProcess): Promise<void> {
+  const closed = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve()
+  child.kill('SIGTERM')
+  return closed
+}
+
+export const remove = (folder: string): void => rmSync(folder, { recursive: true, force: true })
+
+/** Milliseconds of processors a process has used, over all its threads; the system counts in hundredths of a second. */
+export function cpuMs(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /, '')
+    .split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * 10
+}
+
+/** Megabytes that are in memory of a process, and the most that ever were. */
+export function memoryMb(pid: number): { now: number; most: number } {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const of = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1024
+  return { now: of('VmRSS'), most: of('VmHWM') }
+}

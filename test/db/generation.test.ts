@@ -1,0 +1,125 @@
+// The number that everything kept of committed data hangs on: another one after every commit, whoever made it, and the same one
+// as long as nothing was committed.
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { sql } from 'kysely'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { migrate } from '../../db/migrate.ts'
+import { openImage, openStore, type Store } from '../../db/open.ts'
+
+let folder: string
+let url: string
+const stores: Store[] = []
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'accord-generation-'))
+  url = `sqlite:${join(folder, 'accord.db')}`
+})
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function keep(store: Store): Store {
+  stores.push(store)
+  return store
+}
+
+async function opened(place: string): Promise<Store> {
+  const store = keep(openStore(place === 'memory' ? 'sqlite::memory:' : url))
+  await migrate(store)
+  return place === 'an image' ? keep(openImage(store.image())) : store
+}
+
+const source = (name: string) => ({ name, name_key: name.toLowerCase(), created_at: 'now', updated_at: 'now' })
+const add = (name: string, { db }: { db: Pick<Store['db'], 'insertInto'> }) =>
+  db.insertInto('lead_sources').values(source(name)).execute()
+
+/** Whether it is another generation after it than before. */
+async function changes(store: Store, work: () => Promise<unknown>): Promise<boolean> {
+  const before = store.generation()
+  await work()
+  return store.generation() !== before
+}
+
+describe.each(['a file', 'memory', 'an image'])('the generation of %s', (place) => {
+  it('is another one once a commit is answered, and never one that was before', async () => {
+    const store = await opened(place)
+    const seen = [store.generation()]
+    const note = () => seen.push(store.generation())
+    await add('a', store).then(note)
+    await store.db.transaction().execute(async (db) => {
+      await add('b', { db })
+      await add('c', { db })
+    })
+    note()
+    await store.db.insertInto('lead_sources').values(source('d')).returning('id').execute().then(note)
+    await store.db.updateTable('lead_sources').set({ name: 'e' }).where('name', '=', 'a').execute().then(note)
+    await store.db.deleteFrom('lead_sources').where('name', '=', 'e').execute().then(note)
+    await sql`alter table lead_sources add column more text`.execute(store.db).then(note)
+    await store.db
+      .transaction()
+      .execute((db) => sql`create table more (id integer) strict`.execute(db))
+      .then(note)
+    expect(new Set(seen).size).toBe(8)
+  })
+
+  it('stays for reads, for what was rolled back and for what changed no row', async () => {
+    const store = await opened(place)
+    await add('a', store)
+    const { db } = store
+    const nowhere = db.updateTable('lead_sources').set({ name: 'x' }).where('name', '=', 'nowhere')
+    const attempts: (() => Promise<unknown>)[] = [
+      () => db.selectFrom('lead_sources').selectAll().execute(),
+      () => db.transaction().execute((inside) => inside.selectFrom('lead_sources').selectAll().execute()),
+      () =>
+        db
+          .transaction()
+          .execute(async (inside) => {
+            await add('b', { db: inside })
+            throw new Error('no')
+          })
+          .catch(() => undefined),
+      () =>
+        db
+          .insertInto('user_groups')
+          .values({ user_id: 1, group_id: 1 })
+          .execute()
+          .catch(() => undefined),
+      () => nowhere.execute(),
+      () => nowhere.returning('id').execute(),
+      () => sql`pragma page_count`.execute(db),
+    ]
+    const found = []
+    for (const work of attempts) found.push(await changes(store, work))
+    expect(found).toEqual(attempts.map(() => false))
+  })
+})
+
+describe('the generation of a file', () => {
+  it('is another one when somebody else has committed: a connection, another process', async () => {
+    const store = await opened('a file')
+    const other = keep(openStore(url))
+    expect(await changes(store, () => add('a', other))).toBe(true)
+    const program = `
+      const { default: Database } = await import('better-sqlite3')
+      new Database(${JSON.stringify(join(folder, 'accord.db'))})
+        .prepare("insert into lead_sources (name, name_key, created_at, updated_at) values ('b', 'b', 'now', 'now')").run()`
+    const run = () => promisify(execFile)(process.execPath, ['--input-type=module', '-e', program])
+    expect(await changes(store, run)).toBe(true)
+    expect(await changes(store, () => other.db.selectFrom('lead_sources').select('id').execute())).toBe(false)
+  })
+
+  it('stays while somebody else has written and not committed', async () => {
+    const store = await opened('a file')
+    const other = keep(openStore(url))
+    const before = store.generation()
+    await other.db.transaction().execute(async (db) => {
+      await add('a', { db })
+      expect(store.generation()).toBe(before)
+    })
+    expect(store.generation()).not.toBe(before)
+  })
+})
