@@ -2,6 +2,7 @@
 // it stays true, is search.ts.
 
 import { type Expression, type SqlBool, sql } from 'kysely'
+import { cutMark } from './dialects/dialect.ts'
 import type { Db } from './open.ts'
 
 /** What is kept of one record. Title and body are searched, the title counts more; the subtitle is shown only. */
@@ -33,8 +34,10 @@ const longestBody = 100_000
 /** What a cut can leave of a character outside the basic plane. */
 const halfLetter = /[\ud800-\udbff]$/
 
-const text = (...parts: (string | null | undefined)[]): string =>
-  parts.filter(Boolean).join('\n').slice(0, longestBody).replace(halfLetter, '')
+function text(...parts: (string | null | undefined)[]): string {
+  const whole = parts.filter(Boolean).join('\n')
+  return whole.length <= longestBody ? whole : whole.slice(0, longestBody).replace(halfLetter, '') + cutMark
+}
 
 const line = (...parts: (string | null | undefined)[]): string => parts.filter(Boolean).join(' · ')
 

@@ -38,6 +38,8 @@ export const migrations: readonly Migration[] = [
   step('0017_jobs', () => import('./migrations/0017_jobs.ts')),
   step('0018_deliveries', () => import('./migrations/0018_deliveries.ts')),
   step('0019_sessions', () => import('./migrations/0019_sessions.ts')),
+  step('0020_filters', () => import('./migrations/0020_filters.ts')),
+  step('0021_lead_totals', () => import('./migrations/0021_lead_totals.ts')),
 ]
 
 /**

@@ -35,6 +35,7 @@ async function keep(db: Db, entity: string, ids: readonly number[], read: readon
   const known = new Map(rows.map((row) => [row.entity_id, row]))
   const wanted = new Map(read.map((document) => [document.id, document]))
   const changed: number[] = []
+  const added: Document[] = []
   for (const id of ids) {
     const before = known.get(id)
     const after = wanted.get(id)
@@ -53,12 +54,11 @@ async function keep(db: Db, entity: string, ids: readonly number[], read: readon
         .set(columnsOf(after))
         .where((eb) => eb.and(row))
         .execute()
-    else
-      await db
-        .insertInto(table)
-        .values({ ...row, ...columnsOf(after) })
-        .execute()
+    else added.push(after)
   }
+  // In one statement: full text writes down what it has with each, and merges that with the rest sooner or later.
+  const made = added.map((document) => ({ entity_type: entity, entity_id: document.id, ...columnsOf(document) }))
+  if (made.length > 0) await db.insertInto(table).values(made).execute()
   return changed
 }
 

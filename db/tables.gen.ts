@@ -370,6 +370,16 @@ export interface LeadTagsTable {
   tag_id: number
 }
 
+export interface LeadTotalsTable {
+  id: Generated<number>
+  owner_id: number
+  stage_id: number
+  status: number
+  count: number
+  units: number
+  parts: number
+}
+
 export interface LeadTypesTable {
   id: Generated<number>
   name: string
@@ -890,6 +900,7 @@ export interface DB {
   lead_quotes: LeadQuotesTable
   lead_sources: LeadSourcesTable
   lead_tags: LeadTagsTable
+  lead_totals: LeadTotalsTable
   lead_types: LeadTypesTable
   leads: LeadsTable
   locks: LocksTable

@@ -7,7 +7,7 @@ import { booleans } from './contract/normalise.ts'
 import { type FieldErrors, Problem } from './contract/problems.ts'
 import { readQuery } from './contract/query.ts'
 import { errorCatalogue } from './docs/catalogue.ts'
-import { page, relay, swaggerPages } from './docs/swagger.ts'
+import { page, swaggerPages } from './docs/swagger.ts'
 import { matches } from './kernel/etag.ts'
 import type { Published } from './published.ts'
 
@@ -61,6 +61,22 @@ export async function registerDocs(http: FastifyInstance, { config, published, s
   http.get(page, show)
   http.get(`${page}/*`, show)
   http.addHook('onClose', async () => void (await (await ui)?.close()))
+}
+
+/** What a file is asked for with; nothing else of a request matters to it. */
+const asked = ['if-none-match', 'if-modified-since', 'range', 'if-range']
+/** What the server proper says of each answer itself. */
+const ofTransport = new Set(['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding'])
+
+async function relay(ui: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const sent = asked.flatMap((name) =>
+    request.raw.headers[name] === undefined ? [] : [[name, request.raw.headers[name]]],
+  )
+  const answer = await ui.inject({ method: 'GET', url: request.url, headers: Object.fromEntries(sent) })
+  if (answer.statusCode === 404) return reply.callNotFound() as unknown as FastifyReply
+  for (const [name, value] of Object.entries(answer.headers))
+    if (value !== undefined && !ofTransport.has(name)) reply.header(name, value)
+  return reply.code(answer.statusCode).send(answer.rawPayload)
 }
 
 interface Document {

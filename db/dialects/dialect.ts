@@ -73,6 +73,8 @@ export interface Dialect {
   trouble(error: unknown): Trouble | null
 
   readonly fullText: FullText
+  /** Fills the totals and keeps them, for good, in step with the rows they are of. */
+  keepTotals(db: Kysely<unknown>, totals: Totals): Promise<void>
 
   /** What the engine finds wrong with its own file and with foreign keys, in sentences; for `accord doctor`. */
   findings(db: Kysely<unknown>): Promise<string[]>
@@ -85,6 +87,15 @@ export interface Dialect {
   /** Foreign keys, unique keys and columns of all tables, as they are after the migrations. */
   relations(db: Kysely<unknown>): Promise<Relations>
   readonly copies: Copies
+}
+
+/** Rows of `table` with `count`, `units` and `parts` (the sum of money, in whole units and ten-thousandths) of rows alike. */
+export interface Totals {
+  table: string
+  of: string
+  /** Columns of `table`, unique together, and those of the rows they stand for; 0 for null. */
+  by: Readonly<Record<string, string>>
+  sum: string
 }
 
 /** Copies of a whole database, and what has to be known to make and to check them. */
@@ -101,6 +112,9 @@ export interface Copies {
   aside(db: Kysely<unknown>, url: string, stamp: string): Promise<string | null>
 }
 
+/** Ends a text that was cut: an index must not miss what it held. */
+export const cutMark = '\u0001'.repeat(3)
+
 /** Full text over `title` and `body` of a table with `id` and `entity_type`, kept in step with it by the engine itself. */
 export interface FullText {
   /** Begins with what the table holds already. */
@@ -108,6 +122,11 @@ export interface FullText {
   drop(db: Kysely<unknown>, table: string): Promise<void>
   /** A subquery of the hits, best first and of equals the last one written. Null when nothing that was asked is a word. */
   hits(table: string, question: FullTextQuestion): RawBuilder<FullTextHit> | null
+  /**
+   * A subquery of `entity_id` of rows of a type in whose texts each of the folded pieces may occur, within words as well: of those that
+   * have them all none is missing. Null when the index knows too little of the pieces.
+   */
+  candidates(table: string, type: string, pieces: readonly string[]): RawBuilder<number> | null
   /** What the engine finds when it compares its words with the table; null when they agree. */
   finding(db: Kysely<unknown>, table: string): Promise<string | null>
 }

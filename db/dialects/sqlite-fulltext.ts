@@ -1,19 +1,26 @@
-// Full text with FTS5: a virtual table beside the one with the texts, which it does not copy, and triggers that keep the two
-// in step. Words compare without case and diacritics and match by their beginning.
+// Full text with FTS5: two virtual tables beside the one with the texts, which they do not copy, and triggers that keep them in step.
+// In one, words compare without case and diacritics and match by their beginning; the other knows every three letters in a row.
 
 import { type Kysely, sql } from 'kysely'
-import type { FullText, FullTextHit } from './dialect.ts'
+import { cutMark, type FullText, type FullTextHit } from './dialect.ts'
 
 const columns = ['entity_type', 'title', 'body'] as const
 /** How much a word counts in each of the columns; the type is there to narrow a query. */
 const weights = sql.raw('0.0, 10.0, 1.0')
 
 const wordsOf = (table: string): string => `${table}_words`
+const piecesOf = (table: string): string => `${table}_pieces`
 
 /** A word as FTS5 reads nothing but text; one with a stop in it, such as an address, is a phrase. The end may go on. */
 const beginning = (word: string): string => `${quoted(word)}*`
 
 const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`
+
+/** Every three letters in a row, each once; none of a shorter text. */
+const threes = (text: string): string[] => {
+  const letters = [...text]
+  return [...new Set(letters.slice(2).map((letter, at) => `${letters[at]}${letters[at + 1]}${letter}`))]
+}
 
 const isWord = (text: string): boolean => /[\p{L}\p{N}\p{Co}]/u.test(text)
 
@@ -29,6 +36,7 @@ export const sqliteFullText: FullText = {
       `create trigger ${words}_delete after delete on ${table} begin ${remove} end`,
       `create trigger ${words}_update after update of ${columns} on ${table} begin ${remove} ${add} end`,
       `insert into ${words} (${words}) values ('rebuild')`,
+      ...createPieces(table),
     ]
     for (const statement of statements) await sql.raw(statement).execute(db)
   },
@@ -38,6 +46,10 @@ export const sqliteFullText: FullText = {
     for (const event of ['insert', 'delete', 'update'])
       await sql`drop trigger if exists ${sql.ref(`${words}_${event}`)}`.execute(db)
     await sql`drop table if exists ${sql.table(words)}`.execute(db)
+    const pieces = piecesOf(table)
+    for (const event of ['insert', 'delete', 'update'])
+      await sql`drop trigger if exists ${sql.ref(`${pieces}_${event}`)}`.execute(db)
+    await sql`drop table if exists ${sql.table(pieces)}`.execute(db)
   },
 
   hits(table, { words: asked, types, among, limit }) {
@@ -50,13 +62,41 @@ export const sqliteFullText: FullText = {
     return sql<FullTextHit>`select rowid as id, -bm25(${words}, ${weights}) as score from ${words} where ${words} match ${query} ${narrowed} order by score desc, rowid desc limit ${limit}`
   },
 
+  candidates(table, type, pieces) {
+    const asked = pieces.flatMap(threes)
+    if (asked.length === 0) return null
+    const index = sql.table(piecesOf(table))
+    const query = `(${asked.map(quoted).join(' AND ')}) OR ${quoted(cutMark)}`
+    // A cross join keeps its order: from the hits to their rows.
+    return sql<number>`select item.entity_id from ${index} as found cross join ${sql.table(table)} as item where ${sql.ref(`found.${piecesOf(table)}`)} match ${query} and item.id = found.rowid and item.entity_type = ${type}`
+  },
+
   async finding(db, table) {
     const words = sql.table(wordsOf(table))
+    const pieces = sql.table(piecesOf(table))
     try {
       await sql`insert into ${words} (${words}, rank) values ('integrity-check', 1)`.execute(db as Kysely<unknown>)
-      return null
+      const { rows } = await sql<{
+        missing: number
+      }>`select (select count(*) from ${sql.table(table)}) - (select count(*) from ${pieces}) as missing`.execute(db)
+      return rows[0]?.missing === 0 ? null : 'some have no pieces'
     } catch (cause) {
       return cause instanceof Error ? cause.message : String(cause)
     }
   },
+}
+
+/** It keeps no places, only which rows have a piece: a tenth of the texts. `fold` is a function of every connection that writes. */
+function createPieces(table: string): string[] {
+  const pieces = piecesOf(table)
+  const text = (row: string): string => `fold(${row}title || char(10) || ${row}body)`
+  const add = `insert into ${pieces} (rowid, text) values (new.id, ${text('new.')});`
+  const remove = `delete from ${pieces} where rowid = old.id;`
+  return [
+    `create virtual table ${pieces} using fts5(text, content='', contentless_delete=1, detail=none, tokenize='trigram case_sensitive 1')`,
+    `create trigger ${pieces}_insert after insert on ${table} begin ${add} end`,
+    `create trigger ${pieces}_delete after delete on ${table} begin ${remove} end`,
+    `create trigger ${pieces}_update after update of title, body on ${table} begin ${remove} ${add} end`,
+    `insert into ${pieces} (rowid, text) select id, ${text('')} from ${table}`,
+  ]
 }

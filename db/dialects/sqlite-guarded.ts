@@ -16,6 +16,8 @@ export interface SqliteHealth {
 
 export interface Guarded {
   run<R>(query: Query): QueryResult<R>
+  /** The same for whoever has the connection alone and says itself where a transaction begins and ends. */
+  runAlone<R>(query: Query): QueryResult<R>
   begin(): void
   /** Commits, or throws what keeps all of it from being kept; then nothing of it is there. */
   commit(): void
@@ -94,34 +96,52 @@ export function guarded(
     attempt(() => prepared.run(), text === 'commit')
   }
 
-  return {
-    run<R>(query: Query): QueryResult<R> {
-      check()
-      const statement = statements.of(query.sql)
-      const done = attempt(() => run<R>(statement, query.parameters), statement.writes)
-      isChanged ||= hasChanged(statement, done)
-      isSchemaChanged ||= statement.isSchema
-      // Before the next statement is prepared; and once more when it is certain which tables there are.
-      if (statement.isSchema) onSchema()
-      // Outside a transaction it is on the disk by now.
-      if (!isInside && !database.inTransaction) committed()
-      return done
-    },
-    begin() {
+  function runOne<R>(query: Query): QueryResult<R> {
+    check()
+    const statement = statements.of(query.sql)
+    const done = attempt(() => run<R>(statement, query.parameters), statement.writes)
+    isChanged ||= hasChanged(statement, done)
+    isSchemaChanged ||= statement.isSchema
+    // Before the next statement is prepared; and once more when it is certain which tables there are.
+    if (statement.isSchema) onSchema()
+    // Outside a transaction it is on the disk by now.
+    if (!isInside && !database.inTransaction) committed()
+    return done
+  }
+
+  function begin(): void {
+    undo()
+    const { prepared } = statements.of('begin')
+    attempt(() => prepared.run(), true)
+    isInside = true
+  }
+
+  function commit(): void {
+    try {
+      plainly('commit')
+    } catch (error) {
       undo()
-      const { prepared } = statements.of('begin')
-      attempt(() => prepared.run(), true)
-      isInside = true
+      throw error
+    }
+    committed()
+  }
+
+  const bounds = new Map([
+    ['begin', begin],
+    ['commit', commit],
+    ['rollback', undo],
+  ])
+
+  return {
+    run: runOne,
+    runAlone(query) {
+      const bound = bounds.get(query.sql)
+      if (bound === undefined) return runOne(query)
+      bound()
+      return { rows: [] }
     },
-    commit() {
-      try {
-        plainly('commit')
-      } catch (error) {
-        undo()
-        throw error
-      }
-      committed()
-    },
+    begin,
+    commit,
     undo,
     mark: () => plainly('savepoint member'),
     forgetMark: () => plainly('release savepoint member'),

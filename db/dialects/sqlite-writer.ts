@@ -2,11 +2,12 @@
 // is answered once all of them are on the disk. If they cannot get there, none of them has happened.
 
 import type { QueryResult } from 'kysely'
+import { type Group, newGroup } from './sqlite-group.ts'
 import type { Guarded } from './sqlite-guarded.ts'
 import type { Query } from './sqlite-statements.ts'
 
 /** A group that has lasted so long takes nobody more: its first waits for its last. */
-const LONGEST_MS = 25
+const LONGEST_MS = 50
 
 export interface Writer {
   begin(): Promise<Turn>
@@ -36,14 +37,6 @@ export interface Turn {
 export interface Exclusive {
   run<R>(query: Query): QueryResult<R>
   giveBack(): void
-}
-
-interface Group {
-  readonly since: number
-  members: number
-  readonly done: Promise<void>
-  readonly resolve: () => void
-  readonly reject: (error: unknown) => void
 }
 
 interface Waiting {
@@ -183,25 +176,16 @@ export function writerOf(connection: Guarded): Writer {
     }
   }
 
-  function exclusive(): Exclusive {
-    const bounds = new Map([
-      ['begin', connection.begin],
-      ['commit', connection.commit],
-      ['rollback', connection.undo],
-    ])
-    return {
-      run(query) {
-        const bound = bounds.get(query.sql)
-        if (bound === undefined) return connection.run(query)
-        bound()
-        return { rows: [] }
-      },
-      giveBack() {
+  const exclusive = (): Exclusive => ({
+    run: connection.runAlone,
+    giveBack() {
+      try {
         connection.undo()
+      } finally {
         giveBack()
-      },
-    }
-  }
+      }
+    },
+  })
 
   /** Waits in line; what `start` throws is for whoever waited, and so is what it answers. */
   const inLine = <T>(isAlone: boolean, start: () => T | PromiseLike<T>): Promise<T> =>
@@ -246,17 +230,6 @@ export function writerOf(connection: Guarded): Writer {
       for (const each of refused) each.refuse(closed())
     },
   }
-}
-
-function newGroup(): Group {
-  let resolve = nothing
-  let reject: (error: unknown) => void = nothing
-  const done = new Promise<void>((...both) => {
-    ;[resolve, reject] = both
-  })
-  // Nobody may be left in it who would hear.
-  done.catch(nothing)
-  return { since: performance.now(), members: 0, done, resolve, reject }
 }
 
 const nothing = (): void => undefined

@@ -13,6 +13,7 @@ import { isForeignKeyViolation, isUniqueViolation, sqliteTrouble } from './sqlit
 import { sqliteFullText } from './sqlite-fulltext.ts'
 import { sqliteRelations } from './sqlite-relations.ts'
 import { bindable } from './sqlite-statements.ts'
+import { keepSqliteTotals } from './sqlite-totals.ts'
 
 const SCHEME = 'sqlite:'
 const IN_MEMORY = ':memory:'
@@ -155,6 +156,7 @@ export const sqliteDialect: Dialect = {
   trouble: sqliteTrouble,
 
   fullText: sqliteFullText,
+  keepTotals: keepSqliteTotals,
 
   async findings(db) {
     const integrity = await sql<{ integrity_check: string }>`pragma integrity_check`.execute(db)

@@ -20,14 +20,34 @@ export interface Matched {
   requestBody?: { content: Record<string, { schema?: Shape }> }
 }
 
-const ajvOptions = { strict: false, validateSchema: false, allErrors: true, useDefaults: true, verbose: true } as const
+const ajvOptions = {
+  strict: false,
+  validateSchema: false,
+  allErrors: true,
+  useDefaults: true,
+  verbose: true,
+  // Sentences are our own (findings.ts).
+  messages: false,
+  // Takes a third of the time of compiling, and what is gained by it cannot be measured.
+  code: { optimize: false },
+} as const
 
 interface Prepared {
   definition: Definition
   bodies: Ajv
   parameters: Ajv
-  /** Compiled on first use, by operationId. */
-  validators: OpenAPIBackend['validator']['requestValidators']
+  /** What the first server has read; others take it over. */
+  known?: Promise<Known>
+}
+
+interface Known {
+  definition: OpenAPIBackend['definition']
+  router: OpenAPIBackend['router']
+  /** Its validators are compiled on first use. */
+  validator: OpenAPIBackend['validator']
+  matched: ReadonlyMap<string, Matched>
+  /** The query parameters of every operation, by operationId. */
+  queries: ReadonlyMap<string, Parameters>
 }
 
 const preparations = new WeakMap<object, Prepared>()
@@ -37,61 +57,88 @@ export function prepared(document: object): Prepared {
   const known = preparations.get(document)
   if (known) return known
   const made: Prepared = {
-    definition: requestSide(document),
+    definition: requestSide(document as Contract),
     bodies: addFormats(new Ajv2020({ ...ajvOptions }) as unknown as Ajv),
     parameters: addFormats(new Ajv2020({ ...ajvOptions, coerceTypes: true }) as unknown as Ajv),
-    validators: {},
   }
   preparations.set(document, made)
   return made
+}
+
+/** Makes it ready to answer. */
+export async function initialise(api: OpenAPIBackend, document: object): Promise<Known> {
+  const made = prepared(document)
+  const isFirst = made.known === undefined
+  made.known ??= read(api)
+  const known = await made.known
+  if (isFirst) return known
+  const { definition, router, validator } = known
+  return Object.assign(api, { definition, router, validator, initialized: true }) && known
+}
+
+async function read(api: OpenAPIBackend): Promise<Known> {
+  // The document is at hand; it would be searched for references to files.
+  api.loadDocument = async () => api.inputDocument as typeof api.document
+  await api.init()
+  const { definition, router, validator } = api
+  // It makes an Ajv of its own each time before it asks for ours.
+  const { customizeAjv } = validator
+  if (customizeAjv) validator.getAjv = (part, options) => customizeAjv(undefined as never, options ?? {}, part)
+  const matched = rememberOperations(api)
+  return { definition, router, validator, matched, queries: queryParameters(matched) }
 }
 
 /**
  * What openapi-backend needs: requests only. Replies are checked in replies.ts from the original document, which keeps
  * the recursive reply schemas out of its dereferencing. Lists in the query are split in normalise.ts, hence no `explode`.
  */
-function requestSide(document: object): Definition {
-  const copy = structuredClone(document) as Definition & {
-    components: {
-      parameters: Record<string, { explode?: boolean; schema?: Parts & { items?: SortNames } }>
-      schemas: object
+function requestSide({ components, paths, ...document }: Contract): Definition {
+  const used: Record<string, unknown> = {}
+  const copy = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(copy)
+    if (typeof value !== 'object' || value === null) return value
+    const made: Record<string, unknown> = {}
+    for (const [key, each] of Object.entries(value)) if (!isProse(key, each)) made[key] = copy(each)
+    // openapi-backend would not miss a file that is required; what it does not know it leaves alone.
+    if (made.format === 'binary') made.format = 'file'
+    const name = /^#\/components\/schemas\/(.+)$/.exec(String(made.$ref))?.[1]
+    if (name !== undefined && !(name in used)) {
+      used[name] = {}
+      used[name] = copy(components.schemas[name])
     }
+    return made
   }
-  for (const path of Object.values(copy.paths)) {
-    for (const operation of Object.values(path)) {
-      if (typeof operation === 'object' && operation !== null && 'responses' in operation) {
-        operation.responses = {}
-      }
-    }
-  }
-  for (const parameter of Object.values(copy.components.parameters)) {
+  const operation = (value: object): unknown =>
+    'responses' in value ? { ...(copy({ ...value, responses: {} }) as object) } : copy(value)
+  const path = (methods: Record<string, object>): Record<string, unknown> =>
+    Object.fromEntries(Object.entries(methods).map(([method, value]) => [method, operation(value)]))
+  const { schemas: _schemas, responses: _responses, parameters, ...others } = components
+  const sent = copy(parameters) as Contract['components']['parameters']
+  for (const parameter of Object.values(sent)) {
     delete parameter.explode
     openSort(parameter.schema?.items)
     openParts(parameter.schema)
   }
-  const used = new Set<string>()
-  const follow = (value: unknown): void => {
-    if (typeof value !== 'object' || value === null) return
-    for (const [key, each] of Object.entries(value)) {
-      if (key === '$ref' && typeof each === 'string' && each.startsWith('#/components/schemas/')) {
-        const name = each.slice('#/components/schemas/'.length)
-        if (!used.has(name)) {
-          used.add(name)
-          follow((copy.components.schemas as Record<string, unknown>)[name])
-        }
-      } else if (key === 'format' && each === 'binary') {
-        // openapi-backend would not miss a file that is required; what it does not know it leaves alone.
-        Object.assign(value, { format: 'file' })
-      } else follow(each)
-    }
+  return {
+    ...document,
+    paths: Object.fromEntries(Object.entries(paths).map(([url, methods]) => [url, path(methods)])),
+    components: { ...others, parameters: sent, schemas: used },
   }
-  follow(copy.paths)
-  follow(copy.components.parameters)
-  const schemas = copy.components.schemas as Record<string, unknown>
-  for (const name of Object.keys(schemas)) if (!used.has(name)) delete schemas[name]
-  delete (copy.components as Record<string, unknown>).responses
-  return copy
 }
+
+interface Contract {
+  paths: Record<string, Record<string, object>>
+  components: {
+    parameters: Record<string, { explode?: boolean; schema?: Parts & { items?: SortNames } }>
+    schemas: Record<string, unknown>
+    responses: object
+  }
+}
+
+/** What is said to people: half of the contract, and of no use to a validator. */
+const isProse = (key: string, value: unknown): boolean =>
+  ((key === 'description' || key === 'summary') && typeof value === 'string') ||
+  (key === 'examples' && Array.isArray(value))
 
 interface Parts {
   additionalProperties?: unknown
@@ -119,7 +166,7 @@ function openSort(names: SortNames | undefined): void {
 }
 
 /** openapi-backend lists all operations and builds a RegExp per path on every request; the route already knows. */
-export function rememberOperations(api: OpenAPIBackend): Map<string, Matched> {
+function rememberOperations(api: OpenAPIBackend): Map<string, Matched> {
   const all = api.router.getOperations()
   const byId = new Map(all.map((operation) => [operation.operationId ?? '', operation]))
   api.router.getOperations = () => all
@@ -128,8 +175,7 @@ export function rememberOperations(api: OpenAPIBackend): Map<string, Matched> {
   return byId as unknown as Map<string, Matched>
 }
 
-/** The query parameters of every operation, by operationId. */
-export const queryParameters = (matched: ReadonlyMap<string, Matched>): ReadonlyMap<string, Parameters> =>
+const queryParameters = (matched: ReadonlyMap<string, Matched>): ReadonlyMap<string, Parameters> =>
   new Map(
     [...matched].map(([id, { parameters = [] }]) => [
       id,

@@ -1,6 +1,6 @@
 // Swagger UI, in a server of its own that listens nowhere: what it needs is large, so it is made when somebody first looks, and a
 // start does not wait for it. The server proper asks it for each file.
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import Fastify, { type FastifyInstance } from 'fastify'
 import plugin from 'fastify-plugin'
 import type { Config } from '../config.ts'
 import { escapeHtml } from '../kernel/format.ts'
@@ -52,20 +52,4 @@ export async function swaggerPages(config: Config): Promise<FastifyInstance> {
   })
   await ui.ready()
   return ui
-}
-
-/** What a file is asked for with; nothing else of a request matters to it. */
-const asked = ['if-none-match', 'if-modified-since', 'range', 'if-range']
-/** What the server proper says of each answer itself. */
-const ofTransport = new Set(['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding'])
-
-export async function relay(ui: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const sent = asked.flatMap((name) =>
-    request.raw.headers[name] === undefined ? [] : [[name, request.raw.headers[name]]],
-  )
-  const answer = await ui.inject({ method: 'GET', url: request.url, headers: Object.fromEntries(sent) })
-  if (answer.statusCode === 404) return reply.callNotFound() as unknown as FastifyReply
-  for (const [name, value] of Object.entries(answer.headers))
-    if (value !== undefined && !ofTransport.has(name)) reply.header(name, value)
-  return reply.code(answer.statusCode).send(answer.rawPayload)
 }

@@ -1,10 +1,11 @@
 // Who is calling: turns a bearer token into a user with permissions and visibility (DOMAIN 6.4, 7). Issues and revokes
 // tokens, because the shape of a token's secret is known here and nowhere else. Sessions are in sessions.ts.
 import ipaddr from 'ipaddr.js'
-import type { Db } from '../../db/open.ts'
+import type { Db, Store } from '../../db/open.ts'
 import { daysMs, stamp } from './clock.ts'
 import type { CallingToken, Services, SignedIn } from './context.ts'
 import { Problem } from './errors.ts'
+import { remembered } from './kept.ts'
 import { digest, isSame, newSecret } from './secrets.ts'
 import { ifItCan } from './unavailable.ts'
 
@@ -62,44 +63,67 @@ export async function authenticate(
 ): Promise<{ user: SignedIn; token: CallingToken }> {
   const [, idText, secret] = /^Bearer ([1-9]\d{0,15})\|([\w-]{20,100})$/i.exec(authorization?.trim() ?? '') ?? []
   if (!idText || !secret) throw unauthenticated()
-  const { db } = services.store
-  const row = await db
-    .selectFrom('tokens')
-    .innerJoin('users', 'users.id', 'tokens.user_id')
-    .innerJoin('roles', 'roles.id', 'users.role_id')
-    .select([
-      'tokens.id',
-      'tokens.secret_hash',
-      'tokens.abilities',
-      'tokens.expires_at',
-      'tokens.last_used_at',
-      'tokens.created_at',
-      'tokens.allowed_ips',
-    ])
-    .select(callerColumns)
-    .where('tokens.id', '=', Number(idText))
-    .executeTakeFirst()
-  if (!row || !isSame(digest(secret), row.secret_hash)) throw unauthenticated()
+  const { store } = services
+  const known = await remembered(store, store, `token ${idText}`, () => tokenOf(store, Number(idText)))
+  if (!known || !isSame(digest(secret), known.row.secret_hash)) throw unauthenticated()
 
+  const { row, allowedIps } = known
   const time = services.clock.now()
   const at = stamp(time)
   if (row.expires_at !== null && row.expires_at <= at) throw unauthenticated()
   const idleDays = services.config.tokenIdleDays
   if (idleDays > 0 && (row.last_used_at ?? row.created_at) < stamp(new Date(time.getTime() - daysMs(idleDays))))
     throw unauthenticated()
-  const allowedIps = JSON.parse(row.allowed_ips) as string[]
   if (!isAllowed(ip, allowedIps)) throw unauthenticated()
   if (row.status !== 1) throw inactive()
 
   // Written at most once a minute: a write per read would make every request a transaction.
   if (row.last_used_at === null || row.last_used_at < stamp(new Date(time.getTime() - 60_000))) {
-    const used = db.updateTable('tokens').set({ last_used_at: at, last_used_ip: ip }).where('id', '=', row.id)
+    const used = store.db.updateTable('tokens').set({ last_used_at: at, last_used_ip: ip }).where('id', '=', row.id)
     await ifItCan(() => used.execute())
   }
-  return {
-    user: await userOf(db, { ...row, id: row.user_id }),
-    token: { id: row.id, abilities: JSON.parse(row.abilities) as string[], allowedIps },
-  }
+  return { user: known.user, token: known.token }
+}
+
+const tokenColumns = [
+  'tokens.id',
+  'tokens.secret_hash',
+  'tokens.abilities',
+  'tokens.expires_at',
+  'tokens.last_used_at',
+  'tokens.created_at',
+  'tokens.allowed_ips',
+] as const
+
+/** A token with its user as they are stored; null when there is none. */
+async function tokenOf(store: Store, id: number) {
+  const { db } = store
+  const row = await db
+    .selectFrom('tokens')
+    .innerJoin('users', 'users.id', 'tokens.user_id')
+    .innerJoin('roles', 'roles.id', 'users.role_id')
+    .select(tokenColumns)
+    .select(callerColumns)
+    .where('tokens.id', '=', id)
+    .executeTakeFirst()
+  if (!row) return null
+  const allowedIps = JSON.parse(row.allowed_ips) as string[]
+  const token: CallingToken = { id: row.id, abilities: JSON.parse(row.abilities) as string[], allowedIps }
+  return { row, allowedIps, token, user: asBefore(store, await userOf(db, { ...row, id: row.user_id })) }
+}
+
+const lastSeen = new WeakMap<Store, Map<number, { text: string; user: SignedIn }>>()
+
+/** The same object as long as nothing about a user changes, because what is kept for a caller hangs on it (kept.ts). */
+export function asBefore(store: Store, user: SignedIn): SignedIn {
+  const users = lastSeen.get(store) ?? new Map<number, { text: string; user: SignedIn }>()
+  lastSeen.set(store, users)
+  const { permissions } = user
+  const text = JSON.stringify({ ...user, permissions: permissions === 'all' ? permissions : [...permissions] })
+  const before = users.get(user.id)
+  if (before?.text === text) return before.user
+  users.set(user.id, { text, user })
+  return user
 }
 
 /** A user as callers are, for what happens later in the user's name; null for one who is gone or not active. */

@@ -34,7 +34,8 @@ export function conditions(ctx: Context, query: Query, fields: Fields, search: r
   for (const [parameter, sent] of Object.entries(query)) {
     const [, name = '', operator = ''] = /^([a-z_]+)(?:\[([a-z]+)\])?$/.exec(parameter) ?? []
     if (name === 'q' && typeof sent === 'string') {
-      found.push(...words(sent).map((word) => contains(ctx, word, search)))
+      const asked = words(sent)
+      found.push(...candidates(ctx, asked, search), ...asked.map((word) => contains(ctx, word, search)))
       continue
     }
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined
@@ -79,8 +80,15 @@ function stored(field: Field, sent: unknown): string | number {
   return typeof sent === 'number' ? sent : String(sent)
 }
 
-/** A field that `q` looks into: a folded `_key` column, any text column, or a condition for one word. */
-export type SearchField = { key: string } | { text: string } | { where: (word: string, dialect: Dialect) => Condition }
+/**
+ * A field that `q` looks into: a folded `_key` column, any text column, or a condition for one word. `indexed` is no field: it says
+ * under which name the index of texts (db/documents.ts) has the records, so that only candidates are looked into.
+ */
+export type SearchField =
+  | { key: string }
+  | { text: string }
+  | { where: (word: string, dialect: Dialect) => Condition }
+  | { indexed: string }
 
 const words = (q: string): string[] => [...new Set(fold(q).split(/\s+/).filter(Boolean))]
 
@@ -90,12 +98,22 @@ export const likePattern = (word: string): string => `%${word.replace(/[\\%_]/g,
 function contains(ctx: Context, word: string, search: readonly SearchField[]): Condition {
   const pattern = likePattern(word)
   const { dialect } = ctx.services.store
-  const tests = search.map((field): Condition => {
-    if ('where' in field) return field.where(word, dialect)
+  const tests = search.flatMap((field): Condition[] => {
+    if ('indexed' in field) return []
+    if ('where' in field) return [field.where(word, dialect)]
     const column = 'key' in field ? sql.ref(field.key) : dialect.fold(sql.ref(field.text))
-    return sql<SqlBool>`${column} like ${pattern} escape '\\'`
+    return [sql<SqlBool>`${column} like ${pattern} escape '\\'`]
   })
   return sql<SqlBool>`(${sql.join(tests, sql` or `)})`
+}
+
+/** Which records may hold the words at all, where an index knows. */
+function candidates(ctx: Context, asked: readonly string[], search: readonly SearchField[]): Condition[] {
+  return search.flatMap((field) => {
+    if (!('indexed' in field)) return []
+    const ids = ctx.services.store.dialect.fullText.candidates('search_index', field.indexed, asked)
+    return ids === null ? [] : [sql<SqlBool>`${sql.ref(`${field.indexed}.id`)} in (${ids})`]
+  })
 }
 
 /** A row of `link` joins the record to one of the values, e.g. its tags. Asked of the link, whose index of values knows who has one. */

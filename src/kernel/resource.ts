@@ -1,7 +1,7 @@
 // An everyday table as a resource: one description in, plain functions out (DESIGN 3). No flags and no subclassing; when a
 // resource is special, its slice keeps, wraps or replaces these functions, or writes its own with `write` and `page`.
 // This is the one file where `any` is allowed: the description is typed, the machinery behind it is generic.
-import { sql } from 'kysely'
+import { type Expression, type SqlBool, sql } from 'kysely'
 import type { DB as Tables } from '../../db/tables.gen.ts'
 import { operations } from '../contract/operations.gen.ts'
 import type { Body, Data, EventBase, OperationFact, OperationId } from '../contract/types.ts'
@@ -14,7 +14,9 @@ import { changedKeys } from './eventlog.ts'
 import type { Snapshot } from './events.ts'
 import { conditions, type Fields, time, value } from './filter.ts'
 import { capital } from './format.ts'
-import { inOrder, page, type Rows } from './page.ts'
+import { ask } from './kept.ts'
+import { lean } from './lean.ts'
+import { inOrder, pageOf, type Rows } from './page.ts'
 import { touchReferrers } from './referrers.ts'
 import { letGo } from './releases.ts'
 import { restore } from './restore.ts'
@@ -50,11 +52,23 @@ export function defineResource<
   const isRestorable = Object.values(operations).some(({ path }) => path === restores)
   const table = d.table as string
   const idColumn = `${table}.id`
+  const always = columnsBase(table)
+
+  /** In no order. */
+  const rowsOf = (ctx: Context, ids: readonly number[]): Promise<Row[]> =>
+    ask(ctx, {
+      name: `${entity}: rows`,
+      values: ids,
+      build: () => d.rows(ctx, ctx.db).where(sql.ref(idColumn), 'in', ids),
+    })
+
+  const byIds = async (ctx: Context, ids: readonly number[]): Promise<Map<number, any>> =>
+    new Map((await rowsOf(ctx, ids)).map((row: any) => [row.id as number, row]))
 
   async function find(ctx: Context, id: number): Promise<Row> {
-    const row = await d.rows(ctx, ctx.db).where(sql.ref(idColumn), '=', id).executeTakeFirst()
+    const [row] = await rowsOf(ctx, [id])
     if (!row) throw notFound(d.noun, id)
-    return row as Row
+    return row
   }
 
   async function present(ctx: Context, rows: readonly Row[], include: Include): Promise<Reply[]> {
@@ -66,10 +80,12 @@ export function defineResource<
   const one = async (ctx: Context, row: Row, include: Include = []): Promise<Reply> =>
     (await present(ctx, [row], include))[0] as Reply
 
-  async function filtered(ctx: Context, query: any, rows: Rows<any>): Promise<Rows<any>> {
-    const fields = { ...columnsBase(table), ...(await d.filter(ctx, query)) }
-    return conditions(ctx, query, fields, d.search).reduce((rows, condition) => rows.where(condition), rows)
+  async function filters(ctx: Context, query: any): Promise<Expression<SqlBool>[]> {
+    return conditions(ctx, query, { ...always, ...(await d.filter(ctx, query)) }, d.search)
   }
+
+  const narrowed = (rows: Rows<any>, filters: readonly Expression<SqlBool>[]): Rows<any> =>
+    filters.reduce((rows, condition) => rows.where(condition), rows)
 
   const sorts = async (ctx: Context, query: any): Promise<Sorts<string>> =>
     typeof d.sort === 'function' ? d.sort(ctx, query) : d.sort
@@ -90,13 +106,15 @@ export function defineResource<
 
     async seen(ctx, ids) {
       if (ids.length === 0) return new Set()
-      const rows = await d
-        .rows(ctx, ctx.db)
-        .clearSelect()
-        .select(sql<number>`${sql.ref(idColumn)}`.as('id'))
-        .where(sql.ref(idColumn), 'in', [...new Set(ids)])
-        .execute()
-      return new Set(rows.map((row: any) => row.id as number))
+      const wanted = [...new Set(ids)]
+      const selected = (): Rows<{ id: number }> =>
+        d
+          .rows(ctx, ctx.db)
+          .clearSelect()
+          .select(sql<number>`${sql.ref(idColumn)}`.as('id'))
+          .where(sql.ref(idColumn), 'in', wanted)
+      const rows = await ask(ctx, { name: `${entity}: seen`, values: wanted, build: () => lean(selected()) })
+      return new Set(rows.map(({ id }) => id))
     },
 
     async exists(ctx, id) {
@@ -114,19 +132,31 @@ export function defineResource<
     async many(ctx, ids) {
       const wanted = [...new Set(ids)]
       if (wanted.length === 0) return new Map()
-      const rows = (await d.rows(ctx, ctx.db).where(sql.ref(idColumn), 'in', wanted).execute()) as Row[]
-      const replies = await present(ctx, rows, [])
+      const replies = await present(ctx, await rowsOf(ctx, wanted), [])
       return new Map(replies.map((reply) => [(reply as any).id as number, reply]))
     },
 
-    async list(ctx, query, narrow = (rows) => rows) {
-      const rows = await filtered(ctx, query, narrow(d.rows(ctx, ctx.db)))
-      const { rows: shown, links, meta } = await page(ctx, rows, query, await sorts(ctx, query), idColumn)
-      return { data: await present(ctx, shown, query.include ?? []), links, meta }
+    async list(ctx, query, narrow) {
+      const wanted = await filters(ctx, query)
+      const all = (): Rows<any> => d.rows(ctx, ctx.db)
+      const rows = (): Rows<any> => narrowed(narrow ? narrow(all()) : all(), wanted)
+      const { sql: text, parameters: values } = sql.join([sql`1 = 1`, ...wanted], sql` and `).compile(ctx.db)
+      const {
+        rows: shown,
+        links,
+        meta,
+      } = await pageOf(
+        ctx,
+        { rows, text: narrow ? null : `${entity}: ${text}`, values, byIds: (ids) => byIds(ctx, ids) },
+        query,
+        await sorts(ctx, query),
+        idColumn,
+      )
+      return { data: await present(ctx, shown as Row[], query.include ?? []), links, meta }
     },
 
     matching: async (ctx, query) =>
-      inOrder(ctx, await filtered(ctx, query, d.rows(ctx, ctx.db)), query, await sorts(ctx, query), idColumn),
+      inOrder(ctx, narrowed(d.rows(ctx, ctx.db), await filters(ctx, query)), query, await sorts(ctx, query), idColumn),
 
     create: (ctx, body) =>
       transaction(ctx, async (ctx) => {

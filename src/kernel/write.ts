@@ -8,6 +8,7 @@ import { type Context, now } from './context.ts'
 import { Problem } from './errors.ts'
 import { changedKeys, record, withoutSecretKeys } from './eventlog.ts'
 import { type AccordEvent, type Snapshot, Veto } from './events.ts'
+import { pace } from './pace.ts'
 import { asUnavailable } from './unavailable.ts'
 
 /** One transaction in progress. */
@@ -68,7 +69,7 @@ export async function transaction<T>(ctx: Context, work: (ctx: Context & { unit:
     result = await ctx.db.transaction().execute(async (db) => {
       const done = await work({ ...ctx, db: db as Db, unit })
       if (ctx.dryRun) throw new DryRun(done)
-      await refresh(db as Db, unit.stale)
+      await freshen(db as Db, unit.stale)
       await ctx.beforeCommit?.(db as Db)
       return done
     })
@@ -79,6 +80,18 @@ export async function transaction<T>(ctx: Context, work: (ctx: Context & { unit:
   for (const event of unit.after) ctx.services.events.emit(event)
   if (unit.wakes || unit.after.length > 0) ctx.services.wake()
   return result
+}
+
+/** Records whose words are looked at in one piece: a batch of an import makes a hundred. */
+const freshAtOnce = 25
+
+/** The index of the search as the records are by now. */
+async function freshen(db: Db, stale: readonly Stale[]): Promise<void> {
+  const each = [...new Map(stale.map((one) => [`${one.entity} ${one.id}`, one])).values()]
+  for (let from = 0; from < each.length; from += freshAtOnce) {
+    if (from > 0) await pace()
+    await refresh(db, each.slice(from, from + freshAtOnce))
+  }
 }
 
 /**

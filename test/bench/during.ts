@@ -51,6 +51,7 @@ interface Import {
   state: string
   processed_rows_count: number
   errors_count: number
+  errors: unknown
 }
 
 function client(url: string, token: string) {
@@ -98,7 +99,7 @@ function client(url: string, token: string) {
         [
           `Imported ${index}`,
           index % 5000,
-          1 + (index % 1000),
+          `person${1 + (index % 1000)}@example.com`,
           `"From a file, row ${index}"`,
           `New ${index % 20}`,
         ].join(),
@@ -166,7 +167,9 @@ async function run(server: Server, token: string, { leads, rows, aSecond, second
   const id = await newImport(rows)
   await begin(id, 'validate')
   await measured('validation', () => progress(id, 'validating'))
-  await until(id, ({ state }) => state !== 'validating')
+  const { state } = await until(id, ({ state }) => state !== 'validating')
+  if (state !== 'validated')
+    throw new Error(`The file is ${state}: ${JSON.stringify((await at(id)).errors).slice(0, 500)}`)
   await begin(id, 'start')
   await measured('import', () => progress(id, 'processing'))
   let exported = 0

@@ -26,6 +26,8 @@ export function createReader(database: Database, { base, secret }: { base: strin
     prepared(`select ${columns} from leads l ${joins} where l.id in (${marks(count)}) order by ${order}`)
   const fingerprintKey = Buffer.from(hkdfSync('sha256', secret, '', 'accord:fingerprint:1', 32))
   const seal = (text: string): string => createHmac('sha256', fingerprintKey).update(text).digest('hex').slice(0, 22)
+  const hasPieces =
+    database.prepare(`select 1 from sqlite_schema where name = 'search_index_pieces'`).get() !== undefined
   /** Of the default list without filters: the only one walked by cursor here. */
   const listMark = createHash('sha256')
     .update(JSON.stringify(['/api/admin/leads', [['id', true]], []]))
@@ -106,17 +108,29 @@ export function createReader(database: Database, { base, secret }: { base: strin
     return { total, ids: prepared(text, 'pluck').all(...values, size, offset) as number[], order }
   }
 
-  /** Ids of the leads with these words, the newest first. One look at each lead gives the page and the total. */
+  /**
+   * Ids of the leads with these words, the newest first; one look gives the page and the total. The index of three letters says which
+   * leads may have them, and these are looked into.
+   */
   function matching(q: string): number[] {
     const words = [...new Set(q.toLowerCase().split(/\s+/).filter(Boolean))]
     const test = `(l.title_key like ? escape '\\' or fold(l.description) like ? escape '\\' or p.name_key like ? escape '\\'
       or o.name_key like ? escape '\\' or exists (select 1 from json_each(p.emails) e where instr(fold(e.value ->> '$.value'), ?) > 0))`
-    const text = `select l.id from leads l ${contacts} where ${words.map(() => test).join(' and ')} order by l.id desc`
+    const pieces = words
+      .filter((word) => word.length > 2)
+      .flatMap((word) => [...word.slice(2)].map((_, at) => word.slice(at, at + 3)))
+    const within =
+      pieces.length > 0 && hasPieces
+        ? `l.id in (select i.entity_id from search_index_pieces f
+      cross join search_index i on i.id = f.rowid and i.entity_type = 'leads' where f.search_index_pieces match ?) and `
+        : ''
+    const text = `select l.id from leads l ${contacts} where ${within}${words.map(() => test).join(' and ')} order by l.id desc`
     const values = words.flatMap((word) => {
       const pattern = `%${word.replace(/[\\%_]/g, '\\$&')}%`
       return [pattern, pattern, pattern, pattern, word]
     })
-    return prepared(text, 'pluck').all(...values) as number[]
+    const match = pieces.map((piece) => `"${piece.replaceAll('"', '""')}"`).join(' AND ')
+    return prepared(text, 'pluck').all(...(within === '' ? [] : [match]), ...values) as number[]
   }
 
   function list(path: string, search: string, query: Query) {

@@ -12,6 +12,8 @@ export interface Plan {
   /** Of one round of one server. */
   seconds: number
   requests: number
+  /** Called when both are warm. */
+  warm?(): Promise<void> | undefined
 }
 
 /** Enough that a server never waits for the client: it answers one after the other, and while it answers one, seven are in the queue. */
@@ -21,24 +23,29 @@ export async function measure(
   client: Client,
   servers: readonly [Server, Server],
   kind: Kind,
-  { world, token, rounds, seconds, requests }: Plan,
+  { world, token, rounds, seconds, requests, warm }: Plan,
 ): Promise<Row> {
   const found: Record<Name, Cost[]> = { accord: [], limit: [] }
   // Round 0 warms up: code is compiled, statements are prepared, pages come into memory.
   for (let round = 0; round <= rounds; round++) {
     for (const { name, pid, url } of servers) {
       const before = cpuMs(pid)
-      const task = { url, token, world, kinds: [kind], connections, seed: 1000 + round, seconds, requests }
+      const bounds = round === 0 ? warmUp(seconds) : { seconds, requests }
+      const task = { url, token, world, kinds: [kind], connections, seed: 1000 + round, ...bounds }
       const figures = await client.run(task)
       const used = cpuMs(pid) - before
       const { p50, p99 } = figures
       const cost = { cpuMs: used / figures.requests, perSecond: figures.requests / figures.seconds, p50, p99 }
       if (round > 0) found[name].push(cost)
     }
+    if (round === 0) await warm?.()
   }
   const costs = { accord: middle(found.accord), limit: middle(found.limit) }
   return { leads: world.leads, kind, rounds, costs, ratio: costs.accord.cpuMs / costs.limit.cpuMs }
 }
+
+/** Until all that runs is compiled, which takes a slower server some seconds. */
+const warmUp = (seconds: number) => ({ seconds: 10 * seconds, requests: 1_500 })
 
 const middle = (costs: readonly Cost[]): Cost => ({
   cpuMs: median(costs.map(({ cpuMs }) => cpuMs)),

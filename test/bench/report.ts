@@ -1,8 +1,10 @@
 // What a run has measured, as a table for people and a file for later: one row for each kind of request and number of leads.
 import { cpus } from 'node:os'
 import Sqlite from 'better-sqlite3'
+import type { Rates } from './group.ts'
 import type { Kind } from './requests.ts'
 import type { Name } from './servers.ts'
+import type { Loaded, Started } from './start.ts'
 
 /** Of one server and one kind of request: medians over the rounds. */
 export interface Cost {
@@ -66,4 +68,24 @@ export function machine() {
   const sqlite = database.prepare('select sqlite_version()').pluck().get() as string
   database.close()
   return { cpu: first?.model ?? 'unknown', cores: cpus().length, node: process.version, sqlite }
+}
+
+export function startedTable(started: Started, loaded: Loaded | null): string {
+  const lines = [
+    `start to the first answer: /healthz ${started.health.toFixed(0)} ms, one lead ${started.leads.toFixed(0)} ms`,
+    `memory: idle ${started.idleMb.toFixed(0)} MB${loaded ? `, after the requests ${loaded.loadedMb.toFixed(0)} MB (at most ${loaded.mostMb.toFixed(0)} MB)` : ''}`,
+  ]
+  return lines.join('\n')
+}
+
+export function ratesTable({ accord64, accord1, limit64, commits }: Rates): string {
+  const lines = [
+    ['accord, 64 clients', accord64],
+    ['accord, 1 client: a commit for each', accord1],
+    ['limit, 64 clients: a commit for each', limit64],
+    ['commits of one row, nothing else', commits],
+  ] as const
+  const shown = lines.map(([name, rate]) => `  ${name.padEnd(38)} ${rate.toFixed(0).padStart(6)}`)
+  const gain = `accord at 64 / limit at 64: ${(accord64 / limit64).toFixed(2)}; accord at 64 / at 1: ${(accord64 / accord1).toFixed(2)}`
+  return ['creates a second, all of them on the disk', ...shown, gain].join('\n')
 }

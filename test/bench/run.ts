@@ -4,98 +4,72 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { measureBoth } from './both.ts'
 import { Client } from './client.ts'
 import { fill, keptFolder } from './fill.ts'
-import { measure } from './measure.ts'
-import { machine, type Row, table } from './report.ts'
-import { type Kind, kinds } from './requests.ts'
-import { mustAnswerTheSame } from './same.ts'
-import { copyOf, remove, type Server, start } from './servers.ts'
-
-export interface Options {
-  leads: number
-  kinds: readonly Kind[]
-  rounds: number
-  seconds: number
-  requests: number
-  /** Where the filled folder is kept. */
-  folder?: string
-  /** Where accord writes its profile. */
-  profile?: string
-}
-
-/** Both servers on fresh copies, compared and then measured. */
-export async function bench(options: Options, say: (text: string) => void): Promise<Row[]> {
-  const { leads, rounds, seconds, requests } = options
-  const filled = await fill(options.folder ?? keptFolder(leads), leads, say)
-  const world = { leads, email: filled.email, password: filled.password }
-  const { token } = filled
-  const profiling = options.profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${options.profile}`]
-  const copies: string[] = []
-  const running: Server[] = []
-  const client = new Client()
-  try {
-    const begin = async (name: 'accord' | 'limit', node: string[] = []): Promise<Server> => {
-      const folder = copyOf(filled.folder)
-      copies.push(folder)
-      const server = await start(name, folder, { node })
-      running.push(server)
-      return server
-    }
-    const servers = [await begin('accord', profiling), await begin('limit')] as const
-    await mustAnswerTheSame(servers, options.kinds, { world, token, times: 5 })
-    say(`Both servers answer the same bytes and leave the same rows: ${options.kinds.join(', ')}.`)
-    const rows: Row[] = []
-    for (const kind of options.kinds) {
-      const row = await measure(client, servers, kind, { world, token, rounds, seconds, requests })
-      say(table([row]).split('\n')[1] ?? '')
-      rows.push(row)
-    }
-    return rows
-  } finally {
-    client.stop()
-    for (const server of running) await server.stop()
-    for (const copy of copies) remove(copy)
-  }
-}
-
-export function build(): void {
-  const folder = fileURLToPath(new URL('../..', import.meta.url))
-  execFileSync('npm', ['run', '--silent', 'build'], { cwd: folder, stdio: 'inherit' })
-}
+import { groupCommit, type Rates } from './group.ts'
+import { machine, type Row, ratesTable, startedTable, table } from './report.ts'
+import { kinds } from './requests.ts'
+import { type Loaded, memory, type Started, startUp } from './start.ts'
+import { draw } from './svg.ts'
 
 const path = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
+/** Rows that are no kind of request. */
+const others = ['start', 'group']
 
-async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      leads: { type: 'string', default: '10000' },
-      all: { type: 'boolean', default: false },
-      only: { type: 'string' },
-      rounds: { type: 'string', default: '5' },
-      seconds: { type: 'string', default: '1' },
-      'no-build': { type: 'boolean', default: false },
-      baseline: { type: 'boolean', default: false },
-      profile: { type: 'string' },
-    },
-  })
-  if (!values['no-build']) build()
-  const wanted = values.only?.split(',').map((name) => name.trim())
-  const unknown = wanted?.filter((name) => !kinds.some((kind) => kind === name)) ?? []
-  if (unknown.length > 0) throw new Error(`There is no row ${unknown.join(', ')}; there are: ${kinds.join(', ')}.`)
-  const chosen = kinds.filter((kind) => wanted?.includes(kind) ?? true)
-  const [rounds, seconds] = [Number(values.rounds), Number(values.seconds)]
-  const numbers = values.all ? [10_000, 100_000, 1_000_000] : values.leads.split(',').map(Number)
-  const rows: Row[] = []
-  for (const leads of numbers) {
-    const options = { leads, kinds: chosen, rounds, seconds, requests: 50_000 }
-    rows.push(...(await bench({ ...options, ...(values.profile && { profile: values.profile }) }, console.log)))
-  }
-  console.log(`\n${table(rows)}`)
-  if (values.baseline) {
-    const baseline = { date: new Date().toISOString(), machine: machine(), rows }
-    writeFileSync(path('baseline.json'), `${JSON.stringify(baseline, null, 2)}\n`)
-  }
+const { values } = parseArgs({
+  options: {
+    leads: { type: 'string', default: '10000' },
+    all: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '1' },
+    memory: { type: 'boolean', default: false },
+    baseline: { type: 'boolean', default: false },
+    profile: { type: 'string' },
+    program: { type: 'string' },
+    'no-build': { type: 'boolean', default: false },
+  },
+})
+const { profile, program } = values
+const [rounds, seconds] = [Number(values.rounds), Number(values.seconds)]
+const numbers = values.all ? [10_000, 100_000, 1_000_000] : values.leads.split(',').map(Number)
+const asked = values.only?.split(',').map((name) => name.trim()) ?? [...kinds, ...others]
+const known: readonly string[] = [...kinds, ...others]
+const unknown = asked.filter((name) => !known.includes(name))
+if (unknown.length > 0) throw new Error(`There is no row ${unknown.join(', ')}; there are: ${known.join(', ')}.`)
+if (!values['no-build'] && program === undefined)
+  execFileSync('npm', ['run', '--silent', 'build'], { cwd: path('../..'), stdio: 'inherit' })
+
+const say = (text: string): void => console.log(text)
+const ways = { rounds, seconds, requests: 50_000, ...(profile && { profile }), ...(program && { program }) }
+const chosen = kinds.filter((kind) => asked.includes(kind))
+const rows: Row[] = []
+for (const leads of numbers) {
+  const filled = await fill(keptFolder(leads), leads, say)
+  if (chosen.length > 0) rows.push(...(await measureBoth(filled, { ...ways, kinds: chosen }, say)))
 }
 
-if (process.argv[1] === path('run.ts')) await main()
+const { folder, token, email, password, leads } = await fill(keptFolder(numbers[0] ?? 10_000), numbers[0] ?? 10_000)
+const wish = { folder, token, times: rounds, ...(program === undefined ? {} : { program }) }
+const world = { leads, email, password }
+const client = new Client()
+let started: Started | null = null
+let loaded: Loaded | null = null
+let rates: Rates | null = null
+try {
+  if (asked.includes('start')) started = await startUp(wish)
+  if (values.memory) loaded = await memory(client, wish, { world, requests: 100_000 })
+  if (asked.includes('group')) rates = await groupCommit(client, { ...wish, world, rounds, seconds })
+} finally {
+  client.stop()
+}
+
+if (rows.length > 0) say(`\n${table(rows)}`)
+if (started) say(`\n${startedTable(started, loaded)}`)
+if (rates) say(`\n${ratesTable(rates)}`)
+if (rows.length > 0 && (values.all || values.baseline)) writeFileSync(path('cost.svg'), draw(rows))
+if (values.baseline) {
+  const baseline = { date: new Date().toISOString(), machine: machine(), rows, started, loaded, rates }
+  writeFileSync(path('baseline.json'), `${JSON.stringify(baseline, null, 2)}\n`)
+}

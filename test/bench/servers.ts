@@ -14,8 +14,8 @@ export interface Server {
   folder: string
   url: string
   pid: number
-  /** From its start until it listened. */
-  startedMs: number
+  /** Where its inspector listens, when it has one. */
+  inspector: string | null
   stop(): Promise<void>
 }
 
@@ -36,6 +36,8 @@ export function copyOf(folder: string): string {
 }
 
 export interface Starting {
+  /** The built program, when it is another than this one's. */
+  program?: string
   /** Arguments of node itself, such as those of a profile. */
   node?: string[]
   environment?: Record<string, string>
@@ -51,28 +53,31 @@ const settings = {
   ACCORD_LOG_LEVEL: 'info',
 }
 
-export async function start(name: Name, folder: string, { node = [], environment }: Starting = {}): Promise<Server> {
+export async function start(
+  name: Name,
+  folder: string,
+  { program = built, node = [], environment }: Starting = {},
+): Promise<Server> {
   const inherited = Object.entries(process.env).filter(([key]) => !/^(ACCORD_|VITEST|NODE_OPTIONS)/.test(key))
-  const command = name === 'accord' ? [built, 'serve'] : ['--import', tsx, limit, '--folder', folder, '--base', base]
-  const since = performance.now()
+  const command = name === 'accord' ? [program, 'serve'] : ['--import', tsx, limit, '--folder', folder, '--base', base]
   const child = spawn(process.execPath, [...node, ...command], {
     cwd: folder,
     env: { ...Object.fromEntries(inherited), NODE_ENV: 'production', ...settings, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const url = await listening(name, child)
-  return { name, folder, url, pid: child.pid ?? 0, startedMs: performance.now() - since, stop: () => stop(child) }
+  const { url, inspector } = await listening(name, child)
+  return { name, folder, url, pid: child.pid ?? 0, inspector, stop: () => stop(child) }
 }
 
 /** Reads what it prints, as a supervisor would, and keeps nothing of it. */
-function listening(name: Name, child: ChildProcess): Promise<string> {
+function listening(name: Name, child: ChildProcess): Promise<Pick<Server, 'url' | 'inspector'>> {
   return new Promise((resolve, reject) => {
     let said = ''
     const look = (bytes: Buffer): void => {
       if (said.length > 100_000) return
       said += bytes
       const url = /listens on (http:[^\s"]+)/.exec(said)?.[1]
-      if (url !== undefined) resolve(url)
+      if (url !== undefined) resolve({ url, inspector: /(ws:\/\/\S+)/.exec(said)?.[1] ?? null })
     }
     child.stdout?.on('data', look)
     child.stderr?.on('data', look)
@@ -102,4 +107,13 @@ export function memoryMb(pid: number): { now: number; most: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const of = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1024
   return { now: of('VmRSS'), most: of('VmHWM') }
+}
+
+/** Waits until a server does nothing any more, as after its start; half a minute at most. */
+export async function quiet({ pid }: Server): Promise<void> {
+  for (let tries = 0; tries < 30; tries++) {
+    const before = cpuMs(pid)
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    if (cpuMs(pid) - before <= 50) return
+  }
 }

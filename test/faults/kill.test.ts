@@ -12,7 +12,8 @@ import { type Load, prepare } from './load.ts'
 import { environment, isFull } from './serving.ts'
 
 const rounds = isFull ? 100 : 2
-const writers = 8
+/** So many at once, in turn: with many of them one commit is for all that came together. */
+const writers = [8, 64]
 const seed = 20_261_121
 /** The server is killed after so many answers, at most, and then at once or so many milliseconds later. */
 const mostAnswers = 60
@@ -42,7 +43,7 @@ describe('a server that is killed while it writes', () => {
       for (let round = 1; round <= rounds; round++) {
         const before = { acknowledged: load.acknowledged, leads: load.leads.length }
         const answers = 1 + Math.floor(random() * mostAnswers)
-        const writing = load.write(door, writers, random, fileBytes)
+        const writing = load.write(door, writers[round % writers.length] ?? 0, random, fileBytes)
         await load.until(before.acknowledged + answers)
         // Every second time at once, when what was just acknowledged has had no time to reach anything.
         const wait = random() * mostMs

@@ -66,7 +66,7 @@ describe('long work', () => {
 })
 
 describe('portions', () => {
-  const after = async (some: ReturnType<typeof portions>, msEach: number): Promise<number> => {
+  const sizeAfter = async (some: ReturnType<typeof portions>, msEach: number): Promise<number> => {
     for (let step = 0; step < 40; step++) {
       const size = some.size()
       await some.taking(size, async () => void vi.advanceTimersByTime(size * msEach))
@@ -76,10 +76,10 @@ describe('portions', () => {
 
   it('become as large as fits into a piece, within their bounds, whichever way the work changes', async () => {
     const some = portions(10, 200)
-    expect(await after(some, 1)).toBe(10)
-    expect(await after(some, 0.04)).toBeGreaterThan(40)
-    expect(await after(some, 0)).toBe(200)
-    expect(await after(some, 0.1)).toBeLessThan(30)
+    expect(await sizeAfter(some, 1)).toBe(10)
+    expect(await sizeAfter(some, 0.04)).toBeGreaterThan(40)
+    expect(await sizeAfter(some, 0)).toBe(200)
+    expect(await sizeAfter(some, 0.1)).toBeLessThan(30)
   })
 
   it('answer what the work answers, and fail as it fails', async () => {

@@ -1,10 +1,24 @@
-// The command line as people use it: a process of its own in a folder of its own, run from the sources.
-import { type ChildProcess, spawn } from 'node:child_process'
-import { createRequire } from 'node:module'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+// The command line as people use it: a process of its own in a folder of its own, run from the sources as they are now, packed once
+// for all tests of a thread as `npm run build` packs them.
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { threadId } from 'node:worker_threads'
 
-const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
-const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
+const root = fileURLToPath(new URL('../..', import.meta.url))
+let packed: string | undefined
+
+/** The program's own file. */
+function cli(): string {
+  if (packed === undefined) {
+    const folder = join(root, 'node_modules', '.cache', `accord-${process.pid}-${threadId}`)
+    execFileSync(process.execPath, [join(root, 'codegen', 'pack.mjs'), folder])
+    process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+    packed = join(folder, 'src', 'cli.js')
+  }
+  return packed
+}
 
 type Environment = Record<string, string>
 
@@ -19,7 +33,7 @@ function spawnAccord(folder: string, args: string[], environment: Environment): 
     ([name]) => !name.startsWith('ACCORD_') && !name.startsWith('VITEST'),
   )
   const env = { ...Object.fromEntries(inherited), ...environment }
-  return spawn(process.execPath, ['--import', tsx, cli, ...args], {
+  return spawn(process.execPath, [cli(), ...args], {
     cwd: folder,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -60,7 +60,12 @@ export const activities = defineResource({
     schedule_from: time('activities.schedule_from'),
     schedule_to: time('activities.schedule_to'),
   }),
-  search: [{ key: 'activities.title_key' }, { text: 'activities.comment' }, { text: 'activities.location' }],
+  search: [
+    { indexed: 'activities' },
+    { key: 'activities.title_key' },
+    { text: 'activities.comment' },
+    { text: 'activities.location' },
+  ],
   columns: columnsOf,
   present: (row, ctx): Schema<'Activity'> => ({
     id: row.id,

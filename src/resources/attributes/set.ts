@@ -2,6 +2,7 @@
 // until one changes; whether one has is asked with one cheap query, so that a change by another process counts as well.
 import type { Db, Store } from '../../../db/open.ts'
 import type { Context } from '../../kernel/context.ts'
+import { remembered } from '../../kernel/kept.ts'
 import type { Unit } from '../../kernel/write.ts'
 import type { LookupType } from './lookups.ts'
 
@@ -69,12 +70,14 @@ export function attributesChange({ unit }: Context): void {
   if (unit) changing.add(unit)
 }
 
-export async function attributeSet({ db, unit, services }: Context): Promise<AttributeSet> {
-  if (unit && changing.has(unit)) return load(db, '')
-  const seen = unit && inUnit.get(unit)
+export async function attributeSet(ctx: Context): Promise<AttributeSet> {
+  const { db, unit, services } = ctx
+  if (unit === null) return remembered(services.store, services.store, 'attributes', () => committedSet(services.store))
+  if (changing.has(unit)) return load(db, '')
+  const seen = inUnit.get(unit)
   if (seen) return seen
   const set = await committedSet(services.store, db)
-  if (unit) inUnit.set(unit, set)
+  inUnit.set(unit, set)
   return set
 }
 

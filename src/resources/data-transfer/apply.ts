@@ -3,6 +3,7 @@
 import { bodyReader } from '../../contract/bodies.ts'
 import { type Context, requireCall } from '../../kernel/context.ts'
 import { fold } from '../../kernel/format.ts'
+import { pace } from '../../kernel/pace.ts'
 import type { Resource } from '../../kernel/resource.ts'
 import { findOrCreateTag } from '../tags/resource.ts'
 import type { Action, Type } from './columns.ts'
@@ -44,6 +45,7 @@ export async function applyRow(ctx: Context, plan: Plan, draft: Draft): Promise<
   // First without what is looked up: nothing is made for a row that is wrong in itself.
   bodyOf(ctx, draft, operation)
   const body = bodyOf(ctx, { ...draft, body: { ...draft.body, ...(await lookedUp(ctx, draft)) } }, operation)
+  await pace()
   if (id === null) return { did: 'created', id: (await resource.create(ctx, body)).id }
   await resource.update(ctx, id, body)
   return { did: 'updated', id }

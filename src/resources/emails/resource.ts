@@ -137,6 +137,7 @@ export const emails = defineResource({
     sent_at: time('emails.sent_at'),
   }),
   search: [
+    { indexed: 'emails' },
     { key: 'emails.subject_key' },
     { text: 'emails.name' },
     { text: 'emails.text' },

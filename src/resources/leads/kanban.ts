@@ -12,6 +12,7 @@ import type { Rows } from '../../kernel/page.ts'
 import { stagesOf } from '../pipelines/resource.ts'
 import type { StageRow } from '../pipelines/stages.ts'
 import { leads } from './resource.ts'
+import { type Total, totalsOf } from './totals.ts'
 
 interface Column extends StageRow {
   count: number
@@ -38,23 +39,21 @@ async function boardOf(ctx: Context, query: Query<'kanbanLeads'>) {
   throw invalid({ 'query.pipeline_stage_id': [`The pipeline ${pipeline.name} has no stage with id ${stageId}.`] })
 }
 
-/** Count and exact sum of each stage. */
+/** Count and exact sum of each stage: added up already where filters allow, else of all leads that match. */
 async function sumsOf(
   ctx: Context,
+  query: object,
   rows: Rows<object>,
   stages: readonly { id: number }[],
 ): Promise<Map<number, Pick<Column, 'count' | 'scaled'>>> {
+  const ids = stages.map(({ id }) => id)
   const chosen = rows
     .clearSelect()
     .clearOrderBy()
     .select(['leads.lead_pipeline_stage_id as stage', sql`count(*)`.as('count'), sumOf('leads.lead_value').as('sum')])
-    .where(
-      'leads.lead_pipeline_stage_id',
-      'in',
-      stages.map(({ id }) => id),
-    )
+    .where('leads.lead_pipeline_stage_id', 'in', ids)
     .groupBy('leads.lead_pipeline_stage_id')
-  const sums = (await readLean(ctx, chosen)) as { stage: number; count: number; sum: string }[]
+  const sums = (await totalsOf(ctx, query, ids)) ?? ((await readLean(ctx, chosen)) as Total[])
   return new Map(sums.map(({ stage, count, sum }) => [stage, { count: Number(count), scaled: scaledSum(sum) }]))
 }
 
@@ -119,7 +118,7 @@ export const kanbanLeads: Handler<'kanbanLeads'> = async (ctx, { query }) => {
   const { pipeline, stages } = await boardOf(ctx, query)
   const page = { number: query.page ?? 1, size: query.per_page ?? 10 }
   const rows = await leads.matching(ctx, query)
-  const sums = await sumsOf(ctx, rows, stages)
+  const sums = await sumsOf(ctx, query, rows, stages)
   const columns = stages.map((stage): Column => ({ ...stage, ...(sums.get(stage.id) ?? { count: 0, scaled: 0n }) }))
   const ids = await idsOnPage(ctx, rows, columns, page)
   const shown = ids.length === 0 ? [] : await leadsInOrder(ctx, query, ids)

@@ -38,10 +38,11 @@ export const leads = defineResource(
     rows: (ctx, db) =>
       db
         .selectFrom('leads')
-        .innerJoin('lead_sources', 'lead_sources.id', 'leads.lead_source_id')
-        .innerJoin('lead_types', 'lead_types.id', 'leads.lead_type_id')
-        .innerJoin('lead_pipelines', 'lead_pipelines.id', 'leads.lead_pipeline_id')
-        .innerJoin('lead_pipeline_stages', 'lead_pipeline_stages.id', 'leads.lead_pipeline_stage_id')
+        // There is one of each of the first four, yet by left joins leads stay the first table of every query.
+        .leftJoin('lead_sources', 'lead_sources.id', 'leads.lead_source_id')
+        .leftJoin('lead_types', 'lead_types.id', 'leads.lead_type_id')
+        .leftJoin('lead_pipelines', 'lead_pipelines.id', 'leads.lead_pipeline_id')
+        .leftJoin('lead_pipeline_stages', 'lead_pipeline_stages.id', 'leads.lead_pipeline_stage_id')
         .leftJoin('users', 'users.id', 'leads.user_id')
         .leftJoin('persons', 'persons.id', 'leads.person_id')
         .leftJoin('organizations', 'organizations.id', 'persons.organization_id')
@@ -66,6 +67,8 @@ export const leads = defineResource(
           'lead_pipeline_stages.probability as stage_probability',
           'lead_pipeline_stages.sort_order as stage_sort_order',
         ])
+        .$narrowType<{ source_name: string; type_name: string; pipeline_name: string; rotten_days: number }>()
+        .$narrowType<{ stage_code: string; stage_name: string; stage_probability: number; stage_sort_order: number }>()
         .select(quotesCount(ctx))
         // An activity linked to a visible lead is visible (DOMAIN 7.4).
         .select(
@@ -109,6 +112,7 @@ export const leads = defineResource(
       ...(await rotten(ctx, query)),
     }),
     search: [
+      { indexed: 'leads' },
       { key: 'leads.title_key' },
       { text: 'leads.description' },
       { key: 'persons.name_key' },

@@ -55,6 +55,7 @@ export const organizations = defineResource(
       tag_id: linked('organization_tags', 'organizations.id', 'organization_id', 'tag_id'),
     }),
     search: [
+      { indexed: 'organizations' },
       { key: 'organizations.name_key' },
       ...addressParts.map((part) => ({
         where: (word: string, dialect: Dialect) =>

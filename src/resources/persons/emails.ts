@@ -2,6 +2,9 @@
 // right of persons and leads, so they are reached through the services.
 import { sql } from 'kysely'
 import { type Context, requireCall } from '../../kernel/context.ts'
+import { ask } from '../../kernel/kept.ts'
+import { lean } from '../../kernel/lean.ts'
+import type { Rows } from '../../kernel/page.ts'
 import type { Resource, Writing } from '../../kernel/resource.ts'
 
 export type Link = { lead_id: number } | { person_id: number }
@@ -26,17 +29,18 @@ export async function linkEmail(ctx: Context, id: number | undefined, link: Link
 
 /** Counts the mails of a page of leads that the caller sees, with one query. */
 export async function countEmails(ctx: Context, leads: { id: number; emails_count: number }[]): Promise<void> {
-  const rows = await emailsOf(ctx).matching(ctx, {})
-  const counts = (await rows
-    .clearSelect()
-    .clearOrderBy()
-    .select(['emails.lead_id as lead', sql`count(*)`.as('count')])
-    .where(
-      'emails.lead_id',
-      'in',
-      leads.map(({ id }) => id),
-    )
-    .groupBy('emails.lead_id')
-    .execute()) as { lead: number; count: number }[]
+  const ids = leads.map(({ id }) => id)
+  const counted = async () => {
+    const rows: Rows<unknown> = (await emailsOf(ctx).matching(ctx, {})).clearSelect().clearOrderBy()
+    return rows
+      .select(['emails.lead_id as lead', sql<number>`count(*)`.as('count')])
+      .where('emails.lead_id', 'in', ids)
+      .groupBy('emails.lead_id')
+  }
+  const counts = await ask<{ lead: number; count: number }>(ctx, {
+    name: 'emails of leads',
+    values: ids,
+    build: async () => lean(await counted()),
+  })
   for (const lead of leads) lead.emails_count = Number(counts.find((each) => each.lead === lead.id)?.count ?? 0)
 }

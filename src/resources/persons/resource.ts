@@ -127,6 +127,7 @@ export const persons = defineResource(
       tag_id: linked('person_tags', 'persons.id', 'person_id', 'tag_id'),
     }),
     search: [
+      { indexed: 'persons' },
       { key: 'persons.name_key' },
       { key: 'persons.job_title_key' },
       { key: 'organizations.name_key' },

@@ -43,7 +43,12 @@ export const products = defineResource(
       warehouse_id: linked('product_inventories', 'products.id', 'product_id', 'warehouse_id'),
       tag_id: linked('product_tags', 'products.id', 'product_id', 'tag_id'),
     }),
-    search: [{ key: 'products.sku_key' }, { key: 'products.name_key' }, { text: 'products.description' }],
+    search: [
+      { indexed: 'products' },
+      { key: 'products.sku_key' },
+      { key: 'products.name_key' },
+      { text: 'products.description' },
+    ],
     columns: async ({ sku, name, description, quantity, price, tag_ids }, writing) => {
       const { ctx, current, found } = writing
       const key = sku === undefined ? undefined : fold(sku)

@@ -165,7 +165,12 @@ export const quotes = defineResource(
       grand_total: money('quotes.grand_total'),
       expired_at: value('quotes.expired_at'),
     }),
-    search: [{ key: 'quotes.subject_key' }, { text: 'quotes.description' }, { key: 'persons.name_key' }],
+    search: [
+      { indexed: 'quotes' },
+      { key: 'quotes.subject_key' },
+      { text: 'quotes.description' },
+      { key: 'persons.name_key' },
+    ],
     columns: columnsOf,
     present: (row, ctx): Schema<'Quote'> => ({
       id: row.id,

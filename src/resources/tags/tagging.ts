@@ -1,9 +1,10 @@
 // Tags on records (DOMAIN 9.6): the same list, attach and detach for every taggable resource, and `tag_ids` in bodies. Each
 // link is a write of its own, with the events of its resource, after the record's own pair.
-import { sql } from 'kysely'
+import { type Compilable, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Findings, invalid, notFound, Problem } from '../../kernel/errors.ts'
+import { ask } from '../../kernel/kept.ts'
 import type { Resource } from '../../kernel/resource.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { findOrCreateTag } from './resource.ts'
@@ -26,17 +27,17 @@ const most = 50
 /** The tags of each of the records, by name. */
 export async function tagsOf(ctx: Context, entity: Taggable, ids: readonly number[]): Promise<Map<number, TagRef[]>> {
   const { table, column } = taggable[entity]
-  const rows =
-    ids.length === 0
-      ? []
-      : (
-          await sql<
-            TagRef & { owner: number }
-          >`select ${sql.ref(`link.${column}`)} as owner, tags.id, tags.name, tags.color from ${sql.table(table)} as link join tags on tags.id = link.tag_id where ${sql.ref(`link.${column}`)} in (${sql.join(ids)}) order by tags.name_key`.execute(
-            ctx.db,
-          )
-        ).rows
   const found = new Map<number, TagRef[]>()
+  if (ids.length === 0) return found
+  const query = (): Compilable<TagRef & { owner: number }> => ({
+    compile: () =>
+      sql<
+        TagRef & { owner: number }
+      >`select ${sql.ref(`link.${column}`)} as owner, tags.id, tags.name, tags.color from ${sql.table(table)} as link join tags on tags.id = link.tag_id where ${sql.ref(`link.${column}`)} in (${sql.join(ids)}) order by tags.name_key`.compile(
+        ctx.db,
+      ),
+  })
+  const rows = await ask(ctx, { name: `tags of ${entity}`, values: ids, build: query })
   for (const { owner, id, name, color } of rows) found.set(owner, [...(found.get(owner) ?? []), { id, name, color }])
   return found
 }

@@ -1,0 +1,23 @@
+// Indexes for filters that had none, and for links asked from their other side: which records have a tag or a product.
+
+import type { Kysely } from 'kysely'
+import { createIndex } from '../columns.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+
+const links = [
+  ['lead_tags', 'tag_id', 'lead_id'],
+  ['person_tags', 'tag_id', 'person_id'],
+  ['organization_tags', 'tag_id', 'organization_id'],
+  ['lead_products', 'product_id', 'lead_id'],
+  ['quote_items', 'product_id', 'quote_id'],
+] as const
+
+export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  for (const column of ['is_read', 'source', 'user_type'])
+    await createIndex(db, dialect, 'emails', { columns: [column, 'id'] })
+  for (const [table, value, owner] of links) {
+    // The longer one does what the shorter did, and need not look at the row.
+    await createIndex(db, dialect, table, { columns: [value, owner] })
+    await db.schema.dropIndex(`${table}_${value}_index`).execute()
+  }
+}

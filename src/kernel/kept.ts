@@ -1,0 +1,100 @@
+// What is kept in memory so that it need not be asked for or built again: statements by caller and shape, and what the database said
+// until anything committed changes it (`Store.generation`). Nothing here outlives a user, a store or a change.
+import type { Compilable, CompiledQuery } from 'kysely'
+import type { Store } from '../../db/open.ts'
+import type { Context } from './context.ts'
+
+/** A query that differs from one time to the next only by what is bound last in it. */
+export interface Shape<Row> {
+  /** The same name, caller and number of values: the same text, and the same values before those. Null when that is not so. */
+  name: string | null
+  /** Bound last, in this order. */
+  values: readonly unknown[]
+  build: () => Compilable<Row> | Promise<Compilable<Row>>
+}
+
+interface Statement {
+  query: CompiledQuery
+  /** What is bound before the values. */
+  first: readonly unknown[]
+  asked: number
+}
+
+const mostStatements = 600
+const statements = new WeakMap<object, Map<string, Statement>>()
+
+/** What rows are seen, and of what they are told, follows from the caller: the user and what the token may do. */
+const callerOf = ({ user, services }: Context): object => user ?? services
+const abilitiesOf = ({ token }: Context): string => token?.abilities.join() ?? ''
+/** The record just written is seen whoever owns it, by some: that makes a query of its own. */
+const isOnce = ({ admitted, user }: Context): boolean =>
+  admitted !== undefined && (user?.visibleOwners ?? null) !== null
+
+/** The rows of a query that is built and compiled once for each caller and shape, and only bound after that. */
+export async function ask<Row>(ctx: Context, { name, values, build }: Shape<Row>): Promise<Row[]> {
+  if (name === null || isOnce(ctx)) return run<Row>(ctx, (await build()).compile())
+  const caller = callerOf(ctx)
+  let known = statements.get(caller)
+  if (!known) {
+    known = new Map()
+    statements.set(caller, known)
+  }
+  const key = `${name} ${values.length} ${abilitiesOf(ctx)}`
+  const found = known.get(key)
+  if (found) {
+    if (ctx.services.config.env === 'test') await compare(found, { name, values, build })
+    return run<Row>(ctx, { ...found.query, parameters: [...found.first, ...values] })
+  }
+  const query = (await build()).compile()
+  const first = query.parameters.slice(0, query.parameters.length - values.length)
+  const last = query.parameters.slice(first.length)
+  // What is bound elsewhere cannot be bound anew: such a query is built each time.
+  if (last.length === values.length && last.every((value, index) => Object.is(value, values[index]))) {
+    if (known.size >= mostStatements) known.clear()
+    known.set(key, { query, first, asked: 0 })
+  }
+  return run<Row>(ctx, query)
+}
+
+const run = async <Row>({ db }: Context, query: CompiledQuery): Promise<Row[]> =>
+  (await db.executeQuery<Row>(query as CompiledQuery<Row>)).rows
+
+/** In tests it is looked, now and then, whether what is kept still is what would be built. */
+async function compare(found: Statement, { name, values, build }: Shape<unknown>): Promise<void> {
+  found.asked++
+  if (found.asked > 3 && found.asked % 16 !== 0) return
+  const { sql, parameters } = (await build()).compile()
+  const kept = JSON.stringify([found.query.sql, ...found.first, ...values])
+  if (JSON.stringify([sql, ...parameters]) !== kept)
+    throw new Error(`The query "${name}" depends on more than its caller, name and values: ${kept} was kept for ${sql}`)
+}
+
+interface Remembered {
+  generation: number
+  value: unknown
+}
+
+const mostRemembered = 1_000
+const memories = new WeakMap<object, Map<string, Remembered>>()
+
+/** What `read` answers about committed data, until any of it changes. `of` is whose it is: a store, or a caller of one. */
+export async function remembered<T>(store: Store, of: object, key: string, read: () => Promise<T>): Promise<T> {
+  let memory = memories.get(of)
+  if (!memory) {
+    memory = new Map()
+    memories.set(of, memory)
+  }
+  const generation = store.generation()
+  const known = memory.get(key)
+  if (known?.generation === generation) return known.value as T
+  const value = await read()
+  if (memory.size >= mostRemembered) memory.clear()
+  memory.set(key, { generation, value })
+  return value
+}
+
+/** The same for what follows from what the caller may see; in a transaction, which sees more than is committed, it is read each time. */
+export const rememberedFor = <T>(ctx: Context, key: string | null, read: () => Promise<T>): Promise<T> =>
+  key !== null && ctx.unit === null && !isOnce(ctx)
+    ? remembered(ctx.services.store, callerOf(ctx), `${key} ${abilitiesOf(ctx)}`, read)
+    : read()

@@ -1,0 +1,59 @@
+// Both servers on fresh copies of a filled folder: compared, and then measured kind by kind.
+import { Client } from './client.ts'
+import type { Filled } from './fill.ts'
+import { measure } from './measure.ts'
+import { connectProfiler } from './profile.ts'
+import { type Row, table } from './report.ts'
+import type { Kind } from './requests.ts'
+import { mustAnswerTheSame } from './same.ts'
+import { copyOf, quiet, remove, type Server, start } from './servers.ts'
+
+export interface Options {
+  kinds: readonly Kind[]
+  rounds: number
+  /** Of a round of one server, and the most requests in it. */
+  seconds: number
+  requests: number
+  /** Where profiles of accord go, one for each kind. */
+  profile?: string
+  /** Another build of accord. */
+  program?: string
+}
+
+export type Say = (text: string) => void
+
+export async function measureBoth(filled: Filled, options: Options, say: Say): Promise<Row[]> {
+  const { kinds, rounds, seconds, requests, profile, program } = options
+  const { leads, email, password, token } = filled
+  const world = { leads, email, password }
+  const node = profile === undefined ? [] : ['--inspect=127.0.0.1:0']
+  const folders = [copyOf(filled.folder), copyOf(filled.folder)] as const
+  const running: Server[] = []
+  const client = new Client()
+  try {
+    const accord = await start('accord', folders[0], { node, ...(program && { program }) })
+    running.push(accord)
+    const limit = await start('limit', folders[1])
+    running.push(limit)
+    const servers = [accord, limit] as const
+    await mustAnswerTheSame(servers, kinds, { world, token, times: 5 })
+    say(`Both servers answer the same bytes and leave the same rows: ${kinds.join(', ')}.`)
+    // Until all that it does by itself after its start is done.
+    await quiet(accord)
+    const profiler = accord.inspector && profile ? await connectProfiler(accord.inspector, profile) : null
+    const rows: Row[] = []
+    for (const kind of kinds) {
+      const plan = { world, token, rounds, seconds, requests, warm: () => profiler?.begin() }
+      const row = await measure(client, servers, kind, plan)
+      await profiler?.end(kind)
+      say(table([row]).split('\n')[1] ?? '')
+      rows.push(row)
+    }
+    profiler?.close()
+    return rows
+  } finally {
+    client.stop()
+    for (const server of running) await server.stop()
+    folders.forEach(remove)
+  }
+}
