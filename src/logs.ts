@@ -9,6 +9,7 @@ import {
   type FastifyServerOptions,
   LogController,
 } from 'fastify'
+import pino from 'pino'
 import type { Config } from './config.ts'
 import type { LoggedCaller } from './contract/backend.ts'
 import { type OperationFact, operations } from './contract/operations.gen.ts'
@@ -42,10 +43,33 @@ export const logging = ({ logLevel }: Config, lines?: Lines): Logging => ({
           redact: ['req.headers.authorization', 'req.headers.cookie'],
           serializers: { err: errorOf },
           hooks: { streamWrite: scrub },
-          ...(lines && { stream: lines }),
+          stream: lines ?? standardOutput(),
         },
   logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
 })
+
+const flushMs = 10
+const warning = 40
+
+/** Several lines at a time: a call of the system for each would cost as much as a simple request. What warns is written at once. */
+function standardOutput(): Lines {
+  const output = pino.destination({ dest: 1, sync: true, minLength: 8 * 1024 })
+  let due: NodeJS.Timeout | undefined
+  const flush = (): void => {
+    clearTimeout(due)
+    due = undefined
+    output.flushSync()
+  }
+  process.once('exit', flush)
+  return {
+    write(line) {
+      output.write(line)
+      const level = Number(/^\{"level":(\d+)/.exec(line)?.[1] ?? warning)
+      if (level >= warning) flush()
+      else due ??= setTimeout(flush, flushMs).unref()
+    },
+  }
+}
 
 export type Watch = (request: FastifyRequest, reply: FastifyReply) => void
 

@@ -1,6 +1,8 @@
 // Those who share one commit, and what they wait for.
 
 export interface Group {
+  /** It has one member and takes no other. */
+  readonly isOwn: boolean
   readonly since: number
   members: number
   /** Settles for all of them at once. */
@@ -9,7 +11,7 @@ export interface Group {
   readonly reject: (error: unknown) => void
 }
 
-export function newGroup(): Group {
+export function newGroup(isOwn: boolean): Group {
   let resolve = nothing
   let reject: (error: unknown) => void = nothing
   const done = new Promise<void>((...both) => {
@@ -17,7 +19,7 @@ export function newGroup(): Group {
   })
   // Nobody may be left in it who would hear.
   done.catch(nothing)
-  return { since: performance.now(), members: 0, done, resolve, reject }
+  return { isOwn, since: performance.now(), members: 0, done, resolve, reject }
 }
 
 const nothing = (): void => undefined

@@ -51,7 +51,8 @@ function kyselyOf<DB>(execute: Execute, connect: () => DatabaseConnection): Kyse
   const driver: Driver = {
     init: async () => undefined,
     acquireConnection: async () => connect(),
-    beginTransaction: async (connection) => turnOf(connection).begin(),
+    beginTransaction: async (connection, { isolationLevel }) =>
+      turnOf(connection).begin(isolationLevel === 'serializable'),
     commitTransaction: (connection) => turnOf(connection).commit(),
     rollbackTransaction: (connection) => turnOf(connection).rollback(),
     savepoint: noSavepoint,
@@ -123,8 +124,8 @@ class OneConnection implements DatabaseConnection {
     this.#writer = writer
   }
 
-  async begin(): Promise<void> {
-    if (this.#alone === null) this.#turn = await this.#writer.begin()
+  async begin(isOwn: boolean): Promise<void> {
+    if (this.#alone === null) this.#turn = await this.#writer.begin(isOwn)
     else (await this.#alone).run({ sql: 'begin', parameters: [] })
   }
 

@@ -10,7 +10,8 @@ import type { Query } from './sqlite-statements.ts'
 const LONGEST_MS = 50
 
 export interface Writer {
-  begin(): Promise<Turn>
+  /** `isOwn`: with a commit of its own, for what lasts long: nobody waits for it who was before it, and it sees nobody else's. */
+  begin(isOwn: boolean): Promise<Turn>
   /** One statement that changes rows: a transaction of its own, in a group like any other. */
   change<R>(query: Query): Promise<QueryResult<R>>
   /** One statement that stands in no transaction. */
@@ -40,7 +41,7 @@ export interface Exclusive {
 }
 
 interface Waiting {
-  readonly isAlone: boolean
+  readonly as: 'member' | 'own group' | 'alone'
   readonly start: () => void
   readonly refuse: (error: unknown) => void
 }
@@ -65,9 +66,9 @@ export function writerOf(connection: Guarded): Writer {
     isServing = true
     while (!isTaken) {
       const next = waiting[0]
-      if (group !== null && (connection.isFinal() || (next !== undefined && !canJoin(group, next)))) end(group)
+      if (group !== null && (isFinal(group) || (next !== undefined && !canJoin(group, next)))) end(group)
       if (next === undefined) break
-      if (!next.isAlone && group === null && !open()) continue
+      if (next.as !== 'alone' && group === null && !open(next.as === 'own group')) continue
       waiting.shift()
       isTaken = true
       next.start()
@@ -76,20 +77,22 @@ export function writerOf(connection: Guarded): Writer {
     if (group !== null && !isTaken) endSoon()
   }
 
-  const canJoin = ({ since }: Group, { isAlone }: Waiting): boolean =>
-    !isAlone && performance.now() - since < LONGEST_MS
+  const isFinal = ({ isOwn }: Group): boolean => isOwn || connection.isFinal()
 
-  function open(): boolean {
+  const canJoin = ({ since }: Group, { as }: Waiting): boolean =>
+    as === 'member' && performance.now() - since < LONGEST_MS
+
+  function open(isOwn: boolean): boolean {
     try {
       connection.begin()
     } catch (error) {
       // Whoever waited meanwhile has waited as long.
-      const refused = waiting.filter(({ isAlone }) => !isAlone)
-      waiting = waiting.filter(({ isAlone }) => isAlone)
+      const refused = waiting.filter(({ as }) => as !== 'alone')
+      waiting = waiting.filter(({ as }) => as === 'alone')
       for (const each of refused) each.refuse(error)
       return false
     }
-    group = newGroup()
+    group = newGroup(isOwn)
     return true
   }
 
@@ -188,10 +191,10 @@ export function writerOf(connection: Guarded): Writer {
   })
 
   /** Waits in line; what `start` throws is for whoever waited, and so is what it answers. */
-  const inLine = <T>(isAlone: boolean, start: () => T | PromiseLike<T>): Promise<T> =>
+  const inLine = <T>(as: Waiting['as'], start: () => T | PromiseLike<T>): Promise<T> =>
     new Promise((resolve, refuse) => {
       enter({
-        isAlone,
+        as,
         refuse,
         start: () => {
           try {
@@ -205,17 +208,17 @@ export function writerOf(connection: Guarded): Writer {
     })
 
   return {
-    begin: () => inLine(false, () => turnIn(group as Group)),
-    change: <R>(query: Query) => inLine(false, () => changeIn<R>(group as Group, query)),
+    begin: (isOwn) => inLine(isOwn ? 'own group' : 'member', () => turnIn(group as Group)),
+    change: <R>(query: Query) => inLine('member', () => changeIn<R>(group as Group, query)),
     outside: <R>(query: Query) =>
-      inLine(true, () => {
+      inLine('alone', () => {
         try {
           return connection.run<R>(query)
         } finally {
           giveBack()
         }
       }),
-    alone: () => inLine(true, exclusive),
+    alone: () => inLine('alone', exclusive),
     isIdle: () => group === null && !isTaken && waiting.length === 0,
     settle,
     close() {

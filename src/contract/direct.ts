@@ -5,15 +5,21 @@ import type { Call, InternalRequest } from './backend.ts'
 import type { Matched } from './definition.ts'
 import { Problem } from './problems.ts'
 
+/** Of visible letters, none of which stands for another. */
+const plainPath = /^[\x21-\x24\x26-\x7e]*$/
+
 /** What reads the parameters of a path; undefined for what is to go the long way. */
 export function shortcutOf({ path, parameters = [] }: Matched): (call: Call) => Record<string, string> | undefined {
   const words = path.split('/')
   const isPlain = words.every((word) => !word.includes('{') || /^\{\w+\}$/.test(word))
   if (!isPlain || parameters.some((each) => each.in === 'cookie')) return () => undefined
   const places = words.flatMap((word, at): [string, number][] => (word.includes('{') ? [[word.slice(1, -1), at]] : []))
+  const fixed = words.flatMap((word, at): [string, number][] => (word.includes('{') ? [] : [[word, at]]))
   return (call) => {
     const sent = call.path.split('/')
-    if (sent.length !== words.length || call.path.includes('%')) return undefined
+    // A word may have an end that the router does not look at: `tags#x`.
+    if (sent.length !== words.length || !plainPath.test(call.path)) return undefined
+    if (!fixed.every(([word, at]) => sent[at] === word)) return undefined
     return Object.fromEntries(places.map(([name, at]) => [name, sent[at] ?? '']))
   }
 }

@@ -57,8 +57,15 @@ export interface Hidden {
   facts: RouteFacts
 }
 
+let hidden: Hidden[] | undefined
+
 /** `GET /leads/mass-destroy` would be the lead with that id: methods that would lead to a path with a parameter instead. */
-export function hiddenMethods(): Hidden[] {
+export function hiddenMethods(): readonly Hidden[] {
+  hidden ??= findHidden()
+  return hidden
+}
+
+function findHidden(): Hidden[] {
   const all = [...paths.values()]
   return [...paths].flatMap(([url, path]) => {
     const elsewhere = new Set(all.filter((each) => covers(each, path)).flatMap(({ methods }) => withHead(methods)))

@@ -83,7 +83,7 @@ export function createFeeder(services: Services, readers: readonly EventReader[]
   let passed = { id: 0, since: 0 }
   /** They wait until the others are through. */
   const failing = new Set<EventReader>()
-  const steps = new Map(readers.map((reader) => [reader, portions(fewest, most)]))
+  const steps = new Map(readers.map((reader) => [reader, portions(fewest, most, most)]))
   const { isPassing } = patience(services, () => false)
 
   async function feed(): Promise<boolean> {

@@ -1,13 +1,12 @@
 // ETags (DOMAIN 3.1): a record's is its version; what is read and has no version, such as a page, has its hash.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Context } from './context.ts'
 import { Problem } from './errors.ts'
 
 export const versionTag = (version: number): string => `"${version}"`
 
 /** For what has no version: the hash of what is sent. */
-export const textTag = (text: string): string =>
-  `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
+export const textTag = (text: string): string => `"${hash('sha256', text, 'base64url').slice(0, 22)}"`
 
 /** The ETag of a reply body, or undefined for replies that have none (messages, mass results). */
 export function etagOf(reply: unknown, text: string, isRead: boolean): string | undefined {

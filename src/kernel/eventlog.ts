@@ -2,6 +2,7 @@
 // workflows will; what is not here has not happened.
 import type { Context } from './context.ts'
 import type { AccordEvent, Snapshot } from './events.ts'
+import { insert } from './kept.ts'
 
 /** Never stored, whatever a snapshot holds. */
 const secrets = new Set([
@@ -70,32 +71,28 @@ export async function record(
   after: Snapshot | null,
 ): Promise<number> {
   const owner = (after ?? before)?.user_id
-  const { id } = await ctx.db
-    .insertInto('events')
-    .values({
-      name: event.name,
-      entity_type: event.entityType,
-      entity_id: event.entityId,
-      related_type: event.related?.type ?? null,
-      related_id: event.related?.id ?? null,
-      actor_type: event.actor.type,
-      actor_id: event.actor.id,
-      actor_name: event.actor.name,
-      token_id: event.tokenId,
-      request_id: event.requestId,
-      origin: event.origin,
-      ip: ctx.ip,
-      before: stored(event.entityType, before),
-      after: stored(event.entityType, after),
-      changed: JSON.stringify(event.changed ?? []),
-      restored: event.restored ? 1 : 0,
-      owner_id: typeof owner === 'number' ? owner : null,
-      workflow_run_id: ctx.workflowRun ?? null,
-      first_event_id: ctx.unit?.firstEventId ?? null,
-      created_at: event.timestamp,
-    })
-    .returning('id')
-    .executeTakeFirstOrThrow()
+  const id = await insert(ctx, 'events', {
+    name: event.name,
+    entity_type: event.entityType,
+    entity_id: event.entityId,
+    related_type: event.related?.type ?? null,
+    related_id: event.related?.id ?? null,
+    actor_type: event.actor.type,
+    actor_id: event.actor.id,
+    actor_name: event.actor.name,
+    token_id: event.tokenId,
+    request_id: event.requestId,
+    origin: event.origin,
+    ip: ctx.ip,
+    before: stored(event.entityType, before),
+    after: stored(event.entityType, after),
+    changed: JSON.stringify(event.changed ?? []),
+    restored: event.restored ? 1 : 0,
+    owner_id: typeof owner === 'number' ? owner : null,
+    workflow_run_id: ctx.workflowRun ?? null,
+    first_event_id: ctx.unit?.firstEventId ?? null,
+    created_at: event.timestamp,
+  })
   if (ctx.unit) ctx.unit.firstEventId ??= id
   return id
 }

@@ -17,6 +17,7 @@ type Query = { format?: 'ndjson' | 'csv' }
 const batch = 200
 /** Of them, as many at a time as take a moment, but so many at least: a query costs something for itself. */
 const fewest = 10
+const first = 50
 /** As long as an export is open the database keeps every page that was replaced: who takes nothing any more is let go. */
 const patienceMs = 60_000
 const longestMs = 15 * 60_000
@@ -121,7 +122,7 @@ async function* batches<Reply>(
   }
   const limit = setTimeout(() => void close(), longestMs).unref()
   let patience: NodeJS.Timeout | undefined
-  const some = portions(fewest, batch)
+  const some = portions(fewest, batch, first)
   const written = async (ids: readonly number[]): Promise<string> => {
     const replies = await resource.many(inside, ids)
     return write(ids.flatMap((each) => replies.get(each) ?? []))

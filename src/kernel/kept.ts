@@ -23,12 +23,12 @@ interface Statement {
 const mostStatements = 600
 const statements = new WeakMap<object, Map<string, Statement>>()
 
-/** What rows are seen, and of what they are told, follows from the caller: the user and what the token may do. */
+/** What rows are seen, and of what they are told, follows from the caller: the user, what the token may do, and what is asked for. */
 const callerOf = ({ user, services }: Context): object => user ?? services
-const abilitiesOf = ({ token }: Context): string => token?.abilities.join() ?? ''
+const abilitiesOf = ({ token, operation }: Context): string => `${operation} ${token?.abilities.join() ?? ''}`
 /** The record just written is seen whoever owns it, by some: that makes a query of its own. */
 const isOnce = ({ admitted, user }: Context): boolean =>
-  admitted !== undefined && (user?.visibleOwners ?? null) !== null
+  admitted !== undefined && user !== null && (user.visibleOwners !== null || user.permissions !== 'all')
 
 /** The rows of a query that is built and compiled once for each caller and shape, and only bound after that. */
 export async function ask<Row>(ctx: Context, { name, values, build }: Shape<Row>): Promise<Row[]> {
@@ -54,6 +54,20 @@ export async function ask<Row>(ctx: Context, { name, values, build }: Shape<Row>
     known.set(key, { query, first, asked: 0 })
   }
   return run<Row>(ctx, query)
+}
+
+/** Adds a row, and answers its id. Keys that are undefined are columns left out. */
+export async function insert(ctx: Context, table: string, row: Readonly<Record<string, unknown>>): Promise<number> {
+  const columns = Object.keys(row).filter((column) => row[column] !== undefined)
+  const values = columns.map((column) => row[column])
+  const build = (): Compilable<{ id: number }> =>
+    ctx.db
+      .insertInto(table as never)
+      .values(row as never)
+      .returning('id' as never) as unknown as Compilable<{ id: number }>
+  const [inserted] = await ask(ctx, { name: `insert ${table} ${columns.join()}`, values, build })
+  if (!inserted) throw new Error(`No row was added to ${table}.`)
+  return inserted.id
 }
 
 const run = async <Row>({ db }: Context, query: CompiledQuery): Promise<Row[]> =>
@@ -93,8 +107,8 @@ export async function remembered<T>(store: Store, of: object, key: string, read:
   return value
 }
 
-/** The same for what follows from what the caller may see; in a transaction, which sees more than is committed, it is read each time. */
+/** The same for what follows from what the caller may see; in a transaction or a snapshot, which see something else, it is read each time. */
 export const rememberedFor = <T>(ctx: Context, key: string | null, read: () => Promise<T>): Promise<T> =>
-  key !== null && ctx.unit === null && !isOnce(ctx)
+  key !== null && ctx.db === ctx.services.store.db && !isOnce(ctx)
     ? remembered(ctx.services.store, callerOf(ctx), `${key} ${abilitiesOf(ctx)}`, read)
     : read()

@@ -31,9 +31,9 @@ export interface Portions {
   taking<T>(count: number, work: () => Promise<T>): Promise<T>
 }
 
-/** For work that is cheaper done for several at once: how many of them take about as long as a piece may. */
-export function portions(fewest: number, most: number): Portions {
-  let size = Math.min(most, Math.max(fewest, 50))
+/** For work that is cheaper done for several at once: how many of them take about as long as a piece may, `first` at first. */
+export function portions(fewest: number, most: number, first: number): Portions {
+  let size = first
   return {
     size: () => size,
     async taking(count, work) {

@@ -1,35 +1,27 @@
 // An everyday table as a resource: one description in, plain functions out (DESIGN 3). No flags and no subclassing; when a
 // resource is special, its slice keeps, wraps or replaces these functions, or writes its own with `write` and `page`.
 // This is the one file where `any` is allowed: the description is typed, the machinery behind it is generic.
-import { type Expression, type SqlBool, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { DB as Tables } from '../../db/tables.gen.ts'
 import { operations } from '../contract/operations.gen.ts'
 import type { Body, Data, EventBase, OperationFact, OperationId } from '../contract/types.ts'
 import { archiving } from './archive.ts'
 import { type Context, now } from './context.ts'
-import type { Definition, Include, Resource, Sorts } from './definition.ts'
+import type { Definition, Include, Resource } from './definition.ts'
 import { Findings, notFound } from './errors.ts'
 import { checkIfMatch } from './etag.ts'
 import { changedKeys } from './eventlog.ts'
 import type { Snapshot } from './events.ts'
-import { conditions, type Fields, time, value } from './filter.ts'
 import { capital } from './format.ts'
-import { ask } from './kept.ts'
-import { lean } from './lean.ts'
-import { inOrder, pageOf, type Rows } from './page.ts'
+import { ask, insert } from './kept.ts'
 import { touchReferrers } from './referrers.ts'
 import { letGo } from './releases.ts'
 import { restore } from './restore.ts'
+import { rowsOf } from './rows.ts'
 import { seesDeleted } from './visibility.ts'
 import { transaction, write } from './write.ts'
 
 export type { Definition, Include, Resource, Writing } from './definition.ts'
-
-const columnsBase = (table: string): Fields => ({
-  id: value(`${table}.id`),
-  created_at: time(`${table}.created_at`),
-  updated_at: time(`${table}.updated_at`),
-})
 
 export function defineResource<
   Table extends keyof Tables,
@@ -51,22 +43,11 @@ export function defineResource<
   const restores = `${fact(d.operations.get).path}/restore`
   const isRestorable = Object.values(operations).some(({ path }) => path === restores)
   const table = d.table as string
-  const idColumn = `${table}.id`
-  const always = columnsBase(table)
 
-  /** In no order. */
-  const rowsOf = (ctx: Context, ids: readonly number[]): Promise<Row[]> =>
-    ask(ctx, {
-      name: `${entity}: rows`,
-      values: ids,
-      build: () => d.rows(ctx, ctx.db).where(sql.ref(idColumn), 'in', ids),
-    })
-
-  const byIds = async (ctx: Context, ids: readonly number[]): Promise<Map<number, any>> =>
-    new Map((await rowsOf(ctx, ids)).map((row: any) => [row.id as number, row]))
+  const stored = rowsOf<Row>(d as any, { entity, table })
 
   async function find(ctx: Context, id: number): Promise<Row> {
-    const [row] = await rowsOf(ctx, [id])
+    const [row] = await stored.byIds(ctx, [id])
     if (!row) throw notFound(d.noun, id)
     return row
   }
@@ -79,16 +60,6 @@ export function defineResource<
 
   const one = async (ctx: Context, row: Row, include: Include = []): Promise<Reply> =>
     (await present(ctx, [row], include))[0] as Reply
-
-  async function filters(ctx: Context, query: any): Promise<Expression<SqlBool>[]> {
-    return conditions(ctx, query, { ...always, ...(await d.filter(ctx, query)) }, d.search)
-  }
-
-  const narrowed = (rows: Rows<any>, filters: readonly Expression<SqlBool>[]): Rows<any> =>
-    filters.reduce((rows, condition) => rows.where(condition), rows)
-
-  const sorts = async (ctx: Context, query: any): Promise<Sorts<string>> =>
-    typeof d.sort === 'function' ? d.sort(ctx, query) : d.sort
 
   const base: Resource<Reply, Body<U>> = {
     noun: d.noun,
@@ -104,18 +75,7 @@ export function defineResource<
       if (version !== undefined) checkIfMatch(ctx, version)
     },
 
-    async seen(ctx, ids) {
-      if (ids.length === 0) return new Set()
-      const wanted = [...new Set(ids)]
-      const selected = (): Rows<{ id: number }> =>
-        d
-          .rows(ctx, ctx.db)
-          .clearSelect()
-          .select(sql<number>`${sql.ref(idColumn)}`.as('id'))
-          .where(sql.ref(idColumn), 'in', wanted)
-      const rows = await ask(ctx, { name: `${entity}: seen`, values: wanted, build: () => lean(selected()) })
-      return new Set(rows.map(({ id }) => id))
-    },
+    seen: stored.seen,
 
     async exists(ctx, id) {
       return (
@@ -132,31 +92,16 @@ export function defineResource<
     async many(ctx, ids) {
       const wanted = [...new Set(ids)]
       if (wanted.length === 0) return new Map()
-      const replies = await present(ctx, await rowsOf(ctx, wanted), [])
+      const replies = await present(ctx, await stored.byIds(ctx, wanted), [])
       return new Map(replies.map((reply) => [(reply as any).id as number, reply]))
     },
 
     async list(ctx, query, narrow) {
-      const wanted = await filters(ctx, query)
-      const all = (): Rows<any> => d.rows(ctx, ctx.db)
-      const rows = (): Rows<any> => narrowed(narrow ? narrow(all()) : all(), wanted)
-      const { sql: text, parameters: values } = sql.join([sql`1 = 1`, ...wanted], sql` and `).compile(ctx.db)
-      const {
-        rows: shown,
-        links,
-        meta,
-      } = await pageOf(
-        ctx,
-        { rows, text: narrow ? null : `${entity}: ${text}`, values, byIds: (ids) => byIds(ctx, ids) },
-        query,
-        await sorts(ctx, query),
-        idColumn,
-      )
-      return { data: await present(ctx, shown as Row[], query.include ?? []), links, meta }
+      const { rows, links, meta } = await stored.page(ctx, query, narrow)
+      return { data: await present(ctx, rows as Row[], query.include ?? []), links, meta }
     },
 
-    matching: async (ctx, query) =>
-      inOrder(ctx, narrowed(d.rows(ctx, ctx.db), await filters(ctx, query)), query, await sorts(ctx, query), idColumn),
+    matching: stored.matching,
 
     create: (ctx, body) =>
       transaction(ctx, async (ctx) => {
@@ -165,12 +110,7 @@ export function defineResource<
         found.settle()
         const { id } = await write(ctx, events.create, { entity, input: body }, async (ctx) => {
           const at = now(ctx)
-          const inserted = await (ctx.db as any)
-            .insertInto(table)
-            .values({ ...columns, created_at: at, updated_at: at })
-            .returning('id')
-            .executeTakeFirstOrThrow()
-          const id = inserted.id as number
+          const id = await insert(ctx, table, { ...columns, created_at: at, updated_at: at })
           await d.settle?.(ctx, id, body)
           return { id, entity: (await written(ctx, id)) as Snapshot }
         })
@@ -238,11 +178,13 @@ export function defineResource<
     restore: (ctx, id) => restore(ctx, { resource: base, id, mend: d.mend, written: (ctx) => written(ctx, id) }),
 
     async touch(ctx, id) {
-      await (ctx.db as any)
-        .updateTable(table)
-        .set({ version: sql`version + 1`, updated_at: now(ctx) })
-        .where('id', '=', id)
-        .execute()
+      const values = [now(ctx), id]
+      const touched = () =>
+        (ctx.db as any)
+          .updateTable(table)
+          .set({ version: sql`version + 1`, updated_at: values[0] })
+          .where('id', '=', id)
+      await ask(ctx, { name: `${entity}: touch`, values, build: touched })
     },
   }
 

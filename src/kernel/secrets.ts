@@ -1,12 +1,12 @@
 // Secrets that are given out once: how they are made, what is stored of them, and how they are compared. What is stored so that it can be
 // read again is sealed (seal.ts); what people choose is in passwords.ts.
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 
 /** 32 random bytes, base64url. */
 export const newSecret = (): string => randomBytes(32).toString('base64url')
 
 /** What is stored of a secret. */
-export const digest = (secret: string): string => createHash('sha256').update(secret).digest('hex')
+export const digest = (secret: string): string => hash('sha256', secret, 'hex')
 
 /** In constant time for texts of one length, which is no secret. */
 export function isSame(one: string, other: string): boolean {

@@ -59,14 +59,20 @@ class DryRun extends Error {
 
 /**
  * Runs `work` in a transaction, or joins the one `ctx` is in. Events wait for the outermost commit. With a dry run
- * everything is rolled back and the result is returned all the same.
+ * everything is rolled back and the result is returned all the same. Whoever writes at the same time may share its commit, unless
+ * `isLong`: then nobody waits for it who was there before.
  */
-export async function transaction<T>(ctx: Context, work: (ctx: Context & { unit: Unit }) => Promise<T>): Promise<T> {
+export async function transaction<T>(
+  ctx: Context,
+  work: (ctx: Context & { unit: Unit }) => Promise<T>,
+  { isLong = false } = {},
+): Promise<T> {
   if (ctx.unit) return work(ctx as Context & { unit: Unit })
   const unit: Unit = { after: [], archived: [], stale: [], wakes: false }
   let result: T
   try {
-    result = await ctx.db.transaction().execute(async (db) => {
+    const begun = isLong ? ctx.db.transaction().setIsolationLevel('serializable') : ctx.db.transaction()
+    result = await begun.execute(async (db) => {
       const done = await work({ ...ctx, db: db as Db, unit })
       if (ctx.dryRun) throw new DryRun(done)
       await freshen(db as Db, unit.stale)
@@ -82,8 +88,12 @@ export async function transaction<T>(ctx: Context, work: (ctx: Context & { unit:
   return result
 }
 
-/** Records whose words are looked at in one piece: a batch of an import makes a hundred. */
-const freshAtOnce = 25
+/** For work that lets others go on in the middle of it. */
+export const longTransaction = <T>(ctx: Context, work: (ctx: Context & { unit: Unit }) => Promise<T>): Promise<T> =>
+  transaction(ctx, work, { isLong: true })
+
+/** Records whose words are looked at in one piece: the more, the less full text has to merge later. */
+const freshAtOnce = 100
 
 /** The index of the search as the records are by now. */
 async function freshen(db: Db, stale: readonly Stale[]): Promise<void> {

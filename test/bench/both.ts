@@ -39,7 +39,7 @@ export async function measureBoth(filled: Filled, options: Options, say: Say): P
     await mustAnswerTheSame(servers, kinds, { world, token, times: 5 })
     say(`Both servers answer the same bytes and leave the same rows: ${kinds.join(', ')}.`)
     // Until all that it does by itself after its start is done.
-    await quiet(accord)
+    await quiet(accord, 30 * seconds)
     const profiler = accord.inspector && profile ? await connectProfiler(accord.inspector, profile) : null
     const rows: Row[] = []
     for (const kind of kinds) {

@@ -111,6 +111,8 @@ async function renew(folder: string, withSearch: boolean): Promise<void> {
   const store = openStore(`sqlite:${file}`)
   await migrate(store)
   await store.close()
+  // The copy made before: nobody would go back to it.
+  rmSync(join(folder, 'data/backups'), { recursive: true, force: true })
   const database = new Sqlite(file)
   database.pragma('synchronous = off')
   if (withSearch) await fillSearch(database, `sqlite:${file}`)

@@ -6,9 +6,11 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import Sqlite from 'better-sqlite3'
 import Fastify, { type FastifyRequest } from 'fastify'
+import { Refused } from './limit.events.ts'
 import { kanban } from './limit.kanban.ts'
+import { createLogin } from './limit.login.ts'
 import { createReader } from './limit.read.ts'
-import { createWriter, Refused } from './limit.write.ts'
+import { createWriter } from './limit.write.ts'
 
 const { values: settings } = parseArgs({
   options: { folder: { type: 'string', default: '.' }, base: { type: 'string', default: 'http://127.0.0.1' } },
@@ -23,6 +25,7 @@ database.function('fold', { deterministic: true }, (text) =>
 )
 const reader = createReader(database, { base: settings.base, secret })
 const writer = createWriter(database, reader, { tokenId: Number(token.split('|')[0]) })
+const login = createLogin(database)
 const authorization = `Bearer ${token}`
 
 const http = Fastify({ logger: false })
@@ -63,7 +66,7 @@ http.put<{ Params: { id: string } }>('/api/admin/leads/:id', ({ params, body, ip
   reply.send(JSON.stringify({ data, message: 'Lead updated.' }))
 })
 http.post('/api/admin/login', async ({ body, ip }, reply) => {
-  const signedIn = await writer.login(body as Parameters<typeof writer.login>[0], ip)
+  const signedIn = await login(body as Parameters<typeof login>[0], ip)
   return reply.send(JSON.stringify(signedIn))
 })
 

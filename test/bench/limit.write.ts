@@ -1,8 +1,8 @@
 // Writing as the limit server does it: one prepared transaction for each request, with all rows that somebody could find afterwards:
 // the record, its tags and product lines, the events of the log, the text for search.
-import { createHash, randomBytes, randomUUID } from 'node:crypto'
-import { verify } from 'argon2'
+import { randomUUID } from 'node:crypto'
 import type { Database } from 'better-sqlite3'
+import { eventLog, foldText, Refused } from './limit.events.ts'
 import { scale } from './limit.lead.ts'
 import type { Lead, Reader } from './limit.read.ts'
 
@@ -17,7 +17,6 @@ const own = new Set([
   'custom_attributes',
 ])
 const derived = new Set(['updated_at', 'version', 'tags', 'rotten_days', 'is_rotten'])
-const mostTokens = 50
 
 interface Create {
   title: string
@@ -29,33 +28,14 @@ interface Create {
   custom_attributes: { region: string; seats: number }
 }
 
-interface EventRow {
-  name: string
-  entity_type: string
-  entity_id: number
-  related_type?: string
-  related_id?: number
-  token_id: number | null
-  before?: string
-  after: string | null
-  changed: string[]
-  owner_id: number | null
-  first_event_id?: number
-}
-
-export class Refused extends Error {}
-
 export function createWriter(database: Database, reader: Reader, { tokenId }: { tokenId: number }) {
   const one = (text: string) => database.prepare<unknown[]>(text)
+  const log = eventLog(database)
   const insertLead =
     one(`insert into leads (title, title_key, lead_value, status, stage_changed_at, user_id, person_id, lead_source_id,
     lead_type_id, lead_pipeline_id, lead_pipeline_stage_id, custom_attributes, created_at, updated_at)
     values (?, ?, ?, 1, ?, 1, ?, ?, ?, 1, ?, ?, ?, ?)`)
   const insertTag = one('insert into lead_tags (lead_id, tag_id) values (?, ?)')
-  const insertEvent =
-    one(`insert into events (name, entity_type, entity_id, related_type, related_id, actor_type, actor_id, actor_name,
-    token_id, request_id, origin, ip, before, after, changed, owner_id, first_event_id, created_at)
-    values (?, ?, ?, ?, ?, 'user', 1, 'Example Admin', ?, ?, 'api', ?, ?, ?, ?, ?, ?, ?)`)
   const insertSearch = one(
     `insert into search_index (entity_type, entity_id, title, subtitle, body) values ('leads', ?, ?, ?, ?)`,
   )
@@ -72,29 +52,6 @@ export function createWriter(database: Database, reader: Reader, { tokenId }: { 
   ).pluck()
   const sourceOf = one('select id from lead_sources where id = ?').pluck()
   const typeOf = one('select id from lead_types where id = ?').pluck()
-  const accountOf = one('select id, name, email, password_hash from users where email_key = ? and status = 1')
-  const insertToken =
-    one(`insert into tokens (user_id, name, kind, abilities, secret_hash, expires_at, created_at, updated_at)
-    values (?, ?, 'login', '["*"]', ?, ?, ?, ?)`)
-  const oldTokens =
-    one(`select id, name, expires_at, last_used_at, last_used_ip, created_at from tokens where user_id = ?
-    and kind = 'login' and id <> ? order by coalesce(last_used_at, created_at), id`)
-  const aliveTokens = one('select count(*) from tokens where user_id = ?').pluck()
-  const deleteToken = one('delete from tokens where id = ?')
-
-  function log(event: EventRow, requestId: string, ip: string, at: string): number {
-    const { name, entity_type, entity_id, related_type = null, related_id = null, token_id, before = null } = event
-    const about = [name, entity_type, entity_id, related_type, related_id, token_id, requestId, ip, before, event.after]
-    const { lastInsertRowid } = insertEvent.run(
-      ...about,
-      JSON.stringify(event.changed),
-      event.owner_id,
-      event.first_event_id ?? null,
-      at,
-    )
-    return Number(lastInsertRowid)
-  }
-
   const create = database.transaction((body: Create, ip: string): Lead => {
     checkLead(body)
     const person = personOf.get(body.person_id) as [string, string, string | null] | undefined
@@ -177,65 +134,9 @@ export function createWriter(database: Database, reader: Reader, { tokenId }: { 
     return after
   })
 
-  type Account = { id: number; name: string; email: string; password_hash: string }
-  const signIn = database.transaction((user: Account, name: string, ip: string) => {
-    const at = new Date().toISOString()
-    const expires_at = new Date(Date.now() + 365 * 24 * 60 * 60 * 1000).toISOString()
-    const secret = randomBytes(32).toString('base64url')
-    const hash = createHash('sha256').update(secret).digest('hex')
-    const id = Number(insertToken.run(user.id, name, hash, expires_at, at, at).lastInsertRowid)
-    const requestId = randomUUID()
-    const rest = { allowed_ips: [], user_id: user.id }
-    const shown = {
-      id,
-      name,
-      kind: 'login',
-      abilities: ['*'],
-      expires_at,
-      last_used_at: null,
-      last_used_ip: null,
-      ...rest,
-      created_at: at,
-    }
-    const about = { entity_type: 'tokens', entity_id: id, token_id: null, owner_id: user.id }
-    log(
-      { ...about, name: 'user.token.create.after', after: JSON.stringify(shown), changed: Object.keys(shown) },
-      requestId,
-      ip,
-      at,
-    )
-    const beyond = (aliveTokens.get(user.id) as number) - mostTokens
-    for (const old of beyond > 0
-      ? (oldTokens.all(user.id, id) as { id: number; created_at: string }[]).slice(0, beyond)
-      : []) {
-      deleteToken.run(old.id)
-      const { created_at, ...was } = old
-      const before = JSON.stringify({ ...was, kind: 'login', abilities: ['*'], ...rest, created_at })
-      log(
-        { ...about, entity_id: old.id, name: 'user.token.delete.after', before, after: null, changed: [] },
-        requestId,
-        ip,
-        at,
-      )
-    }
-    return { id, secret, expires_at }
-  })
-
-  async function login(body: { email: string; password: string; device_name: string }, ip: string) {
-    const user = accountOf.get(foldText(body.email)) as Account | undefined
-    if (!user || !(await verify(user.password_hash, body.password))) throw new Refused('Wrong credentials.')
-    const { id, secret, expires_at } = signIn.immediate(user, body.device_name, ip)
-    return {
-      data: { id: user.id, name: user.name, email: user.email, token: `${id}|${secret}` },
-      meta: { token_id: id, abilities: ['*'], expires_at },
-      message: 'Signed in.',
-    }
-  }
-
-  return { create: create.immediate, update: update.immediate, login }
+  return { create: create.immediate, update: update.immediate }
 }
 
-const foldText = (text: string): string => text.normalize('NFC').toLowerCase()
 const isTitle = (title: unknown): boolean => typeof title === 'string' && title.trim() !== '' && title.length <= 255
 const isAmount = (value: unknown): boolean =>
   typeof value === 'number' && value >= 0 && Math.round(value * scale) / scale === value

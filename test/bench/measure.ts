@@ -26,6 +26,7 @@ export async function measure(
   { world, token, rounds, seconds, requests, warm }: Plan,
 ): Promise<Row> {
   const found: Record<Name, Cost[]> = { accord: [], limit: [] }
+  let refused = 0
   // Round 0 warms up: code is compiled, statements are prepared, pages come into memory.
   for (let round = 0; round <= rounds; round++) {
     for (const { name, pid, url } of servers) {
@@ -37,11 +38,12 @@ export async function measure(
       const { p50, p99 } = figures
       const cost = { cpuMs: used / figures.requests, perSecond: figures.requests / figures.seconds, p50, p99 }
       if (round > 0) found[name].push(cost)
+      if (round > 0) refused += figures.refused
     }
     if (round === 0) await warm?.()
   }
   const costs = { accord: middle(found.accord), limit: middle(found.limit) }
-  return { leads: world.leads, kind, rounds, costs, ratio: costs.accord.cpuMs / costs.limit.cpuMs }
+  return { leads: world.leads, kind, rounds, refused, costs, ratio: costs.accord.cpuMs / costs.limit.cpuMs }
 }
 
 /** Until all that runs is compiled, which takes a slower server some seconds. */

@@ -19,6 +19,8 @@ export interface Row {
   leads: number
   kind: Kind
   rounds: number
+  /** Requests the server turned away because the machine was busy; with many of them a row says little. */
+  refused: number
   costs: Record<Name, Cost>
   /** Of the processor time. */
   ratio: number
@@ -48,9 +50,9 @@ const head = [
 ]
 
 export function table(rows: readonly Row[]): string {
-  const lines = rows.map(({ leads, kind, ratio, costs: { accord, limit } }) => [
+  const lines = rows.map(({ leads, kind, ratio, refused, costs: { accord, limit } }) => [
     leads.toLocaleString('en-US'),
-    kind,
+    refused > 0 ? `${kind} (${refused} × 503)` : kind,
     ratio.toFixed(2),
     ...(['cpuMs', 'perSecond', 'p50', 'p99'] as const).flatMap((key) => [figure(accord[key]), figure(limit[key])]),
   ])

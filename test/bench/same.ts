@@ -2,8 +2,8 @@
 // also the rows that are left behind. Ids, times and secrets that differ by nature are made equal first.
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
-import { Connection } from './connection.ts'
-import { isWrite, type Kind, requestOf, type World, walkFrom, walkOn } from './requests.ts'
+import { type Answer, Connection } from './connection.ts'
+import { type Asked, isWrite, type Kind, requestOf, type World, walkFrom, walkOn } from './requests.ts'
 import type { Server } from './servers.ts'
 
 const times = /"20\d\d-\d\d-\d\dT[\d:.]+Z"/g
@@ -33,7 +33,7 @@ export async function mustAnswerTheSame(
       const ask = async (): Promise<string[]> => {
         const bodies: string[] = []
         for (const connection of connections) {
-          const { status, body } = await connection.ask(asked)
+          const { status, body } = await patiently(connection, asked)
           bodies.push(`${status} ${isWrite(kind) ? foreseen(body.toString()) : body}`)
         }
         return bodies
@@ -49,6 +49,15 @@ export async function mustAnswerTheSame(
   for (const connection of connections) connection.close()
   const [left = '', right = ''] = servers.map(({ folder }) => rowsIn(folder))
   if (left !== right) throw new Error(`Rows in the database differ.\n${difference(left, right)}`)
+}
+
+/** Asks again where there was too much else to do. */
+async function patiently(connection: Connection, asked: Asked): Promise<Answer> {
+  for (let tries = 0; ; tries++) {
+    const answer = await connection.ask(asked)
+    if (answer.status !== 503 || tries === 50) return answer
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
 }
 
 /** Everything the requests may have written; a row a line. */

@@ -23,8 +23,8 @@ const path = (file: string): string => fileURLToPath(new URL(file, import.meta.u
 const built = path('../../dist/src/cli.js')
 const limit = path('limit.ts')
 const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
-/** What links begin with in both of them. */
-const base = 'http://127.0.0.1:8000'
+/** What links begin with in both of them, unless it is said. */
+const usualBase = 'http://127.0.0.1:8000'
 
 /** A copy that is gone with the run. */
 export function copyOf(folder: string): string {
@@ -36,11 +36,11 @@ export function copyOf(folder: string): string {
 }
 
 export interface Starting {
-  /** The built program, when it is another than this one's. */
+  /** The program, when it is not the one built here; sources will do. */
   program?: string
   /** Arguments of node itself, such as those of a profile. */
   node?: string[]
-  environment?: Record<string, string>
+  base?: string
 }
 
 /** Production settings; nobody is limited, everything else is on. */
@@ -49,20 +49,22 @@ const settings = {
   ACCORD_HOST: '127.0.0.1',
   ACCORD_PORT: '0',
   ACCORD_RATE_LIMIT: 'off',
-  ACCORD_APP_URL: base,
   ACCORD_LOG_LEVEL: 'info',
 }
 
 export async function start(
   name: Name,
   folder: string,
-  { program = built, node = [], environment }: Starting = {},
+  { program = built, node = [], base = usualBase }: Starting = {},
 ): Promise<Server> {
   const inherited = Object.entries(process.env).filter(([key]) => !/^(ACCORD_|VITEST|NODE_OPTIONS)/.test(key))
-  const command = name === 'accord' ? [program, 'serve'] : ['--import', tsx, limit, '--folder', folder, '--base', base]
+  const command =
+    name === 'accord'
+      ? [...(program.endsWith('.ts') ? ['--import', tsx] : []), program, 'serve']
+      : ['--import', tsx, limit, '--folder', folder, '--base', base]
   const child = spawn(process.execPath, [...node, ...command], {
     cwd: folder,
-    env: { ...Object.fromEntries(inherited), NODE_ENV: 'production', ...settings, ...environment },
+    env: { ...Object.fromEntries(inherited), NODE_ENV: 'production', ...settings, ACCORD_APP_URL: base },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const { url, inspector } = await listening(name, child)
@@ -109,9 +111,9 @@ export function memoryMb(pid: number): { now: number; most: number } {
   return { now: of('VmRSS'), most: of('VmHWM') }
 }
 
-/** Waits until a server does nothing any more, as after its start; half a minute at most. */
-export async function quiet({ pid }: Server): Promise<void> {
-  for (let tries = 0; tries < 30; tries++) {
+/** Waits until a server does nothing any more, as after its start, or so many seconds. */
+export async function quiet({ pid }: Server, atMost: number): Promise<void> {
+  for (let second = 0; second < atMost; second++) {
     const before = cpuMs(pid)
     await new Promise((resolve) => setTimeout(resolve, 1_000))
     if (cpuMs(pid) - before <= 50) return

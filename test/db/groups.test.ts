@@ -111,6 +111,27 @@ describe('writes that come together', () => {
     expect(commits()).toBe(1)
   })
 
+  it('do not wait for one that lasts long, which begins after their commit and sees nobody else in it', async () => {
+    let release = (): void => undefined
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const long = () =>
+      store.db
+        .transaction()
+        .setIsolationLevel('serializable')
+        .execute(async (db) => {
+          expect(stored()).toEqual(['a'])
+          await add('long', db as Db)
+          await held
+        })
+    const writing = [write((db) => add('a', db)), long(), write((db) => add('b', db))]
+    await writing[0]
+    release()
+    await Promise.all(writing)
+    expect([stored(), commits()]).toEqual([['a', 'long', 'b'], 3])
+  })
+
   it('do not wait for those who come long after the first of them', async () => {
     const busy = (): void => {
       for (const until = performance.now() + 60; performance.now() < until; );

@@ -509,6 +509,7 @@ describe('an export of 100,000 products from a database on disk', () => {
 const contextOf = ({ app, store }: TestServer) => ({
   services: app.services,
   db: store.db,
+  unit: null,
   user: null,
   token: null,
   time: new Date(start),

@@ -75,7 +75,7 @@ describe('portions', () => {
   }
 
   it('become as large as fits into a piece, within their bounds, whichever way the work changes', async () => {
-    const some = portions(10, 200)
+    const some = portions(10, 200, 50)
     expect(await sizeAfter(some, 1)).toBe(10)
     expect(await sizeAfter(some, 0.04)).toBeGreaterThan(40)
     expect(await sizeAfter(some, 0)).toBe(200)
@@ -83,7 +83,7 @@ describe('portions', () => {
   })
 
   it('answer what the work answers, and fail as it fails', async () => {
-    const some = portions(1, 2)
+    const some = portions(1, 2, 1)
     expect(await some.taking(1, async () => 'done')).toBe('done')
     await expect(some.taking(1, () => Promise.reject(new Error('No.')))).rejects.toThrow('No.')
   })

@@ -140,4 +140,28 @@ describe('a full database', () => {
     await sql`pragma max_page_count = 1000000`.execute(server.store.db)
     expect((await server.admin.post('/products', { name, sku: 'S', price: 1 })).status).toBe(201)
   })
+
+  it('refuses all that came together with what there is no room for, and nobody hears of any of them', async () => {
+    const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(server.store.db)
+    await sql`pragma max_page_count = ${sql.lit((rows[0]?.page_count ?? 1) + 20)}`.execute(server.store.db)
+    const send = (round: number) =>
+      Promise.all(
+        Array.from({ length: 20 }, (_, index) => {
+          const sku = `S-${round}-${index}`
+          return server.admin.post('/products', { name: sku, sku, description: 'x'.repeat(4000), price: 1 })
+        }),
+      )
+    const answers = await send(1)
+    const stored = () => server.admin.get('/products', { query: { per_page: '100' } })
+    const taken = answers.filter(({ status }) => status === 201).map(({ body }) => body.data.sku)
+    expect(answers.map(({ status }) => status)).toContain(503)
+    expect([...new Set(answers.map(({ status }) => status))].filter((status) => ![201, 503].includes(status))).toEqual(
+      [],
+    )
+    expect((await stored()).body.data.map(({ sku }: { sku: string }) => sku).sort()).toEqual(taken.sort())
+    expect(server.events().filter((name) => name === 'product.create.after')).toHaveLength(taken.length)
+    await sql`pragma max_page_count = 1000000`.execute(server.store.db)
+    expect((await send(2)).every(({ status }) => status === 201)).toBe(true)
+    expect(server.events().filter((name) => name === 'product.create.after')).toHaveLength(20)
+  })
 })

@@ -72,11 +72,13 @@ export function attributesChange({ unit }: Context): void {
 
 export async function attributeSet(ctx: Context): Promise<AttributeSet> {
   const { db, unit, services } = ctx
-  if (unit === null) return remembered(services.store, services.store, 'attributes', () => committedSet(services.store))
+  const { store } = services
+  if (!unit)
+    return db === store.db ? remembered(store, store, 'attributes', () => committedSet(store)) : committedSet(store, db)
   if (changing.has(unit)) return load(db, '')
   const seen = inUnit.get(unit)
   if (seen) return seen
-  const set = await committedSet(services.store, db)
+  const set = await committedSet(store, db)
   inUnit.set(unit, set)
   return set
 }

@@ -2,7 +2,7 @@
 // moment repeats nothing and loses nothing. A row that is refused is undone alone. Events as everywhere, origin `import`.
 import { type Context, now } from '../../kernel/context.ts'
 import { pace } from '../../kernel/pace.ts'
-import { savepoint, transaction } from '../../kernel/write.ts'
+import { longTransaction, savepoint } from '../../kernel/write.ts'
 import { applyRow } from './apply.ts'
 import type { Column } from './columns.ts'
 import { counted, type Failing, forgetErrors, keepErrors } from './errors.ts'
@@ -84,7 +84,7 @@ async function userOr(ctx: Context, row: ImportRow): Promise<Context> {
 
 /** One batch, all of it or nothing. False when the import is to go no further. */
 async function processBatch(run: Run, batch: Batch, columns: readonly (Column | null)[]): Promise<boolean> {
-  const after = await transaction(contextOf(run), async (ctx) => {
+  const after = await longTransaction(contextOf(run), async (ctx) => {
     const row = await find(ctx, run.id)
     if (row.state !== 'processing') return null
     if (row.processed_rows_count !== batch.from) throw new Elsewhere('Another process has gone on with the import.')

@@ -2,7 +2,7 @@
 // Nothing is kept but what was wrong, and nobody is told. What rows have in common is remembered (memory.ts).
 import type { Context } from '../../kernel/context.ts'
 import { pace } from '../../kernel/pace.ts'
-import { savepoint, transaction } from '../../kernel/write.ts'
+import { longTransaction, savepoint, transaction } from '../../kernel/write.ts'
 import { applyRow, type Done, keysIn } from './apply.ts'
 import type { Column } from './columns.ts'
 import { counted, type Failing, keepErrors } from './errors.ts'
@@ -77,7 +77,7 @@ async function validating(ctx: Context, { id }: Run): Promise<ImportRow> {
 
 /** What is wrong with the rows of a batch; the transaction is rolled back. */
 function tryBatch(run: Run, batch: Batch, columns: readonly (Column | null)[], memory: Memory): Promise<Failing[]> {
-  return transaction({ ...contextOf(run), dryRun: true }, async (ctx) => {
+  return longTransaction({ ...contextOf(run), dryRun: true }, async (ctx) => {
     const row = await find(ctx, run.id)
     const plan = planOf(row)
     const acting = await actingFor(ctx, row)

@@ -12,7 +12,7 @@ import type { Rows } from '../../kernel/page.ts'
 import { stagesOf } from '../pipelines/resource.ts'
 import type { StageRow } from '../pipelines/stages.ts'
 import { leads } from './resource.ts'
-import { type Total, totalsOf } from './totals.ts'
+import { chooses, type Total, totalsOf } from './totals.ts'
 
 interface Column extends StageRow {
   count: number
@@ -39,6 +39,9 @@ async function boardOf(ctx: Context, query: Query<'kanbanLeads'>) {
   throw invalid({ 'query.pipeline_stage_id': [`The pipeline ${pipeline.name} has no stage with id ${stageId}.`] })
 }
 
+/** The stage where another index than that of stages is to find the leads: all stages together are nearly all leads. */
+const unindexed = sql<number>`(leads.lead_pipeline_stage_id + 0)`
+
 /** Count and exact sum of each stage: added up already where filters allow, else of all leads that match. */
 async function sumsOf(
   ctx: Context,
@@ -50,24 +53,45 @@ async function sumsOf(
   const chosen = rows
     .clearSelect()
     .clearOrderBy()
-    .select(['leads.lead_pipeline_stage_id as stage', sql`count(*)`.as('count'), sumOf('leads.lead_value').as('sum')])
-    .where('leads.lead_pipeline_stage_id', 'in', ids)
-    .groupBy('leads.lead_pipeline_stage_id')
+    .select([unindexed.as('stage'), sql`count(*)`.as('count'), sumOf('leads.lead_value').as('sum')])
+    .where(unindexed, 'in', ids)
+    .groupBy(unindexed)
   const sums = (await totalsOf(ctx, query, ids)) ?? ((await readLean(ctx, chosen)) as Total[])
   return new Map(sums.map(({ stage, count, sum }) => [stage, { count: Number(count), scaled: scaledSum(sum) }]))
 }
 
+/** Sort keys that have an index of their own. */
+const sorted = /^-?(title|lead_value|status|expected_close_date|closed_at|stage_changed_at|created_at|updated_at)$/
+
 /**
- * Ids of one page of every column, in one statement: each part of the union walks the index of its stage. Every part holds
- * all filters, so where they are very long there are more statements of fewer stages each.
+ * Whether the first leads of a stage are met sooner in the order of the board than by sorting all of the stage: where nothing else
+ * chooses, one of so many leads is of this stage.
  */
-async function idsOnPage(ctx: Context, rows: Rows<object>, columns: readonly Column[], page: Page): Promise<number[]> {
+function isMetSooner(ctx: Context, query: Query<'kanbanLeads'>, columns: readonly Column[], count: number, page: Page) {
+  const isWhole = !chooses(query) && !ctx.user?.visibleOwners
+  const total = columns.reduce((total, column) => total + column.count, 0)
+  return isWhole && sorted.test(query.sort?.[0] ?? '') && count * count > page.number * page.size * total
+}
+
+/**
+ * Ids of one page of every column, in one statement: each part of the union walks the index of its stage, or that of the order.
+ * Every part holds all filters, so where they are very long there are more statements of fewer stages each.
+ */
+async function idsOnPage(
+  ctx: Context,
+  query: Query<'kanbanLeads'>,
+  rows: Rows<object>,
+  columns: readonly Column[],
+  page: Page,
+): Promise<number[]> {
+  const stageOf = (count: number) =>
+    isMetSooner(ctx, query, columns, count, page) ? unindexed : sql<number>`leads.lead_pipeline_stage_id`
   const parts = columns
     .filter(({ count }) => (page.number - 1) * page.size < count)
-    .map(({ id }) =>
+    .map(({ id, count }) =>
       ctx.db
         .selectFrom(
-          lean(rows.clearSelect().select('leads.id as id').where('leads.lead_pipeline_stage_id', '=', id))
+          lean(rows.clearSelect().select('leads.id as id').where(stageOf(count), '=', id))
             .limit(page.size)
             .offset((page.number - 1) * page.size)
             .as('page'),
@@ -120,7 +144,7 @@ export const kanbanLeads: Handler<'kanbanLeads'> = async (ctx, { query }) => {
   const rows = await leads.matching(ctx, query)
   const sums = await sumsOf(ctx, query, rows, stages)
   const columns = stages.map((stage): Column => ({ ...stage, ...(sums.get(stage.id) ?? { count: 0, scaled: 0n }) }))
-  const ids = await idsOnPage(ctx, rows, columns, page)
+  const ids = await idsOnPage(ctx, query, rows, columns, page)
   const shown = ids.length === 0 ? [] : await leadsInOrder(ctx, query, ids)
   return {
     data: columns.map((column) =>

@@ -28,6 +28,9 @@ function asked(query: object): [column: string, values: number[]][] | null {
   return found
 }
 
+/** Whether the query asks for some leads only. */
+export const chooses = (query: object): boolean => asked(query)?.length !== 0
+
 /** Of each of the stages that has any. Null when the filters ask for more than is kept. */
 export async function totalsOf(ctx: Context, query: object, stages: readonly number[]): Promise<Total[] | null> {
   const filters = asked(query)

@@ -6,7 +6,7 @@ import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { fold } from '../../kernel/format.ts'
 import { pace } from '../../kernel/pace.ts'
-import { transaction, write } from '../../kernel/write.ts'
+import { longTransaction, write } from '../../kernel/write.ts'
 import { factsOfPersons } from '../email-templates/facts.ts'
 import { type Draft, type Filled, filledIn } from './content.ts'
 import { sendSoon } from './sending.ts'
@@ -127,7 +127,7 @@ async function queueSome(ctx: Context, run: Run, draft: Draft, some: readonly Re
     const of = facts.get(person.id)
     if (of) mails.push({ address, person, filled: filledIn(ctx, draft, of, unsubscribeUrl(ctx, address)) })
   }
-  await transaction(ctx, async (ctx) => {
+  await longTransaction(ctx, async (ctx) => {
     const { db } = ctx
     const campaign = db.selectFrom('marketing_campaigns').select('id').where('id', '=', run.campaign_id)
     if (!(await campaign.executeTakeFirst())) return

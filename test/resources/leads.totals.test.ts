@@ -1,0 +1,146 @@
+// The totals that a board takes (db/migrations/0021) are those of the leads, whatever happens to these; and a board that takes them
+// says what one says that adds up the leads themselves.
+import fc from 'fast-check'
+import { sql } from 'kysely'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { migrate } from '../../db/migrate.ts'
+import { startServer, type TestServer } from '../support/app.ts'
+import { statementsOf } from '../support/statements.ts'
+import { addUser } from '../support/viewers.ts'
+
+let server: TestServer
+beforeAll(async () => {
+  server = await startServer()
+  server.keep()
+})
+afterEach(() => server.rewind())
+afterAll(() => server.close())
+
+const largest = 99_999_999_999.9999
+const values = [0, 0.0001, 12.5, 99.9999, largest]
+
+async function lead(body: object = {}): Promise<any> {
+  const reply = await server.admin.post('/leads', { title: 'Deal', lead_value: 100, ...body })
+  expect(reply.status, reply.text).toBe(201)
+  return reply.body.data
+}
+
+async function kept(): Promise<unknown[]> {
+  const { rows } =
+    await sql`select owner_id, stage_id, status, count, units, parts from lead_totals order by 1, 2, 3`.execute(
+      server.store.db,
+    )
+  return rows
+}
+
+async function counted(): Promise<unknown[]> {
+  const { rows } =
+    await sql`select coalesce(user_id, 0) as owner_id, lead_pipeline_stage_id as stage_id, status, count(*) as count, sum(lead_value / 10000) as units, sum(lead_value % 10000) as parts from leads group by 1, 2, 3 order by 1, 2, 3`.execute(
+      server.store.db,
+    )
+  return rows
+}
+
+describe('the totals', () => {
+  it('are those of the leads after any changes', async () => {
+    const step = fc.record({
+      what: fc.constantFrom(
+        'create',
+        'value',
+        'owner',
+        'stage',
+        'close',
+        'delete',
+        'restore',
+        'mass',
+        'dry',
+        'refused',
+      ),
+      which: fc.nat(5),
+      value: fc.constantFrom(...values),
+      stage: fc.integer({ min: 1, max: 4 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 12 }), async (steps) => {
+        await server.rewind()
+        const { id: other } = await addUser(server, 'Other')
+        const ids: number[] = []
+        for (const { what, which, value, stage } of steps) {
+          const id = ids[which % Math.max(1, ids.length)] ?? 0
+          const user_id = which % 3 === 0 ? null : which % 3 === 1 ? 1 : other
+          if (what === 'create' || id === 0)
+            ids.push((await lead({ lead_value: value, user_id, lead_pipeline_stage_id: stage })).id)
+          else if (what === 'value') await server.admin.put(`/leads/${id}`, { lead_value: value })
+          else if (what === 'owner') await server.admin.put(`/leads/${id}`, { user_id })
+          else if (what === 'stage') await server.admin.put(`/leads/${id}/stage`, { lead_pipeline_stage_id: stage })
+          else if (what === 'close') await server.admin.put(`/leads/${id}/stage`, { lead_pipeline_stage_id: 5 })
+          else if (what === 'delete') await server.admin.delete(`/leads/${id}`)
+          else if (what === 'restore') await server.admin.post(`/leads/${id}/restore`)
+          else if (what === 'mass')
+            await server.admin.post('/leads/mass-update', { indices: ids, changes: { lead_value: value } })
+          else if (what === 'dry')
+            await server.admin.put(`/leads/${id}`, { lead_value: value }, { headers: { 'accord-dry-run': 'true' } })
+          else await server.admin.put(`/leads/${id}`, { lead_value: value, user_id: 999 })
+          expect(await kept(), what).toEqual(await counted())
+        }
+      }),
+      { numRuns: 12 },
+    )
+  })
+
+  it('follow what the database does by itself: the leads of a deleted user have no owner', async () => {
+    const { id } = await addUser(server, 'Leaver')
+    await lead({ user_id: id, lead_value: largest })
+    await lead({ user_id: id, lead_value: largest })
+    expect((await server.admin.delete(`/settings/users/${id}`)).status).toBe(200)
+    expect(await kept()).toEqual([
+      { owner_id: 0, stage_id: 1, status: 1, count: 2, units: 2 * 99_999_999_999, parts: 2 * 9999 },
+    ])
+    await server.store.db.deleteFrom('leads').execute()
+    expect(await kept()).toEqual([])
+  })
+
+  it('are made by the migration from the leads there are', async () => {
+    const { db } = server.store
+    await lead({ lead_value: 12.5 })
+    await lead({ user_id: null, lead_value: 0.0001 })
+    for (const event of ['insert', 'delete', 'update'])
+      await sql`drop trigger ${sql.ref(`lead_totals_${event}`)}`.execute(db)
+    await sql`drop table lead_totals`.execute(db)
+    await db.deleteFrom('migrations').where('name', '=', '0021_lead_totals').execute()
+    expect(await migrate(server.store)).toEqual(['0021_lead_totals'])
+    expect(await kept()).toHaveLength(2)
+    await lead()
+    expect(await kept()).toEqual(await counted())
+  })
+})
+
+describe('kanbanLeads', () => {
+  it('says the same of its stages out of the totals as out of the leads, to everybody', async () => {
+    const mate = await addUser(server, 'Mate', { view: 'group', group: 'Team' })
+    const peer = await addUser(server, 'Peer', { view: 'individual', group: 'Team' })
+    for (const [at, user_id] of [null, 1, mate.id, peer.id, peer.id, null, 1].entries())
+      await lead({ user_id, lead_value: values[at % values.length], lead_pipeline_stage_id: 1 + (at % 3) })
+    const all = (await server.admin.get('/leads')).body.data
+    await server.admin.put(`/leads/${all[1].id}/stage`, { status: 'won' })
+    for (const caller of [server.admin, mate, peer])
+      for (const query of [
+        '',
+        'status=1',
+        'status=1,2',
+        `user_id=${peer.id}`,
+        `user_id=1&status=2`,
+        'pipeline_stage_id=2',
+      ]) {
+        let taken: any
+        const statements = await statementsOf(async () => {
+          taken = await caller.get(`/leads/kanban?${query}`)
+        })
+        const added = await caller.get(`/leads/kanban?${query}&created_at[gte]=2000-01-01`)
+        expect(added.status, added.text).toBe(200)
+        expect(taken.body, query).toEqual(added.body)
+        // Which rows are counted is asked of the totals alone.
+        expect(statements.filter((text) => /group by "leads"/.test(text))).toEqual([])
+      }
+  })
+})
