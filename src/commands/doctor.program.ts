@@ -14,7 +14,9 @@ export function nodeVersion(): Finding {
 }
 
 export function contract(): Finding {
-  return isGeneratedCurrent(generatedContract()) ? null : 'openapi.yaml has changed since it was generated from. Run: accord regenerate'
+  return isGeneratedCurrent(generatedContract())
+    ? null
+    : 'openapi.yaml has changed since it was generated from. Run: accord regenerate'
 }
 
 export function documentation(config: Config): Finding {

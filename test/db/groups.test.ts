@@ -1,70 +1,14 @@
-// Writes that come together share one commit. Whoever is answered is on the disk; whoever fails leaves nothing and harms nobody; and
-// when the commit fails, none of them has happened.
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+// Writes that come together share one commit, and whoever is answered is on the disk. What else there is waits its turn, or for nobody.
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
-import { type Db, openStore, type Store } from '../../db/open.ts'
-import { troubleOf } from '../../db/trouble.ts'
+import { type Db, openStore } from '../../db/open.ts'
+import { add, closeAll, commits, failure, folder, openAnew, store, stored, turn, write } from './grouped.ts'
 
-let folder: string
-let file: string
-let store: Store
-/** What another process would see. */
-let other: Database.Database
-beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-groups-'))
-  file = join(folder, 'accord.db')
-  store = openStore(`sqlite:${file}`)
-  await migrate(store)
-  await sql`pragma wal_checkpoint(truncate)`.execute(store.db)
-  other = new Database(file, { readonly: true })
-})
-afterEach(async () => {
-  other.close()
-  await store.close()
-  rmSync(folder, { recursive: true, force: true })
-})
-
-const source = (name: string) => ({ name, name_key: name.toLowerCase(), created_at: 'now', updated_at: 'now' })
-const add = (name: string, db: Db = store.db) => db.insertInto('lead_sources').values(source(name)).execute()
-const write = <T>(work: (db: Db) => Promise<T>): Promise<T> => store.db.transaction().execute((db) => work(db as Db))
-const strayMember = (db: Db) => db.insertInto('user_groups').values({ user_id: 1, group_id: 1 }).execute()
-const stored = (): string[] => other.prepare<[], string>('select name from lead_sources order by id').pluck().all()
-const turn = () => new Promise((resolve) => setImmediate(resolve))
-const failure = (work: Promise<unknown>): Promise<unknown> =>
-  work.then(
-    () => 'did not fail',
-    (error: unknown) => error,
-  )
-
-/** In the log of changes: the frames that end a transaction say how many pages there are then. */
-function commits(): number {
-  if (!existsSync(`${file}-wal`)) return 0
-  const log = readFileSync(`${file}-wal`)
-  const frame = 24 + 4096
-  let count = 0
-  for (let at = 32; at + frame <= log.length; at += frame) {
-    const isOfNow = log.subarray(at + 8, at + 16).equals(log.subarray(16, 24))
-    if (isOfNow && log.readUInt32BE(at + 4) > 0) count++
-  }
-  return count
-}
-
-/** No page more than there are. */
-async function fill(): Promise<void> {
-  const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(store.db)
-  await sql`pragma max_page_count = ${sql.lit(rows[0]?.page_count ?? 1)}`.execute(store.db)
-}
-
-/** Something SQLite looks at only when it commits. */
-async function spoil(db: Db): Promise<void> {
-  await sql`pragma defer_foreign_keys = 1`.execute(db)
-  await strayMember(db)
-}
+beforeEach(openAnew)
+afterEach(closeAll)
 
 describe('writes that come together', () => {
   it('share commits, and each is on the disk when it is answered', async () => {
@@ -138,98 +82,6 @@ describe('writes that come together', () => {
     }
     await Promise.all(['a', 'b', 'c'].map((name) => write((db) => add(name, db).then(busy))))
     expect([stored(), commits()]).toEqual([['a', 'b', 'c'], 3])
-  })
-})
-
-describe('one that fails', () => {
-  it.each([0, 1, 3])('leaves nothing and harms nobody, as number %i', async (place) => {
-    const outcomes = await Promise.allSettled(
-      ['a', 'b', 'c', 'd'].map((name, index) =>
-        write(async (db) => {
-          await add(name, db)
-          await sql`savepoint part`.execute(db)
-          await add(`${name} again`, db)
-          if (index === place) throw new Error(`not ${name}`)
-          await sql`release savepoint part`.execute(db)
-        }),
-      ),
-    )
-    const kept = ['a', 'b', 'c', 'd'].filter((_, index) => index !== place)
-    expect(outcomes.map(({ status }) => status === 'fulfilled')).toEqual([0, 1, 2, 3].map((index) => index !== place))
-    expect(String((outcomes[place] as PromiseRejectedResult).reason)).toContain('not ')
-    expect(stored()).toEqual(kept.flatMap((name) => [name, `${name} again`]))
-  })
-
-  it('can be a single statement', async () => {
-    const writing = [add('a'), strayMember(store.db), add('b'), add('a'), add('c')].map(failure)
-    const [, stray, , double] = await Promise.all(writing)
-    expect(store.dialect.isForeignKeyViolation(stray)).toBe(true)
-    expect(store.dialect.isUniqueViolation(double)).toBe(true)
-    expect(stored()).toEqual(['a', 'b', 'c'])
-  })
-
-  it('because of another one does not say so before that one is certain', async () => {
-    const writing = [() => add('a'), () => write((db) => add('a', db)), () => add('a'), () => write(spoil)]
-    const reasons = await Promise.all(writing.map((work) => failure(work())))
-    // There is no such name: whoever tries it again can have it.
-    expect(reasons.map((reason) => store.dialect.isUniqueViolation(reason))).toEqual([false, false, false, false])
-    expect(stored()).toEqual([])
-  })
-
-  it('cannot go on writing after its end', async () => {
-    let late: Promise<unknown> | undefined
-    await write(async (db) => {
-      late = turn().then(() => failure(add('late', db)))
-      await add('a', db)
-    })
-    expect(await late).toBeInstanceOf(Error)
-    expect(stored()).toEqual(['a'])
-  })
-})
-
-describe('a commit that fails', () => {
-  it('fails for all of them, and the next one is none the worse', async () => {
-    const generation = store.generation()
-    const reasons = await Promise.all(
-      [() => add('a'), () => write((db) => add('b', db)), () => write(spoil), () => add('c')].map((work) =>
-        failure(work()),
-      ),
-    )
-    expect(reasons.map((reason) => store.dialect.isForeignKeyViolation(reason))).toEqual([true, true, true, true])
-    expect([stored(), commits(), store.generation()]).toEqual([[], 0, generation])
-    await add('d')
-    expect(stored()).toEqual(['d'])
-  })
-
-  it('because the disk is full leaves nothing of any of them', async () => {
-    await fill()
-    const small = () => write((db) => add('small', db))
-    const large = () =>
-      write(async (db) => {
-        await failure(add('large'.padEnd(200_000, '.'), db))
-        // Whoever goes on all the same has nothing of it stored either.
-        await failure(add('later', db))
-      })
-    const reasons = await Promise.all([small, large].map((work) => failure(work())))
-    expect(reasons.map(troubleOf)).toEqual(['full', 'full'])
-    expect([stored(), store.health()]).toEqual([[], 'full'])
-    await sql`pragma max_page_count = 1000000`.execute(store.db)
-    await Promise.all([add('a'), small()])
-    expect([stored(), store.health()]).toEqual([['a', 'small'], null])
-  })
-})
-
-describe('a database that another process writes to', () => {
-  it('is busy for all that wait, and not for the next', async () => {
-    await sql`pragma busy_timeout = 0`.execute(store.db)
-    const holding = new Database(file)
-    holding.exec('begin immediate')
-    const reasons = await Promise.all([add('a'), write((db) => add('b', db)), add('c')].map(failure))
-    expect(reasons.map(troubleOf)).toEqual(['busy', 'busy', 'busy'])
-    expect(store.health()).toBeNull()
-    holding.close()
-    await add('d')
-    expect(stored()).toEqual(['d'])
   })
 })
 

@@ -161,7 +161,10 @@ describe('a reader', () => {
     await drained(both)
     expect(heard).toHaveLength(120)
     // It was asked once while the other one went on.
-    expect([taken.length, await place()]).toEqual([100, 0])
+    expect(taken).toEqual(heard.slice(0, taken.length))
+    expect(taken.length).toBeGreaterThan(0)
+    expect(taken.length).toBeLessThan(120)
+    expect(await place()).toBe(0)
     fails = false
     taken = []
     await drained(both)

@@ -298,6 +298,8 @@ describe('visibility of the feed', () => {
     for (let count = 0; count < 12; count++) await make.lead({ user_id: count % 2 ? anna.id : ben.id })
     const statements = async (size: number) =>
       (await statementsOf(() => page(anna, `?per_page=${size}&entity_type=leads`))).length
+    // The first call writes down that the token was used, the second finds that something has changed.
+    await statements(1)
     await statements(1)
     expect(await statements(6)).toBe(await statements(1))
   })

@@ -162,6 +162,7 @@ describe('every report', () => {
       await won('2026-02-10T10:00:00.000Z', 5, about)
       await lead({ expected_close_date: '2026-05-01' })
     }
+    await counts()
     const after = await counts()
     expect(after).toEqual(before)
     expect(Math.max(...after)).toBeLessThan(8)

@@ -555,7 +555,7 @@ describe('a receiver that misbehaves', () => {
       const ctx = systemContext(server.app.services, 'api')
       return job.run(ctx, { webhook_id: id }, { id: 1, attempt: 1, isLast: false, signal })
     }
-    expect([await run(1), await waiting()]).toEqual([{ again: expect.any(Date) }, 600])
+    expect([await run(1), await waiting()]).toEqual([{ again: expect.any(Date) }, 1000])
     expect([await run(-1), await waiting()]).toEqual([undefined, 0])
   })
 

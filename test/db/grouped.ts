@@ -1,0 +1,56 @@
+// A database in a file whose writes come together, and what another process sees of it.
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { sql } from 'kysely'
+import { migrate } from '../../db/migrate.ts'
+import { type Db, openStore, type Store } from '../../db/open.ts'
+
+export let folder: string
+export let file: string
+export let store: Store
+/** What another process would see. */
+let other: Database.Database
+
+export async function openAnew(): Promise<void> {
+  folder = mkdtempSync(join(tmpdir(), 'accord-groups-'))
+  file = join(folder, 'accord.db')
+  store = openStore(`sqlite:${file}`)
+  await migrate(store)
+  await sql`pragma wal_checkpoint(truncate)`.execute(store.db)
+  other = new Database(file, { readonly: true })
+}
+
+export async function closeAll(): Promise<void> {
+  other.close()
+  await store.close()
+  rmSync(folder, { recursive: true, force: true })
+}
+
+const source = (name: string) => ({ name, name_key: name.toLowerCase(), created_at: 'now', updated_at: 'now' })
+export const add = (name: string, db: Db = store.db) => db.insertInto('lead_sources').values(source(name)).execute()
+export const write = <T>(work: (db: Db) => Promise<T>): Promise<T> =>
+  store.db.transaction().execute((db) => work(db as Db))
+export const strayMember = (db: Db) => db.insertInto('user_groups').values({ user_id: 1, group_id: 1 }).execute()
+export const stored = (): string[] =>
+  other.prepare<[], string>('select name from lead_sources order by id').pluck().all()
+export const turn = () => new Promise((resolve) => setImmediate(resolve))
+export const failure = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'did not fail',
+    (error: unknown) => error,
+  )
+
+/** In the log of changes: the frames that end a transaction say how many pages there are then. */
+export function commits(): number {
+  if (!existsSync(`${file}-wal`)) return 0
+  const log = readFileSync(`${file}-wal`)
+  const frame = 24 + 4096
+  let count = 0
+  for (let at = 32; at + frame <= log.length; at += frame) {
+    const isOfNow = log.subarray(at + 8, at + 16).equals(log.subarray(16, 24))
+    if (isOfNow && log.readUInt32BE(at + 4) > 0) count++
+  }
+  return count
+}

@@ -1,0 +1,115 @@
+// Writes that share a commit, and something goes wrong: whoever fails leaves nothing and harms nobody; when the commit fails, none of
+// them has happened.
+import Database from 'better-sqlite3'
+import { sql } from 'kysely'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Db } from '../../db/open.ts'
+import { troubleOf } from '../../db/trouble.ts'
+import { add, closeAll, commits, failure, file, openAnew, store, stored, strayMember, turn, write } from './grouped.ts'
+
+beforeEach(openAnew)
+afterEach(closeAll)
+
+/** No page more than there are. */
+async function fill(): Promise<void> {
+  const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(store.db)
+  await sql`pragma max_page_count = ${sql.lit(rows[0]?.page_count ?? 1)}`.execute(store.db)
+}
+
+/** Something SQLite looks at only when it commits. */
+async function spoil(db: Db): Promise<void> {
+  await sql`pragma defer_foreign_keys = 1`.execute(db)
+  await strayMember(db)
+}
+
+describe('one that fails', () => {
+  it.each([0, 1, 3])('leaves nothing and harms nobody, as number %i', async (place) => {
+    const outcomes = await Promise.allSettled(
+      ['a', 'b', 'c', 'd'].map((name, index) =>
+        write(async (db) => {
+          await add(name, db)
+          await sql`savepoint part`.execute(db)
+          await add(`${name} again`, db)
+          if (index === place) throw new Error(`not ${name}`)
+          await sql`release savepoint part`.execute(db)
+        }),
+      ),
+    )
+    const kept = ['a', 'b', 'c', 'd'].filter((_, index) => index !== place)
+    expect(outcomes.map(({ status }) => status === 'fulfilled')).toEqual([0, 1, 2, 3].map((index) => index !== place))
+    expect(String((outcomes[place] as PromiseRejectedResult).reason)).toContain('not ')
+    expect(stored()).toEqual(kept.flatMap((name) => [name, `${name} again`]))
+  })
+
+  it('can be a single statement', async () => {
+    const writing = [add('a'), strayMember(store.db), add('b'), add('a'), add('c')].map(failure)
+    const [, stray, , double] = await Promise.all(writing)
+    expect(store.dialect.isForeignKeyViolation(stray)).toBe(true)
+    expect(store.dialect.isUniqueViolation(double)).toBe(true)
+    expect(stored()).toEqual(['a', 'b', 'c'])
+  })
+
+  it('because of another one does not say so before that one is certain', async () => {
+    const writing = [() => add('a'), () => write((db) => add('a', db)), () => add('a'), () => write(spoil)]
+    const reasons = await Promise.all(writing.map((work) => failure(work())))
+    // There is no such name: whoever tries it again can have it.
+    expect(reasons.map((reason) => store.dialect.isUniqueViolation(reason))).toEqual([false, false, false, false])
+    expect(stored()).toEqual([])
+  })
+
+  it('cannot go on writing after its end', async () => {
+    let late: Promise<unknown> | undefined
+    await write(async (db) => {
+      late = turn().then(() => failure(add('late', db)))
+      await add('a', db)
+    })
+    expect(await late).toBeInstanceOf(Error)
+    expect(stored()).toEqual(['a'])
+  })
+})
+
+describe('a commit that fails', () => {
+  it('fails for all of them, and the next one is none the worse', async () => {
+    const generation = store.generation()
+    const reasons = await Promise.all(
+      [() => add('a'), () => write((db) => add('b', db)), () => write(spoil), () => add('c')].map((work) =>
+        failure(work()),
+      ),
+    )
+    expect(reasons.map((reason) => store.dialect.isForeignKeyViolation(reason))).toEqual([true, true, true, true])
+    expect([stored(), commits(), store.generation()]).toEqual([[], 0, generation])
+    await add('d')
+    expect(stored()).toEqual(['d'])
+  })
+
+  it('because the disk is full leaves nothing of any of them', async () => {
+    await fill()
+    const small = () => write((db) => add('small', db))
+    const large = () =>
+      write(async (db) => {
+        await failure(add('large'.padEnd(200_000, '.'), db))
+        // Whoever goes on all the same has nothing of it stored either.
+        await failure(add('later', db))
+      })
+    const reasons = await Promise.all([small, large].map((work) => failure(work())))
+    expect(reasons.map(troubleOf)).toEqual(['full', 'full'])
+    expect([stored(), store.health()]).toEqual([[], 'full'])
+    await sql`pragma max_page_count = 1000000`.execute(store.db)
+    await Promise.all([add('a'), small()])
+    expect([stored(), store.health()]).toEqual([['a', 'small'], null])
+  })
+})
+
+describe('a database that another process writes to', () => {
+  it('is busy for all that wait, and not for the next', async () => {
+    await sql`pragma busy_timeout = 0`.execute(store.db)
+    const holding = new Database(file)
+    holding.exec('begin immediate')
+    const reasons = await Promise.all([add('a'), write((db) => add('b', db)), add('c')].map(failure))
+    expect(reasons.map(troubleOf)).toEqual(['busy', 'busy', 'busy'])
+    expect(store.health()).toBeNull()
+    holding.close()
+    await add('d')
+    expect(stored()).toEqual(['d'])
+  })
+})
