@@ -1,17 +1,19 @@
 // Who is calling: turns a bearer token into a user with permissions and visibility (DOMAIN 6.4, 7). Issues and revokes
 // tokens, because the shape of a token's secret is known here and nowhere else. Sessions are in sessions.ts.
-import ipaddr from 'ipaddr.js'
 import type { Db, Store } from '../../db/open.ts'
 import { daysMs, stamp } from './clock.ts'
 import type { CallingToken, Services, SignedIn } from './context.ts'
 import { Problem } from './errors.ts'
 import { remembered } from './kept.ts'
+import { isAmong } from './networks.ts'
 import { digest, isSame, newSecret } from './secrets.ts'
 import { ifItCan } from './unavailable.ts'
 
 const headers = { 'www-authenticate': 'Bearer' }
 export const unauthenticated = (): Problem => new Problem('unauthenticated', undefined, { headers })
 export const inactive = (): Problem => new Problem('account_inactive', undefined, { headers })
+
+const isAllowed = (ip: string, networks: readonly string[]): boolean => networks.length === 0 || isAmong(ip, networks)
 
 export interface NewToken {
   userId: number
@@ -114,6 +116,9 @@ async function tokenOf(store: Store, id: number) {
 
 const lastSeen = new WeakMap<Store, Map<number, { text: string; user: SignedIn }>>()
 
+/** What is kept for others goes with them. */
+const mostUsers = 300
+
 /** The same object as long as nothing about a user changes, because what is kept for a caller hangs on it (kept.ts). */
 export function asBefore(store: Store, user: SignedIn): SignedIn {
   const users = lastSeen.get(store) ?? new Map<number, { text: string; user: SignedIn }>()
@@ -122,6 +127,8 @@ export function asBefore(store: Store, user: SignedIn): SignedIn {
   const text = JSON.stringify({ ...user, permissions: permissions === 'all' ? permissions : [...permissions] })
   const before = users.get(user.id)
   if (before?.text === text) return before.user
+  const [oldest] = users.size >= mostUsers ? users.keys() : []
+  if (oldest !== undefined) users.delete(oldest)
   users.set(user.id, { text, user })
   return user
 }
@@ -176,39 +183,6 @@ async function visibleOwners(db: Db, userId: number, view: SignedIn['viewPermiss
     .execute()
   return [...new Set([userId, ...members.map((member) => member.user_id)])]
 }
-
-export const isNetwork = (text: string): boolean => ipaddr.isValid(text) || ipaddr.isValidCIDR(text)
-
-function networkOf(text: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
-  if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text)
-  const address = ipaddr.process(text)
-  return [address, address.kind() === 'ipv4' ? 32 : 128]
-}
-
-/** Whether every address of a network is in one of the others; in none of none. */
-export function isWithin(text: string, networks: readonly string[]): boolean {
-  const [address, bits] = networkOf(text)
-  return networks.some((each) => {
-    const [range, rangeBits] = networkOf(each)
-    return range.kind() === address.kind() && rangeBits <= bits && address.match(range, rangeBits)
-  })
-}
-
-const isAllowed = (ip: string, networks: readonly string[]): boolean => networks.length === 0 || isAmong(ip, networks)
-
-/** Whether an address is one of these, or in one of these networks. */
-export function isAmong(ip: string, networks: readonly string[]): boolean {
-  if (!ipaddr.isValid(ip)) return false
-  const address = ipaddr.process(ip)
-  return networks.some((network) => {
-    if (!ipaddr.isValidCIDR(network))
-      return ipaddr.process(network).toNormalizedString() === address.toNormalizedString()
-    const [range, bits] = ipaddr.parseCIDR(network)
-    return range.kind() === address.kind() && address.match(range, bits)
-  })
-}
-
-export const isLoopback = (ip: string): boolean => ipaddr.isValid(ip) && ipaddr.process(ip).range() === 'loopback'
 
 const areas = [
   'leads',

@@ -1,6 +1,6 @@
 // What is kept in memory so that it need not be asked for or built again: statements by caller and shape, and what the database said
 // until anything committed changes it (`Store.generation`). Nothing here outlives a user, a store or a change.
-import type { Compilable, CompiledQuery } from 'kysely'
+import { type Compilable, CompiledQuery } from 'kysely'
 import type { Store } from '../../db/open.ts'
 import type { Context } from './context.ts'
 
@@ -14,13 +14,13 @@ export interface Shape<Row> {
 }
 
 interface Statement {
-  query: CompiledQuery
+  text: string
   /** What is bound before the values. */
   first: readonly unknown[]
   asked: number
 }
 
-const mostStatements = 600
+const mostStatements = 400
 const statements = new WeakMap<object, Map<string, Statement>>()
 
 /** What rows are seen, and of what they are told, follows from the caller: the user, what the token may do, and what is asked for. */
@@ -43,7 +43,7 @@ export async function ask<Row>(ctx: Context, { name, values, build }: Shape<Row>
   const found = known.get(key)
   if (found) {
     if (ctx.services.config.env === 'test') await compare(found, { name, values, build })
-    return run<Row>(ctx, { ...found.query, parameters: [...found.first, ...values] })
+    return run<Row>(ctx, CompiledQuery.raw(found.text, [...found.first, ...values]))
   }
   const query = (await build()).compile()
   const first = query.parameters.slice(0, query.parameters.length - values.length)
@@ -51,9 +51,29 @@ export async function ask<Row>(ctx: Context, { name, values, build }: Shape<Row>
   // What is bound elsewhere cannot be bound anew: such a query is built each time.
   if (last.length === values.length && last.every((value, index) => Object.is(value, values[index]))) {
     if (known.size >= mostStatements) known.clear()
-    known.set(key, { query, first, asked: 0 })
+    known.set(key, { text: shared(query.sql), first, asked: 0 })
   }
   return run<Row>(ctx, query)
+}
+
+const mostTexts = 4_000
+let texts = new Map<string, string>()
+
+/** Most callers ask in the same words: they are kept once. */
+function shared(text: string): string {
+  const known = texts.get(text)
+  if (known !== undefined) return known
+  if (texts.size >= mostTexts) texts = new Map()
+  texts.set(text, text)
+  return text
+}
+
+const lengths = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000]
+
+/** The same ids, the last of them as often as makes one of few lengths: each length is a statement of its own. */
+export function padded(ids: readonly number[]): number[] {
+  const length = lengths.find((each) => each >= ids.length) ?? ids.length
+  return Array.from({ length }, (_none, index) => ids[Math.min(index, ids.length - 1)] as number)
 }
 
 /** Adds a row, and answers its id. Keys that are undefined are columns left out. */
@@ -65,7 +85,8 @@ export async function insert(ctx: Context, table: string, row: Readonly<Record<s
       .insertInto(table as never)
       .values(row as never)
       .returning('id' as never) as unknown as Compilable<{ id: number }>
-  const [inserted] = await ask(ctx, { name: `insert ${table} ${columns.join()}`, values, build })
+  const isPlain = values.every((value) => typeof value !== 'object' || value === null)
+  const [inserted] = await ask(ctx, { name: isPlain ? `insert ${table} ${columns.join()}` : null, values, build })
   if (!inserted) throw new Error(`No row was added to ${table}.`)
   return inserted.id
 }
@@ -78,7 +99,7 @@ async function compare(found: Statement, { name, values, build }: Shape<unknown>
   found.asked++
   if (found.asked > 3 && found.asked % 16 !== 0) return
   const { sql, parameters } = (await build()).compile()
-  const kept = JSON.stringify([found.query.sql, ...found.first, ...values])
+  const kept = JSON.stringify([found.text, ...found.first, ...values])
   if (JSON.stringify([sql, ...parameters]) !== kept)
     throw new Error(`The query "${name}" depends on more than its caller, name and values: ${kept} was kept for ${sql}`)
 }
@@ -88,7 +109,7 @@ interface Remembered {
   value: unknown
 }
 
-const mostRemembered = 1_000
+const mostRemembered = 300
 const memories = new WeakMap<object, Map<string, Remembered>>()
 
 /** What `read` answers about committed data, until any of it changes. `of` is whose it is: a store, or a caller of one. */

@@ -48,9 +48,12 @@ export function sortKeys(query: Query, sort: Record<string, SortColumn>, id: str
 const expressionOf = (column: SortColumn): Expression<unknown> =>
   typeof column === 'string' ? sql.ref(column) : column
 
-/** What the order is, as a text: the same text, the same `order by`. */
-export const orderText = ({ db }: Pick<Context, 'db'>, keys: readonly Key[]): string =>
-  keys.map(({ column, descending }) => `${sql`${column}`.compile(db).sql} ${descending ? 'desc' : 'asc'}`).join()
+/** What the order is, as a text: the same text, the same `order by`. Null when values are bound in it. */
+export function orderText({ db }: Pick<Context, 'db'>, keys: readonly Key[]): string | null {
+  const parts = keys.map(({ column }) => sql`${column}`.compile(db))
+  if (parts.some(({ parameters }) => parameters.length > 0)) return null
+  return parts.map(({ sql: text }, index) => `${text} ${keys[index]?.descending ? 'desc' : 'asc'}`).join()
+}
 
 /**
  * Nulls sort last in both directions (DOMAIN 5.2). Where the engine puts them there by itself nothing is said of them, so that

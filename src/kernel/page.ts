@@ -60,7 +60,8 @@ export async function page<Row extends object>(
     find: async ({ stretch, limit, offset, reverse }) => {
       let found = ordered(ctx, rows, keys, reverse).select(marksOf(keys))
       if (stretch) found = found.where(stretch.condition)
-      return (await found.limit(limit).offset(offset).execute()) as Marked<Row>[]
+      const read = (await found.limit(limit).offset(offset).execute()) as (Row & Mark)[]
+      return read.map((row) => ({ mark: row, row }))
     },
     count: async () => Number((await counted(rows).executeTakeFirstOrThrow()).total),
   })
@@ -79,8 +80,8 @@ export async function pageOf<Row extends object>(
   return paged(ctx, query, {
     keys,
     find: async ({ stretch, limit, offset, reverse }) => {
-      const marks = await ask<Marked<{ id: number }>>(ctx, {
-        name: text && `${text} ${order} ${stretch?.text ?? ''} ${reverse ? 'back' : ''}`,
+      const marks = await ask<Mark & { id: number }>(ctx, {
+        name: text && order && `${text} ${order} ${stretch?.text ?? ''} ${reverse ? 'back' : ''}`,
         values: [...values, ...(stretch?.values ?? []), limit, offset],
         build: () => {
           const ids = rows()
@@ -88,16 +89,12 @@ export async function pageOf<Row extends object>(
             .select(sql<number>`${sql.ref(id)}`.as('id'))
             .select(marksOf(keys))
           const found = stretch ? ids.where(stretch.condition) : ids
-          return lean(ordered(ctx, found, keys, reverse).limit(limit).offset(offset)) as Rows<Marked<{ id: number }>>
+          return lean(ordered(ctx, found, keys, reverse).limit(limit).offset(offset)) as Rows<Mark & { id: number }>
         },
       })
       if (marks.length === 0) return []
       const shown = await byIds(marks.map((mark) => mark.id))
-      // Who is deleted in between is not shown.
-      return marks.flatMap((mark) => {
-        const row = shown.get(mark.id)
-        return row ? [Object.assign(row, mark)] : []
-      })
+      return marks.map((mark) => ({ mark, row: shown.get(mark.id) }))
     },
     count: () =>
       rememberedFor(ctx, text && `count ${text} ${JSON.stringify(values)}`, async () => {
@@ -111,8 +108,16 @@ export async function pageOf<Row extends object>(
 const counted = (rows: Rows<unknown>): Rows<{ total: number }> =>
   rows.clearSelect().select(sql<number>`count(*)`.as('total'))
 
-/** A row with its values of the sort keys. */
-type Marked<Row> = Row & Record<`cursor_${number}`, string | number | null>
+/** A row's values of the sort keys. */
+type Mark = Record<`cursor_${number}`, string | number | null>
+
+/** A place in the list. Whoever is deleted before it is read is not shown; the place counts all the same, or others would be passed over. */
+interface Place<Row> {
+  mark: Mark
+  row: Row | undefined
+}
+
+const rowsOf = <Row>(places: readonly Place<Row>[]): Row[] => places.flatMap(({ row }) => row ?? [])
 
 const marksOf = (keys: readonly Key[]) =>
   keys.map(({ column }, index) => sql<string | number | null>`${column}`.as(`cursor_${index}`))
@@ -126,7 +131,7 @@ interface Wanted {
 
 interface Finding<Row> {
   keys: readonly Key[]
-  find: (wanted: Wanted) => Promise<Marked<Row>[]>
+  find: (wanted: Wanted) => Promise<Place<Row>[]>
   count: () => Promise<number>
 }
 
@@ -155,7 +160,7 @@ async function byNumber<Row extends object>(
   const found = isBeyond ? [] : await find({ limit, offset: from, reverse })
   if (reverse) found.reverse()
   const more = total === null ? found.length > size : offset + found.length < total
-  const shown = found.slice(0, size)
+  const shown = rowsOf(found.slice(0, size))
   const last = total === null ? null : Math.max(1, Math.ceil(total / size))
   const link = (to: number): string => url(ctx, { page: String(to) })
   return {
@@ -189,7 +194,7 @@ async function byCursor<Row extends object>(
   const of = fingerprint(ctx, query, keys)
   const cursor: Cursor | null = query.cursor === '' ? null : readCursor(ctx, String(query.cursor), of)
   const reverse = cursor?.back ?? false
-  const found: Marked<Row>[] = []
+  const found: Place<Row>[] = []
   for (const stretch of cursor ? behind(keys, cursor) : [undefined]) {
     const wanted = { limit: size + 1 - found.length, offset: 0, reverse }
     found.push(...(await find(stretch ? { ...wanted, stretch } : wanted)))
@@ -198,8 +203,8 @@ async function byCursor<Row extends object>(
   const more = found.length > size
   const shown = found.slice(0, size)
   if (reverse) shown.reverse()
-  const at = (row: Marked<Row> | undefined): (string | number | null)[] =>
-    keys.map((_, index) => row?.[`cursor_${index}`] ?? null)
+  const at = (place: Place<Row> | undefined): (string | number | null)[] =>
+    keys.map((_, index) => place?.mark[`cursor_${index}`] ?? null)
   const next =
     shown.length > 0 && (reverse || more) ? writeCursor(ctx, { at: at(shown.at(-1)), back: false, of }) : null
   const prev =
@@ -207,7 +212,7 @@ async function byCursor<Row extends object>(
       ? writeCursor(ctx, { at: at(shown[0]), back: true, of })
       : null
   return {
-    rows: shown,
+    rows: rowsOf(shown),
     links: {
       first: url(ctx, { cursor: '' }),
       last: null,

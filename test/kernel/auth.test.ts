@@ -1,7 +1,8 @@
 // Tokens: until when and from where they are good, what their abilities cover, and how seldom their use is written down.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Config } from '../../src/config.ts'
-import { covers, isNetwork, issueToken } from '../../src/kernel/auth.ts'
+import { covers, issueToken } from '../../src/kernel/auth.ts'
+import { isNetwork } from '../../src/kernel/networks.ts'
 import { start, startServer, type TestServer } from '../support/app.ts'
 
 let server: TestServer

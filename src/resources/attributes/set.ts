@@ -89,7 +89,8 @@ export async function committedSet({ db: root }: Pick<Store, 'db'>, db: Db = roo
   const kept = known.get(root)
   if (kept?.mark === mark) return kept
   const set = await load(db, mark)
-  known.set(root, set)
+  // What stands in a transaction may never be committed.
+  if (db === root) known.set(root, set)
   return set
 }
 

@@ -2,7 +2,7 @@
 // right of persons and leads, so they are reached through the services.
 import { sql } from 'kysely'
 import { type Context, requireCall } from '../../kernel/context.ts'
-import { ask } from '../../kernel/kept.ts'
+import { ask, padded } from '../../kernel/kept.ts'
 import { lean } from '../../kernel/lean.ts'
 import type { Rows } from '../../kernel/page.ts'
 import type { Resource, Writing } from '../../kernel/resource.ts'
@@ -29,7 +29,7 @@ export async function linkEmail(ctx: Context, id: number | undefined, link: Link
 
 /** Counts the mails of a page of leads that the caller sees, with one query. */
 export async function countEmails(ctx: Context, leads: { id: number; emails_count: number }[]): Promise<void> {
-  const ids = leads.map(({ id }) => id)
+  const ids = padded(leads.map(({ id }) => id))
   const counted = async () => {
     const rows: Rows<unknown> = (await emailsOf(ctx).matching(ctx, {})).clearSelect().clearOrderBy()
     return rows
