@@ -1,7 +1,7 @@
 // `node codegen/pack.mjs <folder>`: the program in a few files instead of eight hundred, which takes Node half the time to start. Only our
 // own modules and kysely are put together; what is loaded late stays apart, and other packages are loaded from where they are installed.
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
@@ -37,7 +37,8 @@ const places = {
   },
 }
 
-if (existsSync(to)) for (const name of readdirSync(to)) if (/^chunk-\w+\.js(\.map)?$/.test(name)) rmSync(join(to, name))
+/** When what is there was built: a server that runs from it may still load what it has not needed so far. */
+const built = statSync(join(to, 'cli.js'), { throwIfNoEntry: false })?.mtimeMs ?? 0
 
 const common = {
   absWorkingDir: root,
@@ -47,8 +48,9 @@ const common = {
   target: 'node20',
   logLevel: 'warning',
 }
-await build({
+const { metafile } = await build({
   ...common,
+  metafile: true,
   entryPoints: [
     { in: 'src/cli.ts', out: 'cli' },
     { in: 'src/mail/parse.program.ts', out: 'mail/parse.program' },
@@ -68,4 +70,8 @@ for (const name of asTheyAre) {
   mkdirSync(dirname(join(to, name)), { recursive: true })
   copyFileSync(join(sources, name), join(to, name))
 }
+const made = new Set(Object.keys(metafile.outputs).map((path) => basename(path)))
+for (const name of readdirSync(to))
+  if (/^chunk-\w+\.js(\.map)?$/.test(name) && !made.has(name) && statSync(join(to, name)).mtimeMs < built - 60_000)
+    rmSync(join(to, name))
 copyFileSync(join(root, 'node_modules', 'kysely', 'LICENSE'), join(to, 'kysely.LICENSE'))

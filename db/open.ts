@@ -162,9 +162,12 @@ function storeOf(connection: SqliteConnection, url: string): Store {
     close: async () => {
       // The last connection that closes takes the log with it, if it is one that can write.
       for (const each of [...snapshots]) await each.close()
-      writer.close()
-      reading?.close()
-      connection.close()
+      try {
+        writer.close()
+      } finally {
+        reading?.close()
+        connection.close()
+      }
     },
   }
 }

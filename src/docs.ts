@@ -55,16 +55,19 @@ export async function registerDocs(http: FastifyInstance, { config, published, s
     // The document has one address with an ETag; the page's own copies lead there.
     const copy = copies.exec(request.url)
     if (copy) return reply.header('cache-control', 'no-cache').redirect(`../openapi.${copy[1]}`)
-    ui ??= swaggerPages(config)
+    ui ??= swaggerPages(config).catch((cause: unknown) => {
+      ui = undefined
+      throw cause
+    })
     return relay(await ui, request, reply)
   }
   http.get(page, show)
   http.get(`${page}/*`, show)
-  http.addHook('onClose', async () => void (await (await ui)?.close()))
+  http.addHook('onClose', async () => void (await (await ui?.catch(() => undefined))?.close()))
 }
 
 /** What a file is asked for with; nothing else of a request matters to it. */
-const asked = ['if-none-match', 'if-modified-since', 'range', 'if-range']
+const asked = ['if-none-match', 'if-modified-since']
 /** What the server proper says of each answer itself. */
 const ofTransport = new Set(['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding'])
 
@@ -73,7 +76,8 @@ async function relay(ui: FastifyInstance, request: FastifyRequest, reply: Fastif
     request.raw.headers[name] === undefined ? [] : [[name, request.raw.headers[name]]],
   )
   const answer = await ui.inject({ method: 'GET', url: request.url, headers: Object.fromEntries(sent) })
-  if (answer.statusCode === 404) return reply.callNotFound() as unknown as FastifyReply
+  if (answer.statusCode >= 500) throw new Error(`The page answered ${answer.statusCode}: ${answer.body}`)
+  if (answer.statusCode >= 400) return reply.callNotFound() as unknown as FastifyReply
   for (const [name, value] of Object.entries(answer.headers))
     if (value !== undefined && !ofTransport.has(name)) reply.header(name, value)
   return reply.code(answer.statusCode).send(answer.rawPayload)

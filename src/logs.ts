@@ -1,6 +1,7 @@
 // What is logged: one line for each request, with its id and the ids of who asked, and without what people have written. The same
 // look at the end of each request counts it (kernel/metrics.ts).
 import { randomUUID } from 'node:crypto'
+import { writeSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import {
   type FastifyInstance,
@@ -9,7 +10,6 @@ import {
   type FastifyServerOptions,
   LogController,
 } from 'fastify'
-import pino from 'pino'
 import type { Config } from './config.ts'
 import type { LoggedCaller } from './contract/backend.ts'
 import { type OperationFact, operations } from './contract/operations.gen.ts'
@@ -43,27 +43,47 @@ export const logging = ({ logLevel }: Config, lines?: Lines): Logging => ({
           redact: ['req.headers.authorization', 'req.headers.cookie'],
           serializers: { err: errorOf },
           hooks: { streamWrite: scrub },
-          stream: lines ?? standardOutput(),
+          stream: lines ?? linesTo(),
         },
   logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
 })
 
 const flushMs = 10
 const warning = 40
+/** What waits at most for a reader that is slow. */
+const mostWaiting = 1024 * 1024
+const standardOutput = 1
 
-/** Several lines at a time: a call of the system for each would cost as much as a simple request. What warns is written at once. */
-function standardOutput(): Lines {
-  const output = pino.destination({ dest: 1, sync: true, minLength: 8 * 1024 })
+/**
+ * Several lines at a time: a call of the system for each would cost as much as a simple request. What warns is written at once. A log
+ * that nobody takes, or that has no room, stops no server: what cannot be written is lost.
+ */
+export function linesTo(output: number = standardOutput): Lines {
+  let waiting: Buffer[] = []
+  let bytes = 0
   let due: NodeJS.Timeout | undefined
   const flush = (): void => {
     clearTimeout(due)
     due = undefined
-    output.flushSync()
+    let rest = Buffer.concat(waiting)
+    waiting = []
+    bytes = 0
+    try {
+      while (rest.length > 0) rest = rest.subarray(writeSync(output, rest))
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return
+      waiting = [rest]
+      bytes = rest.length
+      due = setTimeout(flush, flushMs).unref()
+    }
   }
   process.once('exit', flush)
   return {
     write(line) {
-      output.write(line)
+      const text = Buffer.from(line)
+      if (bytes + text.length > mostWaiting) return
+      waiting.push(text)
+      bytes += text.length
       const level = Number(/^\{"level":(\d+)/.exec(line)?.[1] ?? warning)
       if (level >= warning) flush()
       else due ??= setTimeout(flush, flushMs).unref()

@@ -109,8 +109,11 @@ export function writerOf(connection: Guarded): Writer {
   /** Nobody else is in it. */
   function abandon(one: Group): void {
     group = null
-    connection.undo()
-    one.resolve()
+    try {
+      connection.undo()
+    } finally {
+      one.resolve()
+    }
   }
 
   /** Once those have come who come in this turn of the event loop. */
@@ -226,8 +229,12 @@ export function writerOf(connection: Guarded): Writer {
       const refused = waiting
       waiting = []
       if (group !== null && isTaken) {
-        if (group.members === 1) abandon(group)
-        else connection.backToMark()
+        try {
+          if (group.members === 1) abandon(group)
+          else connection.backToMark()
+        } catch {
+          // The end of the group says so to all of it.
+        }
       }
       if (group !== null) end(group)
       for (const each of refused) each.refuse(closed())

@@ -75,7 +75,7 @@ export async function transaction<T>(
     result = await begun.execute(async (db) => {
       const done = await work({ ...ctx, db: db as Db, unit })
       if (ctx.dryRun) throw new DryRun(done)
-      await freshen(db as Db, unit.stale)
+      await freshen(db as Db, unit.stale, isLong)
       await ctx.beforeCommit?.(db as Db)
       return done
     })
@@ -96,10 +96,11 @@ export const longTransaction = <T>(ctx: Context, work: (ctx: Context & { unit: U
 const freshAtOnce = 100
 
 /** The index of the search as the records are by now. */
-async function freshen(db: Db, stale: readonly Stale[]): Promise<void> {
+async function freshen(db: Db, stale: readonly Stale[], isLong: boolean): Promise<void> {
   const each = [...new Map(stale.map((one) => [`${one.entity} ${one.id}`, one])).values()]
   for (let from = 0; from < each.length; from += freshAtOnce) {
-    if (from > 0) await pace()
+    // Others wait for the end of an ordinary one.
+    if (from > 0 && isLong) await pace()
     await refresh(db, each.slice(from, from + freshAtOnce))
   }
 }

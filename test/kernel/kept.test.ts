@@ -76,6 +76,11 @@ describe('what a server keeps in memory', () => {
   })
 })
 
+interface Page {
+  data: { id: number }[]
+  meta: { next_cursor: string | null }
+}
+
 describe('a walk by cursor', () => {
   it('comes to everyone who is still there when others are deleted while a page is read', async () => {
     const make = given(here.server.admin)
@@ -94,10 +99,11 @@ describe('a walk by cursor', () => {
       return result as never
     })
     const seen: number[] = []
-    for (let cursor: string | null = ''; cursor !== null; ) {
-      const path = `/contacts/persons?sort=name&per_page=4&cursor=${encodeURIComponent(cursor)}`
-      const { body } = await here.server.admin.get(path)
-      seen.push(...body.data.map(({ id }: { id: number }) => id))
+    let cursor: string | null = ''
+    while (cursor !== null) {
+      const path: string = `/contacts/persons?sort=name&per_page=4&cursor=${encodeURIComponent(cursor)}`
+      const { body }: { body: Page } = await here.server.admin.get(path)
+      seen.push(...body.data.map(({ id }) => id))
       cursor = body.meta.next_cursor
     }
     expect(gone).toHaveLength(2)

@@ -1,12 +1,15 @@
 // What the log promises: one line for each request, whatever became of it, by which it can be found again; and in no line anything
 // that people have written, or a secret. Names, addresses and secrets are planted where they could slip through.
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Bury } from '../../src/jobs/queue.ts'
 import { Veto } from '../../src/kernel/events.ts'
 import { errorOf, scrub, scrubWhole } from '../../src/logs.scrub.ts'
-import { pathOf } from '../../src/logs.ts'
+import { linesTo, pathOf } from '../../src/logs.ts'
 import { MailDeferred } from '../../src/mail/failures.ts'
 import { createMailer } from '../../src/mail/outbound.ts'
 import { adminPassword, startServer, type TestServer } from '../support/app.ts'
@@ -412,5 +415,32 @@ describe('the last line of defence', () => {
     }
     expect(JSON.stringify(errorOf(parsing))).not.toContain('Wilh')
     expect(errorOf('Wilhelmina')).toEqual({ type: 'string', message: '', stack: '' })
+  })
+})
+
+describe('where the lines go', () => {
+  const line = (level: number, n: number) => `${JSON.stringify({ level, n })}\n`
+
+  it('gets several at a time, in their order, and at once what warns', async () => {
+    const path = join(mkdtempSync(join(tmpdir(), 'accord-lines-')), 'log')
+    const file = openSync(path, 'w')
+    const { write } = linesTo(file)
+    const written = () => readFileSync(path, 'utf8')
+    write(line(30, 1))
+    write(line(30, 2))
+    expect(written()).toBe('')
+    write(line(40, 3))
+    expect(written()).toBe(line(30, 1) + line(30, 2) + line(40, 3))
+    write(line(30, 4))
+    await until(() => written().endsWith(line(30, 4)))
+    closeSync(file)
+    rmSync(join(path, '..'), { recursive: true })
+  })
+
+  it('may have no room: the lines are lost, and nothing waits for it', () => {
+    const full = openSync('/dev/full', 'w')
+    const { write } = linesTo(full)
+    for (let n = 0; n < 3; n++) write(line(50, n))
+    closeSync(full)
   })
 })

@@ -27,7 +27,6 @@ const needed = [
   'negotiator',
   'node-cron',
   'openapi-backend',
-  'pino',
   'prom-client',
   'uuid',
 ]

@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { restoreDays } from '../../kernel/archive.ts'
 import { daysMs, stamp } from '../../kernel/clock.ts'
 import type { Context } from '../../kernel/context.ts'
-import { transaction } from '../../kernel/write.ts'
+import { longTransaction, transaction } from '../../kernel/write.ts'
 import { removeFile } from './handlers.ts'
 import { type FileRow, rowsOf } from './rows.ts'
 
@@ -63,12 +63,15 @@ async function orphaned(ctx: Context): Promise<FileRow[]> {
   return found
 }
 
-/** Removes those of the bytes that no file refers to. In a transaction, so that no row can come meanwhile. */
+/**
+ * Removes those of the bytes that no file refers to. In a transaction, so that no row can come meanwhile, and in one of its own: what
+ * others delete beside it may come back when the common commit fails, and bytes would not.
+ */
 export async function sweepFiles(ctx: Context, sha256s: readonly string[]): Promise<number> {
   if (sha256s.length === 0) return 0
   const { services } = ctx
   const own = { ...ctx, db: services.store.db, unit: null, dryRun: false, beforeCommit: null }
-  return transaction(own, async ({ db }) => {
+  return longTransaction(own, async ({ db }) => {
     const rows = await db.selectFrom('files').select('sha256').where('sha256', 'in', sha256s).distinct().execute()
     const used = new Set(rows.map(({ sha256 }) => sha256))
     const unused = sha256s.filter((each) => !used.has(each))
