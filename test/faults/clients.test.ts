@@ -86,13 +86,7 @@ describe('many slow clients', () => {
     const there = clients.filter(({ isCut }) => !isCut).length
     try {
       loaded.push(await measure(task))
-      if (isFull) {
-        await expect.poll(() => areCut('head', 'body'), { timeout: 60_000, interval: 250 }).toBe(true)
-        // Who reads nothing does not see either that there is nobody any more.
-        await new Promise((resolve) => setTimeout(resolve, 30_000))
-        for (const { socket } of of('reader')) socket.resume()
-        await expect.poll(() => areCut('reader'), { timeout: 30_000, interval: 250 }).toBe(true)
-      }
+      if (isFull) await expect.poll(() => areCut('head', 'body'), { timeout: 60_000, interval: 250 }).toBe(true)
       // Idle ones are nobody's trouble, as long as they last.
       if (isFull) loaded.push(await measure(task))
     } finally {
@@ -119,8 +113,6 @@ describe('many slow clients', () => {
           `${what} ${answered.p50}/${answered.p99} ms, ratio ${Math.round((100 * answered.p99) / before.answered.p99) / 100}`,
       )
     }
-    console.log(
-      `clients: ${cut} slow senders told that it took too long, ${of('reader').filter(({ isCut }) => isCut).length} slow readers cut off`,
-    )
+    console.log(`clients: ${cut} slow senders told that it took too long`)
   }, 900_000)
 })
