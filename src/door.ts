@@ -153,9 +153,11 @@ const settlesMs = 5_000
 /** 503 before anything is read or looked up (DOMAIN 25.2): by what waits already, and when the event loop is late. */
 async function shed(http: FastifyInstance, { config, metrics }: Services): Promise<void> {
   const turns = createTurns()
+  // One for all of them: the stack of a new one costs as much as the rest of a refusal.
+  const problem = new Problem('unavailable', 'The server has too much to do.', comeAgain)
   const refuse = (): Problem => {
     metrics.shed()
-    return new Problem('unavailable', 'The server has too much to do.', comeAgain)
+    return problem
   }
   let isSettled = false
   http.addHook('onListen', async () => {
