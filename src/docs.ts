@@ -67,14 +67,12 @@ export async function registerDocs(http: FastifyInstance, { config, published, s
 }
 
 /** What a file is asked for with; nothing else of a request matters to it. */
-const asked = ['if-none-match', 'if-modified-since']
+const conditional = new Set(['if-none-match', 'if-modified-since'])
 /** What the server proper says of each answer itself. */
 const ofTransport = new Set(['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding'])
 
 async function relay(ui: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const sent = asked.flatMap((name) =>
-    request.raw.headers[name] === undefined ? [] : [[name, request.raw.headers[name]]],
-  )
+  const sent = Object.entries(request.raw.headers).filter(([name]) => conditional.has(name))
   const answer = await ui.inject({ method: 'GET', url: request.url, headers: Object.fromEntries(sent) })
   if (answer.statusCode >= 500) throw new Error(`The page answered ${answer.statusCode}: ${answer.body}`)
   if (answer.statusCode >= 400) return reply.callNotFound() as unknown as FastifyReply

@@ -12,6 +12,7 @@ import {
 } from 'fastify'
 import type { Config } from './config.ts'
 import type { LoggedCaller } from './contract/backend.ts'
+import { routeOf } from './contract/methods.ts'
 import { type OperationFact, operations } from './contract/operations.gen.ts'
 import type { Metrics } from './kernel/metrics.ts'
 import { errorOf, scrub } from './logs.scrub.ts'
@@ -170,8 +171,8 @@ export function whenOver({ endings }: FastifyRequest, ending: () => void): void 
 }
 
 const routes = new Map(
-  Object.entries(operations as Record<string, OperationFact>).map(([id, { method, path }]) => [
-    `${method} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`,
+  Object.entries(operations as Record<string, OperationFact>).map(([id, fact]) => [
+    `${fact.method} ${routeOf(fact)}`,
     id,
   ]),
 )

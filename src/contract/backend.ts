@@ -2,7 +2,7 @@
 // The order is that of DOMAIN 4.3. What each step means is given by the caller as a Pipeline.
 import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { ErrorObject, Ajv as PlainAjv } from 'ajv'
+import type { Ajv as PlainAjv } from 'ajv'
 import { type Context as BackendContext, OpenAPIBackend } from 'openapi-backend'
 import { type Body, bodyFindings, readBody } from './body.ts'
 import { initialise, type Matched, prepared } from './definition.ts'
@@ -142,6 +142,18 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
     call.found = { query, body: found }
   }
 
+  /** What both ways end with. */
+  function finish(
+    checked: Checked,
+    call: Call,
+    { query, body }: Pick<InternalRequest, 'query' | 'body'>,
+  ): Promise<unknown> {
+    const { validation } = checked
+    const findings = [validation?.errors, call.found?.query, call.found?.body]
+    if (findings.some((each) => each && each.length > 0)) return refuse(checked, call, pipeline)
+    return pipeline.handle(call, { params: coercedParams(checked), query, body: body ?? {} })
+  }
+
   const unauthorized = (call: Call): never => {
     throw call.refused ?? new Problem('unauthenticated')
   }
@@ -158,9 +170,8 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
   for (const [id, fact] of Object.entries(operations)) {
     if ((fact as OperationFact).servedBy === 'docs') continue
     api.registerHandler(id, (context: BackendContext, call: Call) => {
-      if (call.found && call.found.query.length + call.found.body.length > 0) return refuse(context, call, pipeline)
       const { query, requestBody } = context.request
-      return pipeline.handle(call, { params: coercedParams(context), query, body: requestBody ?? {} })
+      return finish(context, call, { query, body: requestBody })
     })
   }
 
@@ -188,13 +199,9 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
       if (!call.fact.public && !(await isAdmitted(call, pipeline))) return unauthorized(call)
       const request = requestOf(call)
       await read(call, request)
-      const { query, body } = request
       const validators = api.validator.getRequestValidatorsForOperation(call.operation) ?? []
       const checked = { validation: validate(validators, { params, request }), request: { params } }
-      const { found } = call
-      if (checked.validation.errors.length > 0 || (found && found.query.length + found.body.length > 0))
-        return refuse(checked, call, pipeline)
-      return pipeline.handle(call, { params: coercedParams(checked), query, body: body ?? {} })
+      return finish(checked, call, request)
     },
     leave: (call, hasFailed) => pipeline.leave(call, hasFailed),
     async warmUp() {
@@ -222,7 +229,7 @@ const bodySchema = (operation: Matched | undefined): Shape | undefined =>
 
 /** Refuses a request for all that is wrong with it, unless its path says more: then the record is looked up first. */
 async function refuse(context: Checked, call: Call, pipeline: Pipeline): Promise<never> {
-  const findings = (context.validation?.errors ?? []) as ErrorObject[]
+  const findings = context.validation?.errors ?? []
   const { query, body } = call.found ?? { query: [], body: [] }
   // An id that is no positive integer names nothing (DOMAIN 3.1).
   if (findings.some(({ instancePath }) => instancePath.startsWith('/path'))) throw new Problem('not_found')

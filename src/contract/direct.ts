@@ -25,7 +25,7 @@ export function shortcutOf({ path, parameters = [] }: Matched): (call: Call) => 
 }
 
 export interface Checked {
-  validation?: { errors?: unknown; coerced?: unknown } | undefined
+  validation?: { errors?: readonly ErrorObject[] | null; coerced?: unknown } | undefined
   request: { params: Record<string, string | string[]> }
 }
 

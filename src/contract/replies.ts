@@ -1,8 +1,7 @@
 // Checks replies against the contract: all of them in tests (closed: a property the contract lacks is a finding), a sample
 // in production. Compiles a reply's schema on first use; references stay references, so recursion costs nothing.
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
-import { Ajv2020 } from 'ajv/dist/2020.js'
-import { addFormats } from './formats.ts'
+import { newAjv } from './ajv.ts'
 
 export interface ReplyChecker {
   /** Sentences that say how the reply breaks the contract; empty when it does not. */
@@ -31,17 +30,12 @@ export function createReplyChecker(document: object, { closed }: { closed: boole
   return checker
 }
 
-/** Takes a third of the time of compiling, and what is gained by it cannot be measured. */
-const code = { optimize: false } as const
-
 function compileChecker(document: object, options: { closed: boolean }): ReplyChecker {
   const copy = (options.closed ? closedCopy(document) : document) as Document
   let ajv: Ajv | undefined
   // Indexes the whole contract: not before there is a reply to check.
   const compiler = (): Ajv => {
-    ajv ??= addFormats(
-      new Ajv2020({ strict: false, validateSchema: false, allErrors: true, code }) as unknown as Ajv,
-    ).addSchema(copy, 'contract')
+    ajv ??= newAjv().addSchema(copy, 'contract')
     return ajv
   }
   const compiled = new Map<string, ValidateFunction | undefined>()

@@ -4,7 +4,7 @@ import type { Db, Store } from '../../db/open.ts'
 import { daysMs, stamp } from './clock.ts'
 import type { CallingToken, Services, SignedIn } from './context.ts'
 import { Problem } from './errors.ts'
-import { remembered } from './kept.ts'
+import { mapOf, remembered } from './kept.ts'
 import { isAmong } from './networks.ts'
 import { digest, isSame, newSecret } from './secrets.ts'
 import { ifItCan } from './unavailable.ts'
@@ -69,14 +69,14 @@ export async function authenticate(
   const known = await remembered(store, store, `token ${idText}`, () => tokenOf(store, Number(idText)))
   if (!known || !isSame(digest(secret), known.row.secret_hash)) throw unauthenticated()
 
-  const { row, allowedIps } = known
+  const { row, token, user } = known
   const time = services.clock.now()
   const at = stamp(time)
   if (row.expires_at !== null && row.expires_at <= at) throw unauthenticated()
   const idleDays = services.config.tokenIdleDays
   if (idleDays > 0 && (row.last_used_at ?? row.created_at) < stamp(new Date(time.getTime() - daysMs(idleDays))))
     throw unauthenticated()
-  if (!isAllowed(ip, allowedIps)) throw unauthenticated()
+  if (!isAllowed(ip, token.allowedIps)) throw unauthenticated()
   if (row.status !== 1) throw inactive()
 
   // Written at most once a minute: a write per read would make every request a transaction.
@@ -84,35 +84,29 @@ export async function authenticate(
     const used = store.db.updateTable('tokens').set({ last_used_at: at, last_used_ip: ip }).where('id', '=', row.id)
     await ifItCan(() => used.execute())
   }
-  return { user: known.user, token: known.token }
+  return { user, token }
 }
-
-const tokenColumns = [
-  'tokens.id',
-  'tokens.secret_hash',
-  'tokens.abilities',
-  'tokens.expires_at',
-  'tokens.last_used_at',
-  'tokens.created_at',
-  'tokens.allowed_ips',
-] as const
 
 /** A token with its user as they are stored; null when there is none. */
 async function tokenOf(store: Store, id: number) {
-  const { db } = store
-  const row = await db
+  const row = await store.db
     .selectFrom('tokens')
     .innerJoin('users', 'users.id', 'tokens.user_id')
     .innerJoin('roles', 'roles.id', 'users.role_id')
-    .select(tokenColumns)
+    .select(['tokens.id', 'tokens.secret_hash', 'tokens.abilities', 'tokens.allowed_ips'])
+    .select(['tokens.expires_at', 'tokens.last_used_at', 'tokens.created_at'])
     .select(callerColumns)
     .where('tokens.id', '=', id)
     .executeTakeFirst()
   if (!row) return null
   const allowedIps = JSON.parse(row.allowed_ips) as string[]
   const token: CallingToken = { id: row.id, abilities: JSON.parse(row.abilities) as string[], allowedIps }
-  return { row, allowedIps, token, user: asBefore(store, await userOf(db, { ...row, id: row.user_id })) }
+  return { row, token, user: await callingUser(store, row) }
 }
+
+/** The user behind a row with `callerColumns`. */
+export const callingUser = async (store: Store, row: Omit<UserRow, 'id'> & { user_id: number }): Promise<SignedIn> =>
+  asBefore(store, await userOf(store.db, { ...row, id: row.user_id }))
 
 const lastSeen = new WeakMap<Store, Map<number, { text: string; user: SignedIn }>>()
 
@@ -120,9 +114,8 @@ const lastSeen = new WeakMap<Store, Map<number, { text: string; user: SignedIn }
 const mostUsers = 300
 
 /** The same object as long as nothing about a user changes, because what is kept for a caller hangs on it (kept.ts). */
-export function asBefore(store: Store, user: SignedIn): SignedIn {
-  const users = lastSeen.get(store) ?? new Map<number, { text: string; user: SignedIn }>()
-  lastSeen.set(store, users)
+function asBefore(store: Store, user: SignedIn): SignedIn {
+  const users = mapOf(lastSeen, store)
   const { permissions } = user
   const text = JSON.stringify({ ...user, permissions: permissions === 'all' ? permissions : [...permissions] })
   const before = users.get(user.id)
@@ -157,7 +150,7 @@ interface UserRow {
 }
 
 /** A user with permissions and visibility. */
-export async function userOf(db: Db, row: UserRow): Promise<SignedIn> {
+async function userOf(db: Db, row: UserRow): Promise<SignedIn> {
   const viewPermission = row.view_permission as SignedIn['viewPermission']
   return {
     id: row.id,

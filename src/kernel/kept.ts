@@ -20,12 +20,24 @@ interface Statement {
   asked: number
 }
 
+/** What is kept for one owner, and goes with it. */
+export function mapOf<Owner extends object, Key, Value>(
+  maps: WeakMap<Owner, Map<Key, Value>>,
+  owner: Owner,
+): Map<Key, Value> {
+  const known = maps.get(owner)
+  if (known) return known
+  const made = new Map<Key, Value>()
+  maps.set(owner, made)
+  return made
+}
+
 const mostStatements = 400
 const statements = new WeakMap<object, Map<string, Statement>>()
 
-/** What rows are seen, and of what they are told, follows from the caller: the user, what the token may do, and what is asked for. */
+/** What rows are seen, and of what they are told, follows from the caller and the call: what is asked for, and what the token may do. */
 const callerOf = ({ user, services }: Context): object => user ?? services
-const abilitiesOf = ({ token, operation }: Context): string => `${operation} ${token?.abilities.join() ?? ''}`
+const callOf = ({ token, operation }: Context): string => `${operation} ${token?.abilities.join() ?? ''}`
 /** The record just written is seen whoever owns it, by some: that makes a query of its own. */
 const isOnce = ({ admitted, user }: Context): boolean =>
   admitted !== undefined && user !== null && (user.visibleOwners !== null || user.permissions !== 'all')
@@ -33,13 +45,8 @@ const isOnce = ({ admitted, user }: Context): boolean =>
 /** The rows of a query that is built and compiled once for each caller and shape, and only bound after that. */
 export async function ask<Row>(ctx: Context, { name, values, build }: Shape<Row>): Promise<Row[]> {
   if (name === null || isOnce(ctx)) return run<Row>(ctx, (await build()).compile())
-  const caller = callerOf(ctx)
-  let known = statements.get(caller)
-  if (!known) {
-    known = new Map()
-    statements.set(caller, known)
-  }
-  const key = `${name} ${values.length} ${abilitiesOf(ctx)}`
+  const known = mapOf(statements, callerOf(ctx))
+  const key = `${name} ${values.length} ${callOf(ctx)}`
   const found = known.get(key)
   if (found) {
     if (ctx.services.config.env === 'test') await compare(found, { name, values, build })
@@ -68,9 +75,21 @@ function shared(text: string): string {
   return text
 }
 
+/** The rows of a query that names ids, in any number; `build` gets each of them at least once. Nothing is asked for none. */
+export async function askFor<Row>(
+  ctx: Context,
+  name: string,
+  ids: readonly number[],
+  build: (ids: readonly number[]) => Compilable<Row> | Promise<Compilable<Row>>,
+): Promise<Row[]> {
+  if (ids.length === 0) return []
+  const values = padded(ids)
+  return ask(ctx, { name, values, build: () => build(values) })
+}
+
 const lengths = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000]
 
-/** The same ids, the last of them as often as makes one of few lengths: each length is a statement of its own. */
+/** The same ids, the last of them as often as makes one of few lengths: each length is a statement of its own. Of one id at least. */
 export function padded(ids: readonly number[]): number[] {
   const length = lengths.find((each) => each >= ids.length) ?? ids.length
   return Array.from({ length }, (_none, index) => ids[Math.min(index, ids.length - 1)] as number)
@@ -114,11 +133,7 @@ const memories = new WeakMap<object, Map<string, Remembered>>()
 
 /** What `read` answers about committed data, until any of it changes. `of` is whose it is: a store, or a caller of one. */
 export async function remembered<T>(store: Store, of: object, key: string, read: () => Promise<T>): Promise<T> {
-  let memory = memories.get(of)
-  if (!memory) {
-    memory = new Map()
-    memories.set(of, memory)
-  }
+  const memory = mapOf(memories, of)
   const generation = store.generation()
   const known = memory.get(key)
   if (known?.generation === generation) return known.value as T
@@ -131,5 +146,5 @@ export async function remembered<T>(store: Store, of: object, key: string, read:
 /** The same for what follows from what the caller may see; in a transaction or a snapshot, which see something else, it is read each time. */
 export const rememberedFor = <T>(ctx: Context, key: string | null, read: () => Promise<T>): Promise<T> =>
   key !== null && ctx.db === ctx.services.store.db && !isOnce(ctx)
-    ? remembered(ctx.services.store, callerOf(ctx), `${key} ${abilitiesOf(ctx)}`, read)
+    ? remembered(ctx.services.store, callerOf(ctx), `${key} ${callOf(ctx)}`, read)
     : read()

@@ -4,7 +4,7 @@ import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from './context.ts'
 import type { Definition, Sorts } from './definition.ts'
 import { conditions, type Fields, type Query, time, value } from './filter.ts'
-import { ask, padded } from './kept.ts'
+import { askFor } from './kept.ts'
 import { lean } from './lean.ts'
 import { inOrder, type Paged, pageOf, type Rows } from './page.ts'
 
@@ -36,22 +36,19 @@ export function rowsOf<Row>(d: Described, { entity, table }: { entity: string; t
   const sorts = async (ctx: Context, query: any): Promise<Sorts<string>> =>
     typeof d.sort === 'function' ? d.sort(ctx, query) : d.sort
 
-  const readIds = (ctx: Context, ids: readonly number[]): Promise<Row[]> =>
-    ask(ctx, { name: `${entity}: rows`, values: ids, build: () => all(ctx).where(sql.ref(id), 'in', ids) })
-  const byIds = (ctx: Context, ids: readonly number[]): Promise<Row[]> => readIds(ctx, padded(ids))
+  const byIds = (ctx: Context, ids: readonly number[]): Promise<Row[]> =>
+    askFor(ctx, `${entity}: rows`, ids, (ids) => all(ctx).where(sql.ref(id), 'in', ids))
 
   return {
     byIds,
 
     async seen(ctx, ids) {
-      if (ids.length === 0) return new Set()
-      const wanted = padded([...new Set(ids)])
-      const selected = (): Rows<{ id: number }> =>
+      const selected = (ids: readonly number[]): Rows<{ id: number }> =>
         all(ctx)
           .clearSelect()
           .select(sql<number>`${sql.ref(id)}`.as('id'))
-          .where(sql.ref(id), 'in', wanted)
-      const rows = await ask(ctx, { name: `${entity}: seen`, values: wanted, build: () => lean(selected()) })
+          .where(sql.ref(id), 'in', ids)
+      const rows = await askFor(ctx, `${entity}: seen`, [...new Set(ids)], (ids) => lean(selected(ids)))
       return new Set(rows.map(({ id }) => id))
     },
 

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { operations } from '../contract/operations.gen.ts'
 import type { OperationId } from '../contract/types.ts'
-import { asBefore, authenticate, callerColumns, inactive, unauthenticated, userOf } from './auth.ts'
+import { authenticate, callerColumns, callingUser, inactive, unauthenticated } from './auth.ts'
 import { stamp } from './clock.ts'
 import { type CallingSession, type Context, may, type Services, type SignedIn } from './context.ts'
 import { cookieOf, setCookie } from './cookies.ts'
@@ -53,7 +53,7 @@ export async function identify(services: Services, calling: Calling, isUse = tru
         .where('id', '=', row.id)
         .execute(),
     )
-  const user = asBefore(services.store, await userOf(db, { ...row, id: row.user_id }))
+  const user = await callingUser(services.store, row)
   return { user, token: null, session: { id: row.id, csrf: row.csrf } }
 }
 

@@ -1,8 +1,8 @@
 // Asks a server for some time over some connections, in a process of its own that stays for the whole run; `Client` is the other end.
 // Every task is a message, its figures are the answer.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createRequire } from 'node:module'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
+import { fromSource, type Times, timesOf } from '../support/measuring.ts'
 import { Connection } from './connection.ts'
 import { type Kind, requestOf, type Walk, type World, walkFrom, walkOn } from './requests.ts'
 
@@ -19,25 +19,20 @@ export interface Task {
   requests: number
 }
 
-export interface Figures {
+export interface Figures extends Omit<Times, 'count'> {
   requests: number
   seconds: number
-  /** Milliseconds. */
-  p50: number
-  p99: number
-  max: number
   /** Answered 503 because the machine had too much else to do, and asked again a little later. */
   refused: number
 }
 
 const here = fileURLToPath(import.meta.url)
-const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
 
 export class Client {
   readonly #child: ChildProcess
 
   constructor() {
-    this.#child = spawn(process.execPath, ['--import', tsx, here], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    this.#child = spawn(process.execPath, [...fromSource, here], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   }
 
   run(task: Task): Promise<Figures> {
@@ -98,9 +93,8 @@ async function run(task: Task): Promise<Figures> {
   )
   const seconds = (performance.now() - since) / 1000
   for (const connection of connections) connection.close()
-  taken.sort((one, other) => one - other)
-  const at = (share: number): number => taken[Math.min(taken.length - 1, Math.floor(share * taken.length))] ?? 0
-  return { requests: taken.length, seconds, p50: at(0.5), p99: at(0.99), max: at(1), refused }
+  const { count, ...times } = timesOf(taken)
+  return { requests: count, seconds, ...times, refused }
 }
 
 if (process.argv[1] === here) {

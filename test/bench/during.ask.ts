@@ -2,8 +2,8 @@
 // a measurement does is in the figures.
 import { spawn } from 'node:child_process'
 import { Agent, request } from 'node:http'
-import { createRequire } from 'node:module'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
+import { fromSource, type Times, timesOf } from '../support/measuring.ts'
 
 export interface Task {
   url: string
@@ -12,20 +12,15 @@ export interface Task {
   aSecond: number
 }
 
-export interface Figures {
-  count: number
-  p50: number
-  p99: number
-  max: number
+export interface Figures extends Times {
   notOk: number
 }
 
 const here = fileURLToPath(import.meta.url)
-const tsx = pathToFileURL(createRequire(here).resolve('tsx')).href
 
 /** Asks as long as `work` takes. */
 export async function during<T>(task: Task, work: () => Promise<T>): Promise<{ figures: Figures; done: T }> {
-  const child = spawn(process.execPath, ['--import', tsx, here, JSON.stringify(task)], {
+  const child = spawn(process.execPath, [...fromSource, here, JSON.stringify(task)], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   let output = ''
@@ -86,9 +81,7 @@ async function ask({ url, token, leads, aSecond }: Task): Promise<Figures> {
   }
   await Promise.all(asked)
   agent.destroy()
-  taken.sort((one, other) => one - other)
-  const at = (share: number): number => taken[Math.min(taken.length - 1, Math.floor(share * taken.length))] ?? 0
-  return { count: taken.length, p50: at(0.5), p99: at(0.99), max: at(1), notOk }
+  return { ...timesOf(taken), notOk }
 }
 
 if (process.argv[1] === here)

@@ -2,10 +2,10 @@
 // the time of processors it has used, and its memory.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
+import { fromSource } from '../support/measuring.ts'
 
 export type Name = 'accord' | 'limit'
 
@@ -22,7 +22,6 @@ export interface Server {
 const path = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
 const built = path('../../dist/src/cli.js')
 const limit = path('limit.ts')
-const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
 /** What links begin with in both of them, unless it is said. */
 const usualBase = 'http://127.0.0.1:8000'
 
@@ -60,8 +59,8 @@ export async function start(
   const inherited = Object.entries(process.env).filter(([key]) => !/^(ACCORD_|VITEST|NODE_OPTIONS)/.test(key))
   const command =
     name === 'accord'
-      ? [...(program.endsWith('.ts') ? ['--import', tsx] : []), program, 'serve']
-      : ['--import', tsx, limit, '--folder', folder, '--base', base]
+      ? [...(program.endsWith('.ts') ? fromSource : []), program, 'serve']
+      : [...fromSource, limit, '--folder', folder, '--base', base]
   const child = spawn(process.execPath, [...node, ...command], {
     cwd: folder,
     env: { ...Object.fromEntries(inherited), NODE_ENV: 'production', ...settings, ACCORD_APP_URL: base },

@@ -2,8 +2,8 @@
 // as are answered, or so many a second whether they are answered or not. Its task is its argument, its figures are its output.
 import { spawn } from 'node:child_process'
 import { Agent, request } from 'node:http'
-import { createRequire } from 'node:module'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
+import { fromSource, type Times, timesOf } from '../support/measuring.ts'
 
 export interface Task {
   url: string
@@ -16,17 +16,10 @@ export interface Task {
   writes?: number
 }
 
-interface Times {
-  count: number
-  p50: number
-  p99: number
-  max: number
-}
-
 export interface Figures {
   seconds: number
   statuses: Record<string, number>
-  /** Milliseconds of those that were answered, and of those that were refused with 429 or 503. */
+  /** Of those that were answered, and of those that were refused with 429 or 503. */
   answered: Times
   refused: Times
   /** Refusals that do not say when to come again, and requests that were not answered at all. */
@@ -35,10 +28,9 @@ export interface Figures {
 }
 
 const here = fileURLToPath(import.meta.url)
-const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
 
 export function measure(task: Task): Promise<Figures> {
-  const child = spawn(process.execPath, ['--import', tsx, here, JSON.stringify(task)], {
+  const child = spawn(process.execPath, [...fromSource, here, JSON.stringify(task)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   let output = ''
@@ -53,11 +45,11 @@ export function measure(task: Task): Promise<Figures> {
   })
 }
 
-function timesOf(taken: number[]): Times {
-  const sorted = [...taken].sort((one, other) => one - other)
-  const at = (share: number): number =>
-    Math.round((sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0) * 10) / 10
-  return { count: sorted.length, p50: at(0.5), p99: at(0.99), max: at(1) }
+const rounded = (ms: number): number => Math.round(ms * 10) / 10
+
+function roundedTimes(taken: number[]): Times {
+  const { count, p50, p99, max } = timesOf(taken)
+  return { count, p50: rounded(p50), p99: rounded(p99), max: rounded(max) }
 }
 
 async function run({ url, token, seconds, atOnce, aSecond = 0, writes = 0 }: Task): Promise<Figures> {
@@ -118,7 +110,7 @@ async function run({ url, token, seconds, atOnce, aSecond = 0, writes = 0 }: Tas
   await Promise.all(asked)
   const took = elapsed()
   agent.destroy()
-  return { seconds: took, statuses, answered: timesOf(answered), refused: timesOf(refused), silent, failed }
+  return { seconds: took, statuses, answered: roundedTimes(answered), refused: roundedTimes(refused), silent, failed }
 }
 
 if (process.argv[1] === here)

@@ -3,9 +3,11 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { openStore, type Store } from '../../db/open.ts'
-import { padded } from '../../src/kernel/kept.ts'
+import { systemContext } from '../../src/kernel/context.ts'
+import { askFor, padded } from '../../src/kernel/kept.ts'
 import { given } from '../support/given.ts'
 import { type Installed, installed } from '../support/installed.ts'
+import { statementsOf } from '../support/statements.ts'
 import { addUser } from '../support/viewers.ts'
 
 let here: Installed
@@ -121,5 +123,20 @@ describe('ids in a statement', () => {
     )
     const lengths = Array.from({ length: 1000 }, (_none, index) => padded(Array(index + 1).fill(1)).length)
     expect(new Set(lengths).size).toBeLessThan(12)
+  })
+
+  it('are asked for once, and not at all when there are none', async () => {
+    const ctx = systemContext(here.server.app.services, 'api')
+    const read = async (ids: readonly number[]) => {
+      const found: unknown[] = []
+      const asked = await statementsOf(async () => {
+        const query = (ids: readonly number[]) =>
+          ctx.db.selectFrom('lead_sources').select('id').where('id', 'in', ids).orderBy('id')
+        found.push(...(await askFor<{ id: number }>(ctx, 'sources', ids, query)))
+      })
+      return { found, asked: asked.length }
+    }
+    expect(await read([2, 1, 3, 4])).toEqual({ found: [1, 2, 3, 4].map((id) => ({ id })), asked: 1 })
+    expect(await read([])).toEqual({ found: [], asked: 0 })
   })
 })

@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
+import { deal } from '../support/deals.ts'
 import { statementsOf } from '../support/statements.ts'
 import { addUser } from '../support/viewers.ts'
 
@@ -15,11 +16,7 @@ beforeAll(async () => {
 afterEach(() => server.rewind())
 afterAll(() => server.close())
 
-async function lead(body: object = {}): Promise<any> {
-  const reply = await server.admin.post('/leads', { title: 'Deal', lead_value: 100, ...body })
-  expect(reply.status, reply.text).toBe(201)
-  return reply.body.data
-}
+const lead = (body?: object) => deal(server, body)
 
 async function board(query = '', caller: Caller = server.admin): Promise<any> {
   const { status, body, text } = await caller.get(`/leads/kanban${query}`)

@@ -5,6 +5,7 @@ import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
 import { startServer, type TestServer } from '../support/app.ts'
+import { deal } from '../support/deals.ts'
 import { statementsOf } from '../support/statements.ts'
 import { addUser } from '../support/viewers.ts'
 
@@ -19,11 +20,7 @@ afterAll(() => server.close())
 const largest = 99_999_999_999.9999
 const values = [0, 0.0001, 12.5, 99.9999, largest]
 
-async function lead(body: object = {}): Promise<any> {
-  const reply = await server.admin.post('/leads', { title: 'Deal', lead_value: 100, ...body })
-  expect(reply.status, reply.text).toBe(201)
-  return reply.body.data
-}
+const lead = (body?: object) => deal(server, body)
 
 async function kept(): Promise<unknown[]> {
   const { rows } =

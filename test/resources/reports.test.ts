@@ -2,6 +2,7 @@
 // the same as charts.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { deal } from '../support/deals.ts'
 import { statementsOf } from '../support/statements.ts'
 import { addUser } from '../support/viewers.ts'
 
@@ -27,11 +28,7 @@ beforeAll(async () => {
 afterEach(() => server.rewind())
 afterAll(() => server.close())
 
-async function lead(body: object = {}): Promise<any> {
-  const reply = await server.admin.post('/leads', { title: 'Deal', lead_value: 100, ...body })
-  expect(reply.status, reply.text).toBe(201)
-  return reply.body.data
-}
+const lead = (body?: object) => deal(server, body)
 
 const won = (closed_at: string, lead_value: number, body: object = {}) =>
   lead({ lead_pipeline_stage_id: stage.won, closed_at, lead_value, ...body })

@@ -3,7 +3,7 @@
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Findings } from '../../kernel/errors.ts'
-import { ask, padded } from '../../kernel/kept.ts'
+import { askFor } from '../../kernel/kept.ts'
 import { fromScaled, times, toScaled } from '../../kernel/money.ts'
 import type { Priced } from '../products/prices.ts'
 
@@ -24,21 +24,16 @@ export type PlannedLine = Pick<Line, 'product_id' | 'name' | 'sku' | 'quantity' 
   id: number | null
 }
 
-export function linesOf(ctx: Context, leadIds: readonly number[]) {
-  const ids = padded(leadIds)
-  return ask(ctx, {
-    name: 'lines of leads',
-    values: ids,
-    build: () =>
-      ctx.db
-        .selectFrom('lead_products')
-        .leftJoin('products', 'products.id', 'lead_products.product_id')
-        .selectAll('lead_products')
-        .select(['products.name as product_name', 'products.sku as product_sku'])
-        .where('lead_products.lead_id', 'in', ids)
-        .orderBy('lead_products.id'),
-  })
-}
+export const linesOf = (ctx: Context, leadIds: readonly number[]) =>
+  askFor(ctx, 'lines of leads', leadIds, (ids) =>
+    ctx.db
+      .selectFrom('lead_products')
+      .leftJoin('products', 'products.id', 'lead_products.product_id')
+      .selectAll('lead_products')
+      .select(['products.name as product_name', 'products.sku as product_sku'])
+      .where('lead_products.lead_id', 'in', ids)
+      .orderBy('lead_products.id'),
+  )
 
 /** One line as it will be; `present` is the line it changes. Finds an unknown product and an amount that no field can hold. */
 export function planLine(

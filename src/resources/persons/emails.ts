@@ -2,7 +2,7 @@
 // right of persons and leads, so they are reached through the services.
 import { sql } from 'kysely'
 import { type Context, requireCall } from '../../kernel/context.ts'
-import { ask, padded } from '../../kernel/kept.ts'
+import { askFor } from '../../kernel/kept.ts'
 import { lean } from '../../kernel/lean.ts'
 import type { Rows } from '../../kernel/page.ts'
 import type { Resource, Writing } from '../../kernel/resource.ts'
@@ -29,18 +29,16 @@ export async function linkEmail(ctx: Context, id: number | undefined, link: Link
 
 /** Counts the mails of a page of leads that the caller sees, with one query. */
 export async function countEmails(ctx: Context, leads: { id: number; emails_count: number }[]): Promise<void> {
-  const ids = padded(leads.map(({ id }) => id))
-  const counted = async () => {
+  const counted = async (ids: readonly number[]) => {
     const rows: Rows<unknown> = (await emailsOf(ctx).matching(ctx, {})).clearSelect().clearOrderBy()
     return rows
       .select(['emails.lead_id as lead', sql<number>`count(*)`.as('count')])
       .where('emails.lead_id', 'in', ids)
       .groupBy('emails.lead_id')
   }
-  const counts = await ask<{ lead: number; count: number }>(ctx, {
-    name: 'emails of leads',
-    values: ids,
-    build: async () => lean(await counted()),
-  })
+  const ids = leads.map(({ id }) => id)
+  const counts = await askFor<{ lead: number; count: number }>(ctx, 'emails of leads', ids, async (ids) =>
+    lean(await counted(ids)),
+  )
   for (const lead of leads) lead.emails_count = Number(counts.find((each) => each.lead === lead.id)?.count ?? 0)
 }

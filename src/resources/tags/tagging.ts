@@ -4,7 +4,7 @@ import { type Compilable, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Findings, invalid, notFound, Problem } from '../../kernel/errors.ts'
-import { ask, padded } from '../../kernel/kept.ts'
+import { askFor } from '../../kernel/kept.ts'
 import type { Resource } from '../../kernel/resource.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { findOrCreateTag } from './resource.ts'
@@ -28,17 +28,15 @@ const most = 50
 export async function tagsOf(ctx: Context, entity: Taggable, ids: readonly number[]): Promise<Map<number, TagRef[]>> {
   const { table, column } = taggable[entity]
   const found = new Map<number, TagRef[]>()
-  if (ids.length === 0) return found
-  const asked = padded(ids)
-  const query = (): Compilable<TagRef & { owner: number }> => ({
+  const query = (ids: readonly number[]): Compilable<TagRef & { owner: number }> => ({
     compile: () =>
       sql<
         TagRef & { owner: number }
-      >`select ${sql.ref(`link.${column}`)} as owner, tags.id, tags.name, tags.color from ${sql.table(table)} as link join tags on tags.id = link.tag_id where ${sql.ref(`link.${column}`)} in (${sql.join(asked)}) order by tags.name_key`.compile(
+      >`select ${sql.ref(`link.${column}`)} as owner, tags.id, tags.name, tags.color from ${sql.table(table)} as link join tags on tags.id = link.tag_id where ${sql.ref(`link.${column}`)} in (${sql.join(ids)}) order by tags.name_key`.compile(
         ctx.db,
       ),
   })
-  const rows = await ask(ctx, { name: `tags of ${entity}`, values: asked, build: query })
+  const rows = await askFor(ctx, `tags of ${entity}`, ids, query)
   for (const { owner, id, name, color } of rows) found.set(owner, [...(found.get(owner) ?? []), { id, name, color }])
   return found
 }
