@@ -20,6 +20,8 @@ export interface Statement {
   /** What a pragma does is no proof: most of them write nothing. */
   readonly writes: boolean
   readonly hasRows: boolean
+  /** Its rows as objects. */
+  readonly rows: (parameters: readonly unknown[]) => object[]
 }
 
 export interface Statements {
@@ -84,11 +86,41 @@ function described(text: string, prepared: Database.Statement<unknown[]>): State
     isSchema: schema.test(text),
     writes: !readonly && !/^\s*pragma\b/i.test(text),
     hasRows: reader,
+    rows: reader ? rowsOf(prepared) : () => [],
   }
 }
 
-export function run<R>({ prepared, hasRows }: Statement, parameters: readonly unknown[]): QueryResult<R> {
-  if (hasRows) return { rows: prepared.all(bound(parameters)) as R[] }
+type Cells = readonly unknown[]
+
+/**
+ * better-sqlite3 makes objects that engines treat as dictionaries, which takes twice as long as the query does: it answers arrays here,
+ * and objects are made by a function that knows the columns.
+ */
+function rowsOf(prepared: Database.Statement<unknown[]>): Statement['rows'] {
+  prepared.raw(true)
+  let names: string[] | null = null
+  let toObject: (cells: Cells) => object = () => ({})
+  return (parameters) => {
+    const rows = prepared.all(parameters) as Cells[]
+    const [first] = rows
+    if (first === undefined) return []
+    // Another process may have added a column since it was prepared.
+    if (first.length !== names?.length) {
+      names = prepared.columns().map(({ name }) => name)
+      toObject = objectOf(names)
+    }
+    return rows.map(toObject)
+  }
+}
+
+/** Written out, which is ten times as fast as a loop; the names are those of our own statements, and quoted. */
+function objectOf(names: readonly string[]): (cells: Cells) => object {
+  const entries = names.map((name, at) => `${JSON.stringify(name)}: cells[${at}]`)
+  return new Function('cells', `return { ${entries.join(', ')} }`) as (cells: Cells) => object
+}
+
+export function run<R>({ prepared, hasRows, rows }: Statement, parameters: readonly unknown[]): QueryResult<R> {
+  if (hasRows) return { rows: rows(bound(parameters)) as R[] }
   const { changes, lastInsertRowid } = prepared.run(bound(parameters))
   return { numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid), rows: [] }
 }

@@ -89,8 +89,9 @@ export async function committedSet({ db: root }: Pick<Store, 'db'>, db: Db = roo
   const kept = known.get(root)
   if (kept?.mark === mark) return kept
   const set = await load(db, mark)
-  // What stands in a transaction may never be committed.
   if (db === root) known.set(root, set)
+  // What stands in a transaction may never be committed: for the next one it is read once more, outside.
+  else void committedSet({ db: root }).catch(() => undefined)
   return set
 }
 
