@@ -1,12 +1,8 @@
-// What every request passes before its operation is known, and what every answer carries: who is turned away because there is
-// too much to do or because they call too often, headers that protect whoever reads the answer, and other origins. What a
-// connection may do before it is a request is in sockets.ts.
-import helmet from '@fastify/helmet'
+// What every request passes before its operation is known: who is turned away because there is too much to do or because they call
+// too often. What every answer carries is in protection.ts, what a connection may do before it is a request in sockets.ts.
 import underPressure from '@fastify/under-pressure'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Config } from './config.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { factsOf } from './contract/methods.ts'
-import { originHeaders } from './contract/origins.ts'
 import { isForm } from './contract/routes.ts'
 import type { Services } from './kernel/context.ts'
 import { Problem } from './kernel/errors.ts'
@@ -15,6 +11,7 @@ import { isLoopback } from './kernel/networks.ts'
 import { type Account, createRates } from './kernel/rates.ts'
 import { createTurns } from './kernel/turns.ts'
 import { whenOver } from './logs.ts'
+import { protect } from './protection.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -29,83 +26,11 @@ declare module 'fastify' {
 export async function registerDoor(http: FastifyInstance, services: Services, serves: boolean): Promise<void> {
   http.decorateRequest('passage', null)
   http.decorateRequest('leave', null)
-  await protect(http, services.config)
+  protect(http, services.config)
   turnAway(http, services)
   if (serves) await shed(http, services)
   limitRates(http, services)
   boundBodies(http, services)
-}
-
-/** For what is no page: nothing in it may run or load anything, and nothing may show it. Pages say what they need themselves. */
-const policyOfData = "default-src 'none'; frame-ancestors 'none'"
-
-/** The least of it, for answers that are given before there is a request to speak of. */
-export const bareHeaders = {
-  'content-security-policy': policyOfData,
-  'referrer-policy': 'no-referrer',
-  'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
-}
-
-async function protect(http: FastifyInstance, config: Config): Promise<void> {
-  await http.register(helmet, {
-    // Both are among the bare ones.
-    contentSecurityPolicy: false,
-    xFrameOptions: false,
-    // Said below, by how each request came.
-    strictTransportSecurity: false,
-    // Those of one origin must be able to share a process; nothing here needs a process of its own.
-    originAgentCluster: false,
-    xDownloadOptions: false,
-  })
-  http.addHook('onRequest', async (request, reply) => {
-    reply.headers({ ...bareHeaders, 'x-request-id': request.id })
-    // Not for the domains below: they are of others.
-    if (request.protocol === 'https' || config.appUrl?.startsWith('https:'))
-      reply.header('strict-transport-security', 'max-age=31536000')
-  })
-  http.addHook('onSend', async (request, reply, payload) => {
-    const { isForAnyOrigin = false, methods } = factsOf(request)
-    const { vary, ...headers } = originHeaders(
-      { origin: request.raw.headers.origin, methods, isForAnyOrigin },
-      config.corsOrigins,
-    )
-    reply.headers(headers)
-    if (vary !== undefined) addVary(reply, vary)
-    if (isForAnyOrigin) beEmbeddable(reply)
-    if (/^application\/pdf\b/.test(String(reply.getHeader('content-type')))) letShow(reply)
-    keepOutOfCaches(request, reply)
-    return payload
-  })
-}
-
-/** Browsers show a PDF by a page of their own, which takes the policy for its. */
-function letShow(reply: FastifyReply): void {
-  if (reply.getHeader('content-security-policy') === policyOfData)
-    reply.header('content-security-policy', "frame-ancestors 'none'")
-}
-
-/** Pages of others show web forms and load their script; the policy of the page says so to browsers that ask it. */
-function beEmbeddable(reply: FastifyReply): void {
-  reply.removeHeader('x-frame-options')
-  if (reply.getHeader('cross-origin-resource-policy') === 'same-origin')
-    reply.header('cross-origin-resource-policy', 'cross-origin')
-}
-
-/**
- * What is said of customers is for nobody else and not for later. With an ETag a browser may keep it, to ask whether it is still
- * so (304): never a proxy, never without asking, and never for somebody else on the same machine.
- */
-function keepOutOfCaches({ method }: FastifyRequest, reply: FastifyReply): void {
-  if (reply.hasHeader('cache-control')) return
-  const isKept = (method === 'GET' || method === 'HEAD') && reply.hasHeader('etag') && reply.statusCode < 400
-  reply.header('cache-control', isKept ? 'private, no-cache' : 'no-store')
-  if (isKept) addVary(reply, 'Authorization, Cookie')
-}
-
-function addVary(reply: FastifyReply, names: string): void {
-  const said = reply.getHeader('vary')
-  reply.header('vary', said === undefined ? names : `${String(said)}, ${names}`)
 }
 
 const mostHeaders = 100
@@ -117,29 +42,46 @@ function turnAway(http: FastifyInstance, { metrics }: Services): void {
     isClosing = true
   })
   // The next request of whoever is still answered goes to the server that comes after this one.
-  http.addHook('onSend', async (_request, reply, payload) => {
+  http.addHook('onSend', (_request, reply, _payload, done) => {
     if (isClosing) reply.header('connection', 'close')
-    return payload
+    done()
   })
-  http.addHook('onRequest', async ({ raw, host }) => {
+  http.addHook('onRequest', (request, _reply, done) => {
     if (isClosing) {
       metrics.shed()
-      throw new Problem('unavailable', 'The server is closing.', comeAgain)
+      return done(new Problem('unavailable', 'The server is closing.', comeAgain))
     }
-    const names = raw.rawHeaders.filter((_name, index) => index % 2 === 0)
-    if (names.length > mostHeaders)
-      throw new Problem('malformed_request', `There are more than ${mostHeaders} headers.`)
-    const hosts = names.filter((name) => name.toLowerCase() === 'host').length
-    if (hosts > 1 || (hosts === 0 && raw.httpVersion === '1.1'))
-      throw new Problem('malformed_request', 'There must be one Host header.')
-    // It becomes the beginning of links.
-    if (host && !isHost(host)) throw new Problem('malformed_request', 'The Host header names no host.')
+    const why = oddityOf(request)
+    if (why === undefined) done()
+    else done(new Problem('malformed_request', why))
   })
 }
 
+/** What is wrong with the headers. */
+function oddityOf({ raw: { rawHeaders, httpVersion }, host }: FastifyRequest): string | undefined {
+  if (rawHeaders.length > mostHeaders * 2) return `There are more than ${mostHeaders} headers.`
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) if (isHostHeader(rawHeaders[at] ?? '')) hosts++
+  if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) return 'There must be one Host header.'
+  // It becomes the beginning of links.
+  return host && !isHost(host) ? 'The Host header names no host.' : undefined
+}
+
+const isHostHeader = (name: string): boolean => name.length === 4 && name.toLowerCase() === 'host'
+
+const mostHosts = 100
+const hosts = new Map<string, boolean>()
+
 /** With or without a port. Nothing else becomes part of an address. */
-export const isHost = (text: string): boolean =>
-  /^(\[[\da-f:.]+\]|[\w.~-]+)(:\d+)?$/i.test(text) && URL.canParse(`http://${text}`)
+export function isHost(text: string): boolean {
+  const known = hosts.get(text)
+  if (known !== undefined) return known
+  const is = /^(\[[\da-f:.]+\]|[\w.~-]+)(:\d+)?$/i.test(text) && URL.canParse(`http://${text}`)
+  // Most requests name the same one.
+  if (hosts.size >= mostHosts) hosts.clear()
+  hosts.set(text, is)
+  return is
+}
 
 const comeAgain = { headers: { 'retry-after': '1' } }
 
@@ -174,8 +116,9 @@ async function shed(http: FastifyInstance, { config, metrics }: Services): Promi
         if (isSettled && !watching.has(operationOf(request))) throw refuse()
       },
     })
-  http.addHook('onRequest', async (request) => {
-    if (turns.isFull() && !watching.has(operationOf(request))) throw refuse()
+  http.addHook('onRequest', (request, _reply, done) => {
+    if (turns.isFull() && !watching.has(operationOf(request))) done(refuse())
+    else done()
   })
   http.addHook('preHandler', (request, _reply, done) => {
     // A form is still arriving.
@@ -190,9 +133,9 @@ async function shed(http: FastifyInstance, { config, metrics }: Services): Promi
     whenOver(request, leave)
   })
   // From here on it is a matter of how fast the caller reads.
-  http.addHook('onSend', async (request, _reply, payload) => {
+  http.addHook('onSend', (request, _reply, _payload, done) => {
     request.leave?.()
-    return payload
+    done()
   })
 }
 
@@ -209,9 +152,9 @@ function limitRates(http: FastifyInstance, { config, clock }: Services): void {
     const credential = isPublic ? undefined : (authorization ?? cookie)
     request.passage = rates.enter({ ip: request.ip, credential, at: clock.now() })
   })
-  http.addHook('onSend', async ({ passage }, reply, payload) => {
+  http.addHook('onSend', ({ passage }, reply, _payload, done) => {
     if (passage) reply.headers(passage.headers())
-    return payload
+    done()
   })
 }
 

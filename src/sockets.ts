@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 import type { FastifyHttpOptions, FastifyInstance, RawServerDefault } from 'fastify'
 import type { Config } from './config.ts'
 import { Problem, problemDocument } from './contract/problems.ts'
-import { bareHeaders } from './door.ts'
+import { bareHeaders } from './protection.ts'
 
 const usual = {
   headersMs: 10_000,

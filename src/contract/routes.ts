@@ -46,7 +46,11 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
         isForAnyOrigin: isForAnyOrigin(fact),
         forms: fact.longestForm === null ? [] : [form, ...(fact.takesBytes ? [plainForm] : [])],
       } satisfies RouteFacts,
-      handler: (request, reply) => serve(backend, id, fact, request, reply),
+      // Not as a promise: Fastify would watch the connection for an answer that never comes.
+      handler: (request, reply) =>
+        void answered(backend, id, fact, request)
+          .then((answer) => send(reply, answer))
+          .catch((error) => reply.send(error instanceof Error ? error : new Error(String(error)))),
     })
   }
   const handler = (_request: FastifyRequest, reply: FastifyReply): void => reply.callNotFound()
@@ -98,13 +102,12 @@ function refuseMethod(
   else done(new Problem('method_not_allowed', undefined, { headers: { allow } }))
 }
 
-async function serve(
+async function answered(
   backend: Backend,
   id: OperationId,
   fact: OperationFact,
   request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<unknown> {
+): Promise<Answered> {
   const [path = '', query = ''] = split(request.url)
   if (query.length > longestQuery) throw new Problem('malformed_request', 'The query string is longer than 8 KiB.')
   const call: Call = {
@@ -123,13 +126,17 @@ async function serve(
   let answer: Answered | undefined
   try {
     answer = (await backend.handle(call)) as Answered
+    return answer
   } finally {
     await backend.leave(call, answer === undefined)
   }
+}
+
+function send(reply: FastifyReply, answer: Answered): void {
   reply.code(answer.status).headers(answer.headers)
   if (answer.cookies) reply.header('set-cookie', answer.cookies)
-  if (answer.body === undefined) return reply.send()
-  return reply.type(answer.mediaType).send(answer.body)
+  if (answer.body === undefined) reply.send()
+  else reply.type(answer.mediaType).send(answer.body)
 }
 
 function split(url: string): [string, string] {

@@ -44,10 +44,14 @@ export function createMetrics(): Metrics {
     buckets: seconds,
     registers,
   })
-  const inWork = new Gauge({
+  let inWork = 0
+  new Gauge({
     name: 'accord_http_requests_in_work',
     help: 'Requests that have come and are not answered to their end, streams among them.',
     registers,
+    collect() {
+      this.set(inWork)
+    },
   })
   const shed = new Counter({
     name: 'accord_http_requests_shed_total',
@@ -74,14 +78,26 @@ export function createMetrics(): Metrics {
   for (const outcome of ['sent', 'refused', 'deferred']) mails.inc({ outcome }, 0)
   for (const outcome of ['succeeded', 'failed', 'given_up']) deliveries.inc({ outcome }, 0)
 
+  const rows = new Map<string, Histogram.Internal<'operation' | 'method' | 'status'>>()
+  /** Found by its labels once: finding it takes longer than counting. */
+  function rowOf({ operation, method: sent, status }: Answer): { observe(seconds: number): void } {
+    const method = methods.has(sent) ? sent : 'other'
+    const key = `${operation} ${method} ${status}`
+    const known = rows.get(key)
+    if (known) return known
+    const row = requests.labels({ operation, method, status })
+    rows.set(key, row)
+    return row
+  }
+
   let watched: { registry: Registry; end: () => void } | undefined
   return {
     begun() {
-      inWork.inc()
-      return ({ operation, method, status, ms }) => {
-        inWork.dec()
-        if (status === 429) limited.inc()
-        requests.observe({ operation, method: methods.has(method) ? method : 'other', status }, ms / 1000)
+      inWork++
+      return (answer) => {
+        inWork--
+        if (answer.status === 429) limited.inc()
+        rowOf(answer).observe(answer.ms / 1000)
       }
     },
     shed: () => shed.inc(),
