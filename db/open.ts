@@ -21,6 +21,7 @@ import { cutSqliteLog, generationOf } from './dialects/sqlite-connection.ts'
 import { besideSqlite, settleSqliteAlone } from './dialects/sqlite-copies.ts'
 import { guarded, type SqliteHealth } from './dialects/sqlite-guarded.ts'
 import { kyselySqlite, kyselySqliteSnapshot } from './dialects/sqlite-kysely.ts'
+import { lookOf } from './dialects/sqlite-look.ts'
 import { statementsOf } from './dialects/sqlite-statements.ts'
 import { writerOf } from './dialects/sqlite-writer.ts'
 import type { DB } from './tables.gen.ts'
@@ -37,10 +38,13 @@ export interface Store {
   /** Whether it can by now, after trouble: tries, and answers what `health` is then. */
   retry(): Promise<SqliteHealth['trouble']>
   /**
-   * Another one than before once anything committed has changed the database, whoever did it; at the latest when the commit is
-   * answered. What is kept of committed data is as good as the generation it was read in, asked for before it was read.
+   * Another one than before once anything committed has changed the database: when a commit of this process is answered, and one of
+   * another process with the next turn of the event loop or `refresh`. What is kept of committed data is as good as the generation it
+   * was read in, asked for before it was read.
    */
   generation(): number
+  /** What is read from now on is at least as new as this moment. Without it that of one turn of the event loop may be of its beginning. */
+  refresh(): void
   /** Cuts the log of changes back when it has grown; to be called now and then. Waits for nobody. */
   tend(): void
   /** The whole database as bytes for `openImage`; tests open one copy each. */
@@ -102,15 +106,18 @@ function storeOf(connection: SqliteConnection, url: string): Store {
   const health: SqliteHealth = { trouble: null, commits: opened++ * 2 ** 32 }
   const reading = file === null ? null : openSqliteReader(file)
   const statements = statementsOf(connection)
-  const reader = reading && statementsOf(reading)
+  const reader = reading && { statements: statementsOf(reading), look: lookOf(reading) }
   const onSchema = (): void => {
     statements.forget()
-    reader?.forget()
+    reader?.statements.forget()
   }
-  const writer = writerOf(guarded(connection, statements, { health, onSchema }))
+  const refresh = (): void => reader?.look.end()
+  // Whoever looks at an old state keeps the log from being emptied.
+  const writer = writerOf(guarded(connection, statements, { health, onSchema, onCommit: refresh }))
   const db = kyselySqlite<DB>(writer, { own: statements, reader })
   const snapshots = new Set<Snapshot>()
   const tend = (): void => {
+    refresh()
     if (file !== null) cutSqliteLog(connection, file)
   }
 
@@ -143,7 +150,8 @@ function storeOf(connection: SqliteConnection, url: string): Store {
       }
       return health.trouble
     },
-    generation: generationOf(connection, health),
+    generation: generationOf(connection, health, reader?.look ?? null),
+    refresh,
     tend,
     image: () => {
       writer.settle()
@@ -165,6 +173,7 @@ function storeOf(connection: SqliteConnection, url: string): Store {
       try {
         writer.close()
       } finally {
+        refresh()
         reading?.close()
         connection.close()
       }

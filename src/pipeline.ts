@@ -40,6 +40,8 @@ export function createPipeline(
   return {
     async authenticate(call) {
       const { headers, request } = call
+      // What was revoked before this call came is revoked, by whatever process.
+      services.store.refresh()
       const caller = await identify(services, { headers, ip: request.ip, calledAt: calledAt(call) }).catch((cause) => {
         if (cause instanceof Problem && cause.status === 401) request.passage?.refused()
         throw cause
@@ -51,6 +53,7 @@ export function createPipeline(
     },
 
     async welcome(call) {
+      services.store.refresh()
       const isInEarnest = untried.has(call.operation)
       const ctx = contextOf(services, call, { user: null, token: null, session: null, isInEarnest })
       call.context = ctx

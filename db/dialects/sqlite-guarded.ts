@@ -33,7 +33,7 @@ export interface Guarded {
 export function guarded(
   database: Database.Database,
   statements: Statements,
-  { health, onSchema }: { health: SqliteHealth; onSchema: () => void },
+  { health, onSchema, onCommit }: { health: SqliteHealth; onSchema: () => void; onCommit: () => void },
 ): Guarded {
   let isInside = false
   let isChanged = false
@@ -99,6 +99,7 @@ export function guarded(
   function runOne<R>(query: Query): QueryResult<R> {
     check()
     const statement = statements.of(query.sql)
+    if (!isInside && statement.writes) onCommit()
     const done = attempt(() => run<R>(statement, query.parameters), statement.writes)
     isChanged ||= hasChanged(statement, done)
     isSchemaChanged ||= statement.isSchema
@@ -117,6 +118,7 @@ export function guarded(
   }
 
   function commit(): void {
+    onCommit()
     try {
       plainly('commit')
     } catch (error) {

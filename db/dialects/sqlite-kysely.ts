@@ -15,20 +15,22 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
+import type { Look } from './sqlite-look.ts'
 import { mayRead, type Query, run, type Statements } from './sqlite-statements.ts'
 import type { Exclusive, Turn, Writer } from './sqlite-writer.ts'
 
 /** Reads with `reader`, if there is one, while others write. Without one, reading waits while a transaction is under way. */
 export function kyselySqlite<DB>(
   writer: Writer,
-  { own, reader }: { own: Statements; reader: Statements | null },
+  { own, reader }: { own: Statements; reader: { statements: Statements; look: Look } | null },
 ): Kysely<DB> {
-  const reading = reader ?? own
+  const reading = reader?.statements ?? own
   return kyselyOf(
     async <R>(query: Query) => {
       const statement = reading.known(query.sql) ?? (mayRead(query.sql) ? reading.of(query.sql) : own.of(query.sql))
       if (statement.kind === 'write') return writer.change<R>(query)
       if (statement.kind === 'other' || !(reader !== null || writer.isIdle())) return writer.outside<R>(query)
+      reader?.look.begin()
       return run<R>(statement, query.parameters)
     },
     () => new OneConnection(writer),

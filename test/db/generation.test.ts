@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
@@ -120,6 +121,32 @@ describe('the generation of a file', () => {
       await add('a', { db })
       expect(store.generation()).toBe(before)
     })
+    store.refresh()
     expect(store.generation()).not.toBe(before)
+  })
+
+  it('is that of one moment for all that is read in a turn of the event loop, and a new one after it, `refresh` or a commit', async () => {
+    const store = await opened('a file')
+    const other = new Database(join(folder, 'accord.db'))
+    const added = other.prepare(
+      "insert into lead_sources (name, name_key, created_at, updated_at) values (?, ?, 'now', 'now')",
+    )
+    const add = (name: string) => added.run(name, name)
+    const count = async () => (await store.db.selectFrom('lead_sources').select('id').execute()).length
+    const first = { rows: await count(), generation: store.generation() }
+    add('a')
+    expect([await count(), store.generation()]).toEqual([first.rows, first.generation])
+    store.refresh()
+    expect(await count()).toBe(first.rows + 1)
+    expect(store.generation()).not.toBe(first.generation)
+    add('b')
+    expect(await count()).toBe(first.rows + 1)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(await count()).toBe(first.rows + 2)
+    const before = store.generation()
+    await store.db.deleteFrom('lead_sources').where('name', '=', 'a').execute()
+    expect(await count()).toBe(first.rows + 1)
+    expect(store.generation()).not.toBe(before)
+    other.close()
   })
 })

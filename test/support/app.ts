@@ -127,6 +127,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     health: () => current.health(),
     retry: () => current.retry(),
     generation: () => current.generation(),
+    refresh: () => current.refresh(),
     tend: () => current.tend(),
     image: () => current.image(),
     snapshot: () => current.snapshot(),
