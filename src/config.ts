@@ -35,6 +35,8 @@ export interface Config {
   corsOrigins: string[]
   /** By how much the usual rates are multiplied; null: nobody is limited. */
   rateFactor: number | null
+  /** How much memory replies may take that are kept until something changes; 0 keeps none. */
+  replyMemoryMb: number
   /** Sender of mails, the name shown with it, and the domain of their message ids. */
   mailFrom: string
   mailFromName: string
@@ -158,6 +160,7 @@ export function readConfig(environment: Environment): { config: Config; warnings
     trustedProxies,
     corsOrigins: origins(list('ACCORD_CORS_ORIGINS')),
     rateFactor: rateFactor(text('ACCORD_RATE_LIMIT', 'on')),
+    replyMemoryMb: integer('ACCORD_REPLY_MEMORY_MB', 32, 0, 4096),
     mailFrom: text('ACCORD_MAIL_FROM', `no-reply@${appHost}`),
     mailFromName: text('ACCORD_MAIL_FROM_NAME', appName),
     mailDomain: text('ACCORD_MAIL_DOMAIN', appHost).toLowerCase(),

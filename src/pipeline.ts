@@ -9,12 +9,12 @@ import { covers } from './kernel/auth.ts'
 import type { Context, Services } from './kernel/context.ts'
 import { answerDownload, Download } from './kernel/download.ts'
 import { Problem } from './kernel/errors.ts'
-import { etagOf, isUnchanged } from './kernel/etag.ts'
 import type { Gates, Handlers } from './kernel/handler.ts'
 import { once } from './kernel/idempotency.ts'
 import { leave, receive } from './kernel/multipart.ts'
-import { pick } from './kernel/references.ts'
+import { createReplies, isKeepable } from './kernel/replies.ts'
 import { checkCsrf, identify } from './kernel/sessions.ts'
+import { header, json, type Rendered, render, unlessUnchanged, varying } from './rendering.ts'
 
 /** By path, what finds its record or throws; it gets the ids of the path in their order. */
 export type Locators = Record<string, (ctx: Context, id: number, below: number) => Promise<void>>
@@ -37,6 +37,7 @@ export function createPipeline(
   check: ReplyCheck,
 ): Pipeline {
   const untried = neverTried(services.contract)
+  const replies = createReplies(services.config.replyMemoryMb * 1024 * 1024)
   return {
     async authenticate(call) {
       const { headers, request } = call
@@ -95,11 +96,15 @@ export function createPipeline(
     async handle(call, input) {
       const ctx = contextIn(call)
       const handler = handlers[call.operation as OperationId] as unknown as AnyHandler
-      const answer = async (ctx: Context): Promise<Answered> => {
+      const answer = async (ctx: Context): Promise<Rendered> => {
         const reply = await handler(ctx, input)
         if (reply instanceof Download) return varying(call, sendBytes(check, ctx, call, reply))
         if (reply !== undefined || call.fact.produces.length > 0) checkReply(check, call, reply)
         return varying(call, render(ctx, call, input, reply, check.checker))
+      }
+      if (call.fact.method === 'get') {
+        const rendered = isKeepable(handler) ? await replies.kept(ctx, keyOf(ctx), answer) : await answer(ctx)
+        return inSession(ctx, unlessUnchanged(call, rendered))
       }
       const key = header(call, 'idempotency-key')
       // A rehearsal must not use up the key of the performance.
@@ -131,49 +136,9 @@ function inSession({ session, cookies }: Context, answer: Answered): Answered {
   }
 }
 
-/** Where there is another form than JSON, a cache must not give one caller the form that another one asked for. */
-function varying({ fact }: Call, answer: Answered): Answered {
-  if (fact.produces.length > 1 && fact.produces.includes(json)) answer.headers.vary = 'Accept'
-  return answer
-}
-
-function render(ctx: Context, call: Call, input: Input, reply: unknown, checker: ReplyChecker): Answered {
-  const { fact } = call
-  const names = input.query.fields as string[] | undefined
-  const shown = names ? pick(reply, names, checker.keys(fact)) : reply
-  if (shown === undefined) return { status: fact.status, headers: {}, body: undefined, mediaType: json }
-  const body = JSON.stringify(shown)
-  const headers: Record<string, string> = {}
-  if (ctx.dryRun) headers['accord-dry-run'] = 'true'
-  const etag = etagOf(reply, body, fact.method === 'get')
-  if (etag !== undefined) {
-    headers.etag = etag
-    const known = header(call, 'if-none-match')
-    if (
-      fact.method === 'get' &&
-      known !== undefined &&
-      isUnchanged(known, etag, { path: fact.path, query: input.query, reply })
-    )
-      return { status: 304, headers, body: undefined, mediaType: json }
-  }
-  const link = linkHeader(reply)
-  if (link) headers.link = link
-  if (fact.location && !ctx.dryRun)
-    headers.location = `${ctx.base}${call.path}/${(reply as { data: { id: number } }).data.id}`
-  return { status: ctx.dryRun && fact.method !== 'get' ? 200 : fact.status, headers, body, mediaType: json }
-}
-
-/** The Link header of a list (RFC 8288), from its links. */
-function linkHeader(reply: unknown): string | undefined {
-  const links = (reply as { links?: Record<string, string | null> } | null)?.links
-  if (!links) return undefined
-  return Object.entries(links)
-    .filter(([, url]) => url !== null)
-    .map(([rel, url]) => `<${url}>; rel="${rel}"`)
-    .join(', ')
-}
-
-const json = 'application/json'
+/** What the reply to a caller depends on beside the database and the time. */
+const keyOf = ({ operation, token, session, path, query, base, calledAt }: Context): string =>
+  `${token?.id ?? ''} ${session?.id ?? ''} ${operation} ${path}?${query} ${base} ${calledAt}`
 
 const isSampled = ({ share }: ReplyCheck): boolean => share >= 1 || (share > 0 && Math.random() < share)
 
@@ -197,11 +162,6 @@ function checkReply(check: ReplyCheck, call: Call, reply: unknown): void {
 }
 
 export const contextIn = (call: Call): Context => call.context as Context
-
-export function header(call: Call, name: string): string | undefined {
-  const value = call.headers[name]
-  return Array.isArray(value) ? value.join(', ') : value
-}
 
 /**
  * Operations that know no dry run because everybody may call them: one would be a way to ask whether something is here which

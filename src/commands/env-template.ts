@@ -52,6 +52,11 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
           'Origins of other web pages that may call with cookies or tokens, comma-separated, such as https://app.example.com.',
       },
       {
+        name: 'ACCORD_REPLY_MEMORY_MB',
+        value: '32',
+        meaning: 'Memory for replies that are kept until something changes; 0 keeps none.',
+      },
+      {
         name: 'ACCORD_RATE_LIMIT',
         value: 'on',
         meaning: 'How often anybody may call: on, off, or a factor for the usual rates, such as 2 or 0.5.',

@@ -16,6 +16,7 @@ import type { Metrics } from './metrics.ts'
 import type { Uploads } from './multipart.ts'
 import type { Outbound } from './outbound.ts'
 import type { Releases } from './releases.ts'
+import type { Lasting } from './replies.ts'
 import type { Seal } from './seal.ts'
 import type { Unit } from './write.ts'
 
@@ -119,6 +120,8 @@ export interface Context {
   readonly path: string
   readonly query: string
   readonly time: Date
+  /** Set while a reply is made that may be kept; what changes with time says there for how long it holds (`lasting` of replies.ts). */
+  readonly lasting?: Lasting
   readonly unit: Unit | null
   /** The run of a workflow on whose behalf this happens; what it changes is marked with it, so that no chain runs in a circle. */
   readonly workflowRun?: number

@@ -30,17 +30,17 @@ function isMoving(reply: unknown): boolean {
 }
 
 /**
- * Whether a GET can be answered with 304. A version speaks for the record as it is shown by its own path: not for another
- * selection of its keys, nor for the account, which also shows what the role may do, nor for progress.
+ * Whether an ETag speaks for all of an answer, so that a GET can be answered with 304. A version speaks for the record as it is
+ * shown by its own path: not for another selection of its keys, nor for the account, which also shows what the role may do, nor for
+ * progress.
  */
-export function isUnchanged(
-  header: string,
+export function speaksForAll(
   etag: string,
   about: { path: string; query: Record<string, unknown>; reply: unknown },
 ): boolean {
   const isVersion = /^"\d+"$/.test(etag)
   const isWhole = about.path.includes('{id}') && about.query.fields === undefined && about.query.include === undefined
-  return (!isVersion || (isWhole && !isMoving(about.reply))) && matches(header, etag)
+  return !isVersion || (isWhole && !isMoving(about.reply))
 }
 
 /** Throws 412 when the request carries an If-Match that does not name the record's version. */

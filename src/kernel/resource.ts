@@ -16,6 +16,7 @@ import { capital } from './format.ts'
 import { ask, insert } from './kept.ts'
 import { touchReferrers } from './referrers.ts'
 import { letGo } from './releases.ts'
+import { keepable } from './replies.ts'
 import { restore } from './restore.ts'
 import { rowsOf } from './rows.ts'
 import { seesDeleted } from './visibility.ts'
@@ -195,10 +196,10 @@ export function defineResource<
 
   const message = (verb: string): string => `${capital(d.noun)} ${verb}.`
   const handlers = {
-    [d.operations.list]: (ctx: Context, { query }: { query: any }) => base.list(ctx, query),
-    [d.operations.get]: async (ctx: Context, { params, query }: any) => ({
+    [d.operations.list]: keepable((ctx: Context, { query }: { query: any }) => base.list(ctx, query)),
+    [d.operations.get]: keepable(async (ctx: Context, { params, query }: any) => ({
       data: await base.get(ctx, params.id, query.include),
-    }),
+    })),
     [d.operations.create]: async (ctx: Context, { body }: any) => ({
       data: await base.create(ctx, body),
       message: message('created'),

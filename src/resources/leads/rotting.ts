@@ -3,6 +3,7 @@ import { type SqlBool, sql } from 'kysely'
 import { daysMs, stamp } from '../../kernel/clock.ts'
 import type { Context } from '../../kernel/context.ts'
 import { flagged } from '../../kernel/filter.ts'
+import { lasting } from '../../kernel/replies.ts'
 import { open } from './stages.ts'
 
 /** Leads are rotten a whole day after creation plus the rotten days of their pipeline, until they are closed. */
@@ -19,6 +20,11 @@ export async function rotten(ctx: Context, query: Record<string, unknown>) {
 
 export function rottenDays(ctx: Context, row: { status: number; created_at: string; rotten_days: number }): number {
   if (row.status !== open) return 0
+  const day = daysMs(1)
   const due = new Date(row.created_at).getTime() + daysMs(row.rotten_days)
-  return Math.trunc((ctx.time.getTime() - due) / daysMs(1)) || 0
+  return lasting(ctx, (at) => {
+    const days = Math.trunc((at - due) / day) || 0
+    // Before it is due, a day is over when it has passed; from then on, when the next one is whole.
+    return { value: days, until: at < due ? due + days * day + 1 : due + (days + 1) * day }
+  })
 }

@@ -1,0 +1,119 @@
+// Replies that are kept in memory. What a record or a page of a list is answered with stays the answer for whoever asked until
+// anything is committed (`Store.generation`), or until time changes it. Only handlers that say so are kept: their replies follow from
+// the database, the caller, the address and the time, and they change nothing.
+import type { Context } from './context.ts'
+
+/** The time a reply tells of, and how long it stays so; what asks the context for the time at all says that it does not. */
+export interface Lasting {
+  readonly at: Date
+  /** In milliseconds since 1970. */
+  until: number
+}
+
+interface Reply {
+  readonly body?: unknown
+}
+
+export interface Replies {
+  /** What `answer` answers, or has answered: the same for the same key. */
+  kept<R extends Reply>(ctx: Context, key: string, answer: (ctx: Context) => Promise<R>): Promise<R>
+}
+
+const kept = new WeakSet<object>()
+
+/** The handler, marked as one whose replies are kept. */
+export function keepable<H extends object>(handler: H): H {
+  kept.add(handler)
+  return handler
+}
+
+export const isKeepable = (handler: object): boolean => kept.has(handler)
+
+/** A value that changes by itself, with the moment up to which it is the same. */
+export function lasting<T>(ctx: Context, of: (at: number) => { value: T; until: number }): T {
+  if (ctx.lasting === undefined) return of(ctx.time.getTime()).value
+  const { value, until } = of(ctx.lasting.at.getTime())
+  ctx.lasting.until = Math.min(ctx.lasting.until, until)
+  return value
+}
+
+interface Entry {
+  readonly reply: Reply
+  readonly since: number
+  readonly until: number
+}
+
+/** One reply may take so much of it: many small ones are worth more. */
+const largestShare = 1 / 64
+
+/** `most`: bytes, as if every letter took two. */
+export function createReplies(most: number): Replies {
+  let generation = 0
+  // Those asked for lately, and those before that; each takes half.
+  let recent = new Map<string, Entry>()
+  let older = new Map<string, Entry>()
+  let bytes = 0
+
+  function keep(key: string, entry: Entry, size: number): void {
+    if (bytes + size > most / 2) {
+      older = recent
+      recent = new Map()
+      bytes = 0
+    }
+    recent.set(key, entry)
+    bytes += size
+  }
+
+  function find(key: string, at: number): Entry | undefined {
+    const entry = recent.get(key) ?? older.get(key)
+    if (entry === undefined || at < entry.since || at >= entry.until) return undefined
+    if (!recent.has(key)) keep(key, entry, sizeOf(key, entry.reply))
+    return entry
+  }
+
+  return {
+    async kept<R extends Reply>(ctx: Context, key: string, answer: (ctx: Context) => Promise<R>): Promise<R> {
+      const { store, config } = ctx.services
+      const now = store.generation()
+      if (now !== generation) {
+        recent = new Map()
+        older = new Map()
+        bytes = 0
+        generation = now
+      }
+      const found = find(key, ctx.time.getTime())?.reply as R | undefined
+      if (found !== undefined) {
+        if (config.env === 'test') compare(key, found, await answer(ctx))
+        return found
+      }
+      const lasting: Lasting = { at: ctx.time, until: Number.POSITIVE_INFINITY }
+      const reply = await answer(watching(ctx, lasting))
+      const size = sizeOf(key, reply)
+      const since = lasting.at.getTime()
+      // What was read meanwhile may be newer than what was known before it.
+      if (now === generation && lasting.until > since && size <= most * largestShare)
+        keep(key, { reply, since, until: lasting.until }, size)
+      return reply
+    },
+  }
+}
+
+/** The same context; it notes when it is asked for the time. */
+const watching = (ctx: Context, lasting: Lasting): Context => ({
+  ...ctx,
+  lasting,
+  get time() {
+    lasting.until = 0
+    return lasting.at
+  },
+})
+
+/** Of what is no text it is too large. */
+const sizeOf = (key: string, { body }: Reply): number =>
+  typeof body === 'string' ? (key.length + body.length) * 2 : Number.POSITIVE_INFINITY
+
+/** In tests it is looked whether what is kept still is what would be answered. */
+function compare(key: string, found: Reply, now: Reply): void {
+  if (JSON.stringify(found) !== JSON.stringify(now))
+    throw new Error(`The reply that was kept is another one by now: ${key} ${JSON.stringify(found)}`)
+}

@@ -1,0 +1,161 @@
+// Replies that are kept: served again without a query, and never when anything has changed that they tell of. In other tests a server
+// looks whether what it has kept is what it would answer; these run it as it is used.
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Context } from '../../src/kernel/context.ts'
+import { createReplies, lasting } from '../../src/kernel/replies.ts'
+import { type Reply, startServer, type TestServer } from '../support/app.ts'
+import { given } from '../support/given.ts'
+import { statementsOf } from '../support/statements.ts'
+import { addUser } from '../support/viewers.ts'
+
+const day = 24 * 60 * 60 * 1000
+
+describe('a server that is used', () => {
+  let server: TestServer
+  beforeEach(async () => {
+    server = await startServer({ config: { env: 'production' } })
+  })
+  afterEach(() => server.close())
+
+  /** How many statements read or write leads while it is done. */
+  const asked = async (work: () => Promise<unknown>): Promise<number> =>
+    (await statementsOf(work)).filter((text) => /\bleads\b/.test(text)).length
+
+  it('answers a record and a page again without asking for them, until something is committed', async () => {
+    const { id } = await given(server.admin).lead({ title: 'First' })
+    for (const path of [`/leads/${id}`, '/leads', '/leads?per_page=5&fields=title']) {
+      const first = await server.admin.get(path)
+      expect(first.status).toBe(200)
+      expect(await asked(() => server.admin.get(path))).toBe(0)
+      const again = await server.admin.get(path)
+      const told = ({ text, headers }: Reply) => [text, headers.etag, headers.link]
+      expect(told(again)).toEqual(told(first))
+      await server.admin.put(`/leads/${id}`, { title: `First ${path}` })
+      expect((await server.admin.get(path)).text).not.toBe(first.text)
+    }
+    await server.store.db.updateTable('tags').set({ color: '#000000' }).execute()
+    expect(await asked(() => server.admin.get('/leads'))).toBeGreaterThan(0)
+  })
+
+  it('says that nothing has changed to who knows it', async () => {
+    const { id } = await given(server.admin).lead()
+    for (const path of [`/leads/${id}`, '/leads']) {
+      const etag = String((await server.admin.get(path)).headers.etag)
+      const again = await server.admin.get(path, { headers: { 'if-none-match': etag } })
+      expect([again.status, again.text, again.headers.etag]).toEqual([304, '', etag])
+      expect((await server.admin.get(path, { headers: { 'if-none-match': '"other"' } })).status).toBe(200)
+    }
+    const part = await server.admin.get(`/leads/${id}?fields=title`)
+    const headers = { 'if-none-match': String(part.headers.etag) }
+    expect((await server.admin.get(`/leads/${id}?fields=title`, { headers })).status).toBe(200)
+  })
+
+  it('gives nobody what somebody else was given, and everybody the address they called', async () => {
+    const { id } = await given(server.admin).lead({ user_id: 1 })
+    const ben = await addUser(server, 'Ben', { view: 'individual' })
+    expect((await server.admin.get(`/leads/${id}`)).status).toBe(200)
+    expect((await ben.get(`/leads/${id}`)).status).toBe(404)
+    expect((await server.admin.get('/leads')).body.meta.total).toBe(1)
+    expect((await ben.get('/leads')).body.meta.total).toBe(0)
+    const first = async (host: string) => (await server.admin.get('/leads', { headers: { host } })).body.links.first
+    expect([await first('one.example'), await first('two.example')]).toEqual([
+      expect.stringContaining('//one.example/'),
+      expect.stringContaining('//two.example/'),
+    ])
+  })
+
+  it('never tells of another time: how long a lead has been rotten, at any moment', async () => {
+    const { id, created_at } = await given(server.admin).lead()
+    const days = await server.store.db.selectFrom('lead_pipelines').select('rotten_days').executeTakeFirstOrThrow()
+    const due = new Date(created_at).getTime() + days.rotten_days * day
+    // Whole days and the milliseconds beside them, in any order.
+    const moment = fc.tuple(fc.integer({ min: -days.rotten_days, max: 40 }), fc.integer({ min: -2, max: 2 }))
+    await fc.assert(
+      fc.asyncProperty(fc.array(moment, { minLength: 2, maxLength: 6 }), async (moments) => {
+        for (const [whole, beside] of moments) {
+          const at = Math.max(due + whole * day + beside, new Date(created_at).getTime())
+          server.clock.set(new Date(at).toISOString())
+          const shown = (await server.admin.get(`/leads/${id}`)).body.data
+          const [listed] = (await server.admin.get('/leads')).body.data
+          const expected = Math.trunc((at - due) / day) || 0
+          expect([shown.rotten_days, listed.rotten_days, shown.is_rotten]).toEqual([expected, expected, expected > 0])
+        }
+      }),
+      { numRuns: 40 },
+    )
+  })
+
+  it('keeps none when it is told to', async () => {
+    const forgetful = await startServer({ config: { env: 'production', replyMemoryMb: 0 } })
+    await given(forgetful.admin).lead()
+    await forgetful.admin.get('/leads')
+    expect(await asked(() => forgetful.admin.get('/leads'))).toBeGreaterThan(0)
+    await forgetful.close()
+  })
+})
+
+describe('the memory for replies', () => {
+  const setting = { generation: 1, now: 1_000 }
+  const contextNow = () =>
+    ({
+      time: new Date(setting.now),
+      services: { store: { generation: () => setting.generation }, config: { env: 'production' } },
+    }) as unknown as Context
+  const bodyOf = (letters: number) => ({ body: 'x'.repeat(letters) })
+
+  it('holds no more than it may, and keeps what is asked for again and again', async () => {
+    const replies = createReplies(200_000)
+    let made = 0
+    const ask = (key: string) => replies.kept(contextNow(), key, async () => ({ ...bodyOf(900), number: made++ }))
+    for (let number = 0; number < 1_000; number++) {
+      await ask(`page ${number}`)
+      await ask('popular')
+    }
+    expect(made).toBe(1_001)
+    // Of 1,000 pages of 1,800 bytes at most 111 are there.
+    made = 0
+    for (let number = 999; number >= 0; number--) await ask(`page ${number}`)
+    expect(made).toBeGreaterThanOrEqual(1_000 - 111)
+    expect(made).toBeLessThan(960)
+  })
+
+  it('keeps nothing that is too large, no text, or told of the time it was made', async () => {
+    const replies = createReplies(200_000)
+    let made = 0
+    const counts = async (answer: (ctx: Context) => object): Promise<number> => {
+      made = 0
+      for (let time = 0; time < 2; time++)
+        await replies.kept(contextNow(), `key ${answer}`, async (ctx) => {
+          made++
+          return answer(ctx)
+        })
+      return made
+    }
+    expect(await counts(() => bodyOf(10))).toBe(1)
+    expect(await counts(() => bodyOf(2_000))).toBe(2)
+    expect(await counts(() => ({ body: Buffer.from('x') }))).toBe(2)
+    expect(await counts(() => ({}))).toBe(2)
+    expect(await counts((ctx) => ({ body: ctx.time.toISOString() }))).toBe(2)
+    expect(await counts((ctx) => ({ body: JSON.stringify({ ...ctx, services: null }) }))).toBe(2)
+    expect(await counts((ctx) => ({ body: lasting(ctx, () => ({ value: 'a', until: 1_001 })) }))).toBe(1)
+    expect(await counts((ctx) => ({ body: lasting(ctx, () => ({ value: 'b', until: 1_000 })) }))).toBe(2)
+  })
+
+  it('lets go of all of it with the next commit, also of what was made meanwhile', async () => {
+    const replies = createReplies(200_000)
+    const answer = (text: string) => async () => ({ body: text })
+    const ask = async (text: string) => (await replies.kept(contextNow(), 'key', answer(text))).body
+    expect([await ask('a'), await ask('b')]).toEqual(['a', 'a'])
+    setting.generation++
+    expect(await ask('c')).toBe('c')
+    setting.generation++
+    const slow = replies.kept(contextNow(), 'other', async () => {
+      setting.generation++
+      await replies.kept(contextNow(), 'key', answer('d'))
+      return { body: 'old' }
+    })
+    expect((await slow).body).toBe('old')
+    expect((await replies.kept(contextNow(), 'other', answer('new'))).body).toBe('new')
+  })
+})
