@@ -22,7 +22,11 @@ export function prepareConnection(database: Database.Database): Database.Databas
   return database
 }
 
+/** Enough for the inner pages of a database of some millions of rows: with the usual 2 MiB a large one is read from the file again and again. */
+const CACHE_KIB = 32 * 1024
+
 export function prepareReader(database: Database.Database): Database.Database {
+  database.pragma(`cache_size = -${CACHE_KIB}`)
   database.pragma('synchronous = FULL')
   database.pragma('foreign_keys = ON')
   database.pragma(`busy_timeout = ${PATIENCE_MS}`)

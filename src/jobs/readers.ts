@@ -1,7 +1,7 @@
 // Consumers of the event log (DESIGN 6): what follows an event is decided here, in the transaction that moves the reader on, so each
 // event is seen exactly once by each reader, whatever ends the process. Each reader goes on by itself, in steps of a bounded number
 // of rows, between which others may write.
-import type { Selectable } from 'kysely'
+import { type Selectable, type SqlBool, sql } from 'kysely'
 import type { DB } from '../../db/tables.gen.ts'
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
 import { newestEvent } from '../kernel/eventlog.ts'
@@ -29,8 +29,8 @@ export type Heard = Pick<
 export interface EventReader {
   /** How its place is stored; a migration begins it, at the end of the log. */
   name: string
-  /** Whether no event means anything to it now; what it passes over then it never sees. */
-  isIdle(ctx: Context): Promise<boolean>
+  /** Types of records whose events mean something to it now; null for all of them. What it passes over it never sees. */
+  hears(ctx: Context): Promise<readonly string[] | null>
   /**
    * Events in their order. Writes rows and jobs, and calls nobody: it runs in a transaction. Answers the last event it is through
    * with; those behind it come again.
@@ -75,12 +75,22 @@ export interface Feeder {
   feed(): Promise<boolean>
 }
 
-/** How long readers that want nothing may stay behind, so that a server nobody listens to does not write twice. */
+/** How long a reader that wants nothing may stay behind, so that a server nobody listens to does not write twice. */
 const idleMs = 5000
+/** And by how much. No more events than these are looked through at once for those that mean something. */
+const mostPassed = 1000
+
+/** Events behind `after`, up to `to`, of those that a reader hears of. */
+interface Stretch {
+  after: number
+  to: number
+  types: readonly string[] | null
+}
 
 export function createFeeder(services: Services, readers: readonly EventReader[]): Feeder {
-  /** The newest event when nobody wanted any, and since when that is not written down. */
-  let passed = { id: 0, since: 0 }
+  /** How far there was nothing for a reader, and since when that is not written down. */
+  const passed = new Map<EventReader, { id: number; since: number }>()
+  let known = services.store.db
   /** They wait until the others are through. */
   const failing = new Set<EventReader>()
   const steps = new Map(readers.map((reader) => [reader, portions(fewest, most, most)]))
@@ -88,34 +98,52 @@ export function createFeeder(services: Services, readers: readonly EventReader[]
 
   async function feed(): Promise<boolean> {
     const ctx = systemContext(services, 'api')
+    // Another database has another log.
+    if (ctx.db !== known) passed.clear()
+    known = ctx.db
+    // Before it is asked what readers hear of: who begins to listen later wants nothing of what there was by then.
     const newest = await newestEvent(ctx)
-    const places = await Promise.all(readers.map((reader) => placeOf(ctx, reader)))
-    if (places.every((place) => place >= newest)) return false
-    if (await areIdle(ctx)) {
-      passed = { id: newest, since: passed.since || ctx.time.getTime() }
-      if (ctx.time.getTime() - passed.since < idleMs && newest - Math.min(...places) < mostPassed) return false
-      passed = { id: 0, since: 0 }
-      await transaction(ctx, (ctx) => moveOn(ctx, readers, newest))
-      return false
-    }
-    const { id } = passed
-    if (id > 0) await transaction(ctx, (ctx) => moveOn(ctx, readers, id))
-    passed = { id: 0, since: 0 }
     let found = false
+    let isDue = false
     for (const [reader, step] of steps) {
-      if (failing.has(reader) || (await placeOf(ctx, reader)) >= newest) continue
-      found = (await attempt(ctx, reader, step)) || found
-      // Who waits for the database, or for an answer, is not kept waiting by all of the log.
-      await giveWay()
+      const place = await placeOf(ctx, reader)
+      if (failing.has(reader) || place >= newest) continue
+      const after = Math.max(place, passed.get(reader)?.id ?? 0)
+      const to = Math.min(newest, after + mostPassed)
+      const stretch = { after, to, types: after < to ? await reader.hears(ctx) : [] }
+      if (await isHeard(ctx, stretch)) {
+        found = (await attempt(ctx, reader, stretch, step)) || found
+        // Who waits for the database, or for an answer, is not kept waiting by all of the log.
+        await giveWay()
+      } else {
+        isDue = pass(ctx, reader, place, to) || isDue
+        found = to < newest || found
+      }
     }
+    if (isDue) await writeDown(ctx)
     if (!found) failing.clear()
     return found
   }
 
+  /** Nothing up to there means anything to a reader. Answers whether that is to be written down now. */
+  function pass({ time }: Context, reader: EventReader, place: number, to: number): boolean {
+    const earlier = passed.get(reader)
+    const since = earlier && earlier.id > place ? earlier.since : time.getTime()
+    passed.set(reader, { id: to, since })
+    return time.getTime() - since >= idleMs || to - place >= mostPassed
+  }
+
+  async function writeDown(ctx: Context): Promise<void> {
+    await transaction(ctx, async (ctx) => {
+      for (const [reader, { id }] of passed) await moveOn(ctx, reader, id)
+    })
+    passed.clear()
+  }
+
   /** One reader that fails stays where it is, and does not hold up the others. */
-  async function attempt(ctx: Context, reader: EventReader, step: Portions): Promise<boolean> {
+  async function attempt(ctx: Context, reader: EventReader, stretch: Stretch, step: Portions): Promise<boolean> {
     try {
-      return await transaction(ctx, (ctx) => give(ctx, reader, step))
+      return await transaction(ctx, (ctx) => give(ctx, reader, stretch, step))
     } catch (cause) {
       failing.add(reader)
       if (!isPassing(cause))
@@ -124,39 +152,45 @@ export function createFeeder(services: Services, readers: readonly EventReader[]
     }
   }
 
-  async function areIdle(ctx: Context): Promise<boolean> {
-    for (const reader of readers) if (!(await reader.isIdle(ctx))) return false
-    return true
-  }
-
   return { feed }
 }
 
-const mostPassed = 1000
-
-async function give(ctx: Context, reader: EventReader, step: Portions): Promise<boolean> {
-  const from = await placeOf(ctx, reader)
-  const rows = await ctx.db
-    .selectFrom('events')
+async function give(ctx: Context, reader: EventReader, stretch: Stretch, step: Portions): Promise<boolean> {
+  // Another process may have been here.
+  const after = Math.max(stretch.after, await placeOf(ctx, reader))
+  const size = step.size()
+  const rows = await eventsOf(ctx, { ...stretch, after })
     .select(['id', 'name', 'entity_type', 'entity_id', 'changed', 'workflow_run_id', 'created_at'])
-    .where('id', '>', from)
-    .orderBy('id')
-    .limit(step.size())
+    .limit(size)
     .execute()
-  if (rows.length === 0) return false
   const events = rows.map((row): Heard => ({ ...row, changed: JSON.parse(row.changed) as string[] }))
-  await moveOn(ctx, [reader], await step.taking(events.length, () => reader.take(ctx, events)))
-  return true
+  const last = events.at(-1)?.id
+  const place = last === undefined ? stretch.to : await step.taking(events.length, () => reader.take(ctx, events))
+  const isThrough = place === last && events.length < size
+  // What has come since then is not passed over: it may be of a type that the reader hears of by now.
+  await moveOn(ctx, reader, isThrough ? stretch.to : place)
+  return last !== undefined
 }
 
-async function moveOn({ db }: Context, readers: readonly EventReader[], to: number): Promise<void> {
-  for (const { name } of readers)
-    await db
-      .updateTable('event_readers')
-      .set({ last_event_id: to })
-      .where('name', '=', name)
-      .where('last_event_id', '<', to)
-      .execute()
+async function isHeard(ctx: Context, stretch: Stretch): Promise<boolean> {
+  if (stretch.types === null) return true
+  if (stretch.types.length === 0) return false
+  return (await eventsOf(ctx, stretch).select('id').limit(1).executeTakeFirst()) !== undefined
+}
+
+function eventsOf({ db }: Context, { after, to, types }: Stretch) {
+  const events = db.selectFrom('events').where('id', '>', after).where('id', '<=', to).orderBy('id')
+  // An expression, so that SQLite goes on from a place in the log instead of sorting all events of these types by the index.
+  return types === null ? events : events.where(sql<SqlBool>`(entity_type || '') in (${sql.join([...types])})`)
+}
+
+async function moveOn({ db }: Context, { name }: EventReader, to: number): Promise<void> {
+  await db
+    .updateTable('event_readers')
+    .set({ last_event_id: to })
+    .where('name', '=', name)
+    .where('last_event_id', '<', to)
+    .execute()
 }
 
 async function placeOf({ db }: Context, { name }: EventReader): Promise<number> {

@@ -213,15 +213,15 @@ describe('a worker', () => {
     await given(server.admin).tag()
     let goOn = (): void => undefined
     let isLooking = false
-    const isIdle = (): Promise<boolean> =>
+    const hears = (): Promise<readonly string[] | null> =>
       new Promise((resolve) => {
         isLooking = true
-        goOn = () => resolve(true)
+        goOn = () => resolve([])
       })
     worker = createWorker(
       server.app.services,
       [note],
-      [{ name: 'webhooks', isIdle, take: async (_, { length }) => length }],
+      [{ name: 'webhooks', hears, take: async (_, { length }) => length }],
     )
     worker.start()
     while (!isLooking) await new Promise((resolve) => setTimeout(resolve, 1))

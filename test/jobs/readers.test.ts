@@ -9,14 +9,15 @@ import { statementsOf } from '../support/statements.ts'
 
 let server: TestServer
 let taken: number[]
-let isIdle: boolean
+/** Null for all types. */
+let types: readonly string[] | null
 let fails: boolean
 /** How many rows each event asks for. */
 let rows: number
 
 const reader: EventReader = {
   name: 'webhooks',
-  isIdle: async () => isIdle,
+  hears: async () => types,
   take: async (_ctx, events) => {
     const { asked, last } = firstOf(events, ({ id }) => Array.from({ length: rows }, () => id))
     taken.push(...new Set(asked))
@@ -28,7 +29,7 @@ const reader: EventReader = {
 beforeEach(async () => {
   server = await startServer()
   taken = []
-  isIdle = false
+  types = null
   fails = false
   rows = 1
 })
@@ -73,16 +74,16 @@ describe('a reader', () => {
   })
 
   it('writes nothing while no event means anything to it, and later sees only what came after', async () => {
-    isIdle = true
+    types = []
     const one = feeder()
     await given(server.admin).tag()
     expect(await one.feed()).toBe(false)
     expect([taken, await place()]).toEqual([[], 0])
-    isIdle = false
+    types = null
     await given(server.admin).tag()
     await drained(one)
     expect(taken).toEqual([await newest()])
-    isIdle = true
+    types = []
     await given(server.admin).tag()
     await one.feed()
     server.clock.advanceMs(5000)
@@ -149,7 +150,7 @@ describe('a reader', () => {
     const heard: number[] = []
     const other: EventReader = {
       name: 'workflows',
-      isIdle: async () => false,
+      hears: async () => null,
       take: async (_ctx, events) => {
         heard.push(...events.map(({ id }) => id))
         return events.at(-1)?.id ?? 0

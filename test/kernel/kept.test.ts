@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { openStore, type Store } from '../../db/open.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { askFor, padded } from '../../src/kernel/kept.ts'
+import { startServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { type Installed, installed } from '../support/installed.ts'
 import { statementsOf } from '../support/statements.ts'
@@ -75,6 +76,21 @@ describe('what a server keeps in memory', () => {
     expect([await shown(), await shown()]).toEqual([['kept'], ['kept']])
     await other.db.deleteFrom('attributes').where('id', '=', body.data.id).execute()
     expect(await shown()).toEqual([])
+  })
+})
+
+describe('the attributes', () => {
+  it('are read anew by no later write, even if nobody but writes has ever needed them', async () => {
+    const fresh = await startServer()
+    try {
+      const make = given(fresh.admin)
+      const read = async () =>
+        (await statementsOf(() => make.lead())).filter((text) => /attribute_options/.test(text)).length
+      expect(await read()).toBeGreaterThan(0)
+      expect([await read(), await read()]).toEqual([0, 0])
+    } finally {
+      await fresh.close()
+    }
   })
 })
 

@@ -30,14 +30,13 @@ export function subscribed({ events, changed, entity_type }: Subscription): (eve
 
 export const subscriptions: EventReader = {
   name: 'webhooks',
-  isIdle: async ({ db }) =>
-    (await db
-      .selectFrom('webhooks')
-      .select('id')
-      .where('is_active', '=', 1)
-      .where('events', '<>', '[]')
-      .limit(1)
-      .executeTakeFirst()) === undefined,
+  hears: async ({ db }) => {
+    const listening = db.selectFrom('webhooks').where('is_active', '=', 1).where('events', '<>', '[]')
+    const rows = await listening.select('entity_type').distinct().execute()
+    const types = rows.flatMap(({ entity_type: type }) => type ?? [])
+    // One without a type is told of all of them.
+    return types.length < rows.length ? null : types
+  },
   async take(ctx, events) {
     const webhooks = await ctx.db
       .selectFrom('webhooks')

@@ -20,9 +20,10 @@ interface Run {
 
 export const workflowTriggers: EventReader = {
   name: 'workflows',
-  isIdle: async ({ db }) =>
-    (await db.selectFrom('workflows').select('id').where('is_active', '=', 1).limit(1).executeTakeFirst()) ===
-    undefined,
+  hears: async ({ db }) => {
+    const active = db.selectFrom('workflows').select('entity_type').distinct().where('is_active', '=', 1)
+    return (await active.execute()).map((workflow) => workflow.entity_type)
+  },
   async take(ctx, events) {
     const triggers = [...new Set(events.map(({ name }) => triggerOf(name)))]
     const workflows = await ctx.db

@@ -1,0 +1,160 @@
+// Readers of the event log that hear of some types of records only: nothing of these is missed, nothing else reaches them, and their
+// places move on all the same.
+import { sql } from 'kysely'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createFeeder, type EventReader, firstOf } from '../../src/jobs/readers.ts'
+import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
+import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
+import { startServer, type TestServer } from '../support/app.ts'
+import { given, unique } from '../support/given.ts'
+
+let server: TestServer
+let taken: number[]
+/** Null for all types. */
+let types: readonly string[] | null
+let fails: boolean
+/** How many rows each event asks for. */
+let rows: number
+
+const reader: EventReader = {
+  name: 'webhooks',
+  hears: async () => types,
+  take: async (_ctx, events) => {
+    const { asked, last } = firstOf(events, ({ id }) => Array.from({ length: rows }, () => id))
+    if (fails) throw new Error('in the middle')
+    taken.push(...new Set(asked))
+    return last
+  },
+}
+
+beforeEach(async () => {
+  server = await startServer()
+  taken = []
+  types = ['tags']
+  fails = false
+  rows = 1
+})
+afterEach(() => server.close())
+
+const make = () => given(server.admin)
+const feeder = (own = reader) => createFeeder(server.app.services, [own])
+const events = () => server.store.db.selectFrom('events').select('id').orderBy('id')
+const idsOf = async (type?: string): Promise<number[]> =>
+  (await (type ? events().where('entity_type', '=', type) : events()).execute()).map(({ id }) => id)
+const newest = async () => (await idsOf()).at(-1) ?? 0
+const place = async () =>
+  (
+    await server.store.db
+      .selectFrom('event_readers')
+      .select('last_event_id')
+      .where('name', '=', 'webhooks')
+      .executeTakeFirstOrThrow()
+  ).last_event_id
+
+async function drained({ feed } = feeder()): Promise<void> {
+  while (await feed());
+}
+
+describe('a reader that hears of some types only', () => {
+  it('gets no others, and its place moves on to the newest all the same', async () => {
+    const one = feeder()
+    await make().lead()
+    expect(await one.feed()).toBe(false)
+    // Nothing is written for it at once.
+    expect([taken, await place()]).toEqual([[], 0])
+    server.clock.advanceMs(5000)
+    expect(await one.feed()).toBe(false)
+    expect([taken, await place()]).toEqual([[], await newest()])
+    for (const type of ['tag', 'lead', 'tag', 'lead'] as const) await make()[type]()
+    expect(await one.feed()).toBe(true)
+    expect([taken, await place()]).toEqual([await idsOf('tags'), await newest()])
+    expect(await one.feed()).toBe(false)
+  })
+
+  it('hears of all when it names none, also of what is no record', async () => {
+    types = null
+    await make().lead()
+    const { status } = await server.admin.put('/settings/configuration', {
+      values: { 'email.imap.account.host': 'imap.example.com' },
+    })
+    expect(status).toBe(200)
+    expect(await events().where('entity_id', 'is', null).execute()).toHaveLength(1)
+    await drained()
+    expect(taken).toEqual(await idsOf())
+  })
+
+  it('stays behind what it is not through with, and misses nothing of it', async () => {
+    rows = 90
+    for (let count = 0; count < 5; count++) {
+      await make().tag()
+      await make().lead()
+    }
+    const one = feeder()
+    expect(await one.feed()).toBe(true)
+    expect([taken, await place()]).toEqual([(await idsOf('tags')).slice(0, 2), (await idsOf('tags'))[1]])
+    fails = true
+    expect(await one.feed()).toBe(false)
+    fails = false
+    // Another process goes on.
+    await drained()
+    expect([taken, await place()]).toEqual([await idsOf('tags'), await newest()])
+  })
+
+  it('misses nothing of what it begins to hear of while it is given others', async () => {
+    await make().tag()
+    const changing: EventReader = {
+      ...reader,
+      hears: async () => {
+        if (types === null) return null
+        types = null
+        await make().lead()
+        return ['tags']
+      },
+    }
+    const one = feeder(changing)
+    expect(await one.feed()).toBe(true)
+    expect([taken, await place()]).toEqual([await idsOf('tags'), (await idsOf('tags'))[0]])
+    await drained(one)
+    expect(taken).toEqual(await idsOf())
+  })
+
+  it('comes through a long log in stretches to the one that it hears of', async () => {
+    await make().lead()
+    const columns = sql.join(['name', 'entity_type', 'actor_type', 'origin', 'created_at'].map((each) => sql.ref(each)))
+    await sql`with recursive n(n) as (select 1 union all select n + 1 from n where n < 2500)
+      insert into events (${columns}) select ${columns} from n, events where events.id = ${await newest()}`.execute(
+      server.store.db,
+    )
+    await make().tag()
+    const one = feeder()
+    const places: number[] = []
+    while (await one.feed()) places.push(await place())
+    expect(places).toEqual([1000, 2000, await newest()])
+    expect(taken).toEqual(await idsOf('tags'))
+  })
+})
+
+describe.each([
+  ['workflows', workflowTriggers, 'workflow_runs'],
+  ['webhooks', subscriptions, 'webhook_deliveries'],
+] as const)('the reader of %s', (whose, real, table) => {
+  it('tells one that becomes active of nothing that was before, whoever passed it over', async () => {
+    const own = feeder(real)
+    const about =
+      whose === 'workflows'
+        ? { event: 'lead.create.after', actions: [{ id: 'add_tag', value: 'Seen' }] }
+        : { end_point: 'https://example.com/x', events: ['lead.create.after'] }
+    await given(server.admin).lead()
+    await drained(own)
+    await given(server.admin).lead()
+    const added = { name: `N${unique()}`, entity_type: 'leads', ...about }
+    expect((await server.admin.post(`/settings/${whose}`, added)).status).toBe(201)
+    await given(server.admin).lead()
+    const after = await newest()
+    // One of these has passed nothing over.
+    await drained(feeder(real))
+    await drained(own)
+    const told = await server.store.db.selectFrom(table).select('event_id').execute()
+    expect(told).toEqual([{ event_id: after }])
+  })
+})
