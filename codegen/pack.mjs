@@ -59,7 +59,6 @@ const { metafile } = await build({
   splitting: true,
   // Beside cli.js: a place is reckoned from there.
   chunkNames: 'chunk-[hash]',
-  keepNames: true,
   sourcemap: true,
   plugins: [places],
 })

@@ -39,6 +39,7 @@ export function lasting<T>(ctx: Context, of: (at: number) => { value: T; until: 
 
 interface Entry {
   readonly reply: Reply
+  readonly size: number
   readonly since: number
   readonly until: number
 }
@@ -46,7 +47,7 @@ interface Entry {
 /** One reply may take so much of it: many small ones are worth more. */
 const largestShare = 1 / 64
 
-/** `most`: bytes, as if every letter took two. */
+/** `most`: bytes. */
 export function createReplies(most: number): Replies {
   let generation = 0
   // Those asked for lately, and those before that; each takes half.
@@ -54,20 +55,20 @@ export function createReplies(most: number): Replies {
   let older = new Map<string, Entry>()
   let bytes = 0
 
-  function keep(key: string, entry: Entry, size: number): void {
-    if (bytes + size > most / 2) {
+  function keep(key: string, entry: Entry): void {
+    if (bytes + entry.size > most / 2) {
       older = recent
       recent = new Map()
       bytes = 0
     }
     recent.set(key, entry)
-    bytes += size
+    bytes += entry.size
   }
 
   function find(key: string, at: number): Entry | undefined {
     const entry = recent.get(key) ?? older.get(key)
     if (entry === undefined || at < entry.since || at >= entry.until) return undefined
-    if (!recent.has(key)) keep(key, entry, sizeOf(key, entry.reply))
+    if (!recent.has(key)) keep(key, entry)
     return entry
   }
 
@@ -92,7 +93,7 @@ export function createReplies(most: number): Replies {
       const since = lasting.at.getTime()
       // What was read meanwhile may be newer than what was known before it.
       if (now === generation && lasting.until > since && size <= most * largestShare)
-        keep(key, { reply, since, until: lasting.until }, size)
+        keep(key, { reply, size, since, until: lasting.until })
       return reply
     },
   }
@@ -108,9 +109,15 @@ const watching = (ctx: Context, lasting: Lasting): Context => ({
   },
 })
 
-/** Of what is no text it is too large. */
-const sizeOf = (key: string, { body }: Reply): number =>
-  typeof body === 'string' ? (key.length + body.length) * 2 : Number.POSITIVE_INFINITY
+/** Headers and the entry itself. */
+const besideBytes = 500
+
+/** What is no text is too large. Letters take one byte each, or two when one of them is no Latin one. */
+function sizeOf(key: string, { body }: Reply): number {
+  if (typeof body !== 'string') return Number.POSITIVE_INFINITY
+  const isPlain = Buffer.byteLength(body) === body.length
+  return key.length + body.length * (isPlain ? 1 : 2) + besideBytes
+}
 
 /** In tests it is looked whether what is kept still is what would be answered. */
 function compare(key: string, found: Reply, now: Reply): void {
