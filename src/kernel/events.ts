@@ -44,6 +44,8 @@ export type Listener = (event: AccordEvent) => void | Promise<void>
 export interface Emitter {
   on(pattern: string, listener: Listener): () => void
   emit(event: AccordEvent): void
+  /** Whether anybody listens to events of this name. */
+  isHeard(name: string): boolean
   Veto: typeof Veto
 }
 
@@ -74,6 +76,8 @@ export function createEmitter(log: () => Log): Emitter {
   // mitt is typed as CommonJS under nodenext: its default export arrives one level down.
   const create = mitt as unknown as () => Mitt<Record<string, AccordEvent>>
   const bus = create()
+  const listeners = new Set<(name: string) => boolean>()
+  const heard = new Map<string, boolean>()
   return {
     Veto,
     on(pattern, listener) {
@@ -95,10 +99,25 @@ export function createEmitter(log: () => Log): Emitter {
         }
         guard(event, listener, log())
       }
+      // One function each, for two listeners may have the same pattern.
+      const isMeant = (name: string): boolean => matches(name)
+      listeners.add(isMeant)
+      heard.clear()
       bus.on('*', handler)
-      return () => bus.off('*', handler)
+      return () => {
+        listeners.delete(isMeant)
+        heard.clear()
+        bus.off('*', handler)
+      }
     },
     emit: (event) => bus.emit(event.name, event),
+    isHeard(name) {
+      const known = heard.get(name)
+      if (known !== undefined) return known
+      const is = [...listeners].some((isMeant) => isMeant(name))
+      heard.set(name, is)
+      return is
+    },
   }
 }
 

@@ -140,7 +140,7 @@ export async function write<Id extends number | null = number>(
 ): Promise<Outcome<Id> & { eventId: number | null }> {
   return transaction(ctx, async (ctx) => {
     const event = eventOf(ctx, about)
-    if (!ctx.dryRun) {
+    if (!ctx.dryRun && ctx.services.events.isHeard(`${name}.before`)) {
       offer(ctx, {
         ...event,
         name: `${name}.before`,

@@ -104,3 +104,23 @@ describe('an after listener', () => {
     expect(errors).toEqual(['An after listener failed.', 'An after listener failed.'])
   })
 })
+
+describe('isHeard', () => {
+  it('says whether anybody listens to a name by now, however they wrote it', () => {
+    const { events, hear } = emitter()
+    const names = ['lead.create.before', 'lead.create.after', 'leads.product.create.before']
+    const heard = () => names.map((name) => events.isHeard(name))
+    expect(heard()).toEqual([false, false, false])
+    const first = events.on('lead.*.before', hear('a'))
+    const second = events.on('lead.*.before', hear('b'))
+    const alias = events.on('lead.product.create.before', hear('c'))
+    expect(heard()).toEqual([true, false, true])
+    first()
+    expect(heard()).toEqual([true, false, true])
+    second()
+    alias()
+    expect(heard()).toEqual([false, false, false])
+    events.on('*', hear('d'))
+    expect(heard()).toEqual([true, true, true])
+  })
+})

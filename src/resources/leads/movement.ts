@@ -3,6 +3,7 @@ import type { Schema } from '../../contract/types.ts'
 import { stamp } from '../../kernel/clock.ts'
 import { type Context, may, now } from '../../kernel/context.ts'
 import { fold } from '../../kernel/format.ts'
+import { ask } from '../../kernel/kept.ts'
 import type { Writing } from '../../kernel/resource.ts'
 import type { Mend } from '../../kernel/restore.ts'
 import { defaultPipelineId, pipelines } from '../pipelines/resource.ts'
@@ -13,10 +14,8 @@ export async function movement({ ctx, current, found }: Writing<Standing>, body:
   const { lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason } = body
   if (current && [lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason].every((each) => each === undefined))
     return {}
-  const stages = await ctx.db
-    .selectFrom('lead_pipeline_stages')
-    .select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
-    .execute()
+  const build = () => ctx.db.selectFrom('lead_pipeline_stages').select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
+  const stages = await ask(ctx, { name: 'leads: stages', values: [], build })
   const stage = chooseStage(stages, await defaultPipelineId(ctx), current, body, found)
   if (!stage) return {}
   return enter(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), found)

@@ -5,6 +5,7 @@ import { Findings, isProtected } from '../../kernel/errors.ts'
 import { flag, text, value } from '../../kernel/filter.ts'
 import { currencyText, fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
+import { ask } from '../../kernel/kept.ts'
 import { fromSum, sumOf } from '../../kernel/money.ts'
 import { uniqueName } from '../../kernel/references.ts'
 import { letGo } from '../../kernel/releases.ts'
@@ -23,9 +24,11 @@ export const stagesOf = (ctx: Context, pipelineId: number): Promise<StageRow[]> 
     .execute()
 
 /** Where leads go that are told nothing. */
-export async function defaultPipelineId({ db }: Context): Promise<number> {
-  const holder = db.selectFrom('lead_pipelines').select('id').where('is_default', '=', 1)
-  return (await holder.executeTakeFirstOrThrow()).id
+export async function defaultPipelineId(ctx: Context): Promise<number> {
+  const build = () => ctx.db.selectFrom('lead_pipelines').select('id').where('is_default', '=', 1)
+  const [holder] = await ask(ctx, { name: 'pipelines: default', values: [1], build })
+  if (!holder) throw new Error('There is always a default pipeline.')
+  return holder.id
 }
 
 /** Stages of several pipelines in order, with what is in them: two queries, whatever the number of pipelines. */

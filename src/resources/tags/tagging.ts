@@ -4,7 +4,7 @@ import { type Compilable, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Findings, invalid, notFound, Problem } from '../../kernel/errors.ts'
-import { askFor } from '../../kernel/kept.ts'
+import { ask, askFor } from '../../kernel/kept.ts'
 import type { Resource } from '../../kernel/resource.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { findOrCreateTag } from './resource.ts'
@@ -58,15 +58,10 @@ export async function gatherTags(
 /** Finds what is wrong with `tag_ids` of a body. */
 export async function checkTagIds(ctx: Context, found: Findings, ids: readonly number[] | undefined): Promise<void> {
   if (!ids || ids.length === 0) return
-  const known = new Set(
-    (
-      await ctx.db
-        .selectFrom('tags')
-        .select('id')
-        .where('id', 'in', [...new Set(ids)])
-        .execute()
-    ).map(({ id }) => id),
+  const rows = await askFor(ctx, 'tags: known', [...new Set(ids)], (ids) =>
+    ctx.db.selectFrom('tags').select('id').where('id', 'in', ids),
   )
+  const known = new Set(rows.map(({ id }) => id))
   for (const [index, id] of ids.entries()) if (!known.has(id)) found.invalid(`tag_ids.${index}`, `No tag has id ${id}.`)
 }
 
@@ -101,12 +96,15 @@ async function link(ctx: Context, entity: Taggable, id: number, tagId: number): 
     `${event}.create`,
     { entity, input: { tag_id: tagId }, id, related: { type: 'tags', id: tagId } },
     async (ctx) => {
-      await sql`insert into ${sql.table(table)} (${sql.ref(column)}, tag_id) values (${id}, ${tagId})`.execute(ctx.db)
-      const tag = await ctx.db
-        .selectFrom('tags')
-        .select(['id', 'name', 'color'])
-        .where('id', '=', tagId)
-        .executeTakeFirstOrThrow()
+      const insertion = sql`insert into ${sql.table(table)} (${sql.ref(column)}, tag_id) values (${id}, ${tagId})`
+      await ask(ctx, {
+        name: `tags: link ${entity}`,
+        values: [id, tagId],
+        build: () => ({ compile: () => insertion.compile(ctx.db) }),
+      })
+      const [tag] = await askFor(ctx, 'tags: one', [tagId], (ids) =>
+        ctx.db.selectFrom('tags').select(['id', 'name', 'color']).where('id', 'in', ids),
+      )
       return { id, entity: { [column]: id, tag_id: tagId, tag } }
     },
   )
