@@ -13,6 +13,7 @@ import { isForeignKeyViolation, isUniqueViolation, sqliteTrouble } from './sqlit
 import { sqliteFullText } from './sqlite-fulltext.ts'
 import { sqliteRelations } from './sqlite-relations.ts'
 import { bindable } from './sqlite-statements.ts'
+import { noteSizes } from './sqlite-statistics.ts'
 import { keepSqliteTotals } from './sqlite-totals.ts'
 
 const SCHEME = 'sqlite:'
@@ -169,7 +170,7 @@ export const sqliteDialect: Dialect = {
     ]
   },
   async optimise(db) {
-    await sql`pragma optimize`.execute(db)
+    await noteSizes(db)
     await withoutPatience(db, async (one) => {
       try {
         await sql`pragma wal_checkpoint(truncate)`.execute(one)

@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import Sqlite from 'better-sqlite3'
+import { forgetSmallTables } from '../../db/dialects/sqlite-statistics.ts'
 import { indexed } from '../../db/documents.ts'
 import { migrate } from '../../db/migrate.ts'
 import { openStore } from '../../db/open.ts'
@@ -96,7 +97,7 @@ export async function fill(folder: string, leads: number, say: (text: string) =>
   told('indexes')
   await fillSearch(database, databaseUrl)
   told('search index')
-  database.exec('analyze')
+  noteSizes(database)
   database.pragma('journal_mode = wal')
   database.close()
   const { token, password } = start
@@ -116,8 +117,13 @@ async function renew(folder: string, withSearch: boolean): Promise<void> {
   const database = new Sqlite(file)
   database.pragma('synchronous = off')
   if (withSearch) await fillSearch(database, `sqlite:${file}`)
-  database.exec('analyze')
+  noteSizes(database)
   database.close()
+}
+
+/** As the server does every night. */
+function noteSizes(database: Sqlite.Database): void {
+  for (const text of ['analyze', ...forgetSmallTables]) database.exec(text)
 }
 
 /** A new installation with its administrator, a token that ends never, and two attributes of leads made through the front door. */

@@ -1,0 +1,59 @@
+// What the engine notes of the sizes of tables must not outlive them: a table that was nearly empty when it was looked at grows.
+import { sql } from 'kysely'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startServer, type TestServer } from '../support/app.ts'
+
+let server: TestServer
+beforeEach(async () => {
+  server = await startServer()
+})
+afterEach(() => server.close())
+
+const stamp = '2026-03-01T09:30:00.000Z'
+
+async function addTags(many: number): Promise<void> {
+  const { db } = server.store
+  const { rows } = await sql<{ last: number | null }>`select max(id) as last from tags`.execute(db)
+  const from = rows[0]?.last ?? 0
+  const names = Array.from({ length: many }, (_, at) => `tag ${from + at}`)
+  const tags = names.map((name) => ({ name, name_key: name, color: '#123456', created_at: stamp, updated_at: stamp }))
+  for (let at = 0; at < many; at += 500)
+    await db
+      .insertInto('tags')
+      .values(tags.slice(at, at + 500))
+      .execute()
+}
+
+async function planOfRange(): Promise<string> {
+  const plan = sql<{ detail: string }>`explain query plan select name from tags where id > 1000 order by id limit 1`
+  return (await plan.execute(server.store.db)).rows.map(({ detail }) => detail).join()
+}
+
+const noted = async () =>
+  (await sql<{ tbl: string; stat: string }>`select tbl, stat from sqlite_stat1`.execute(server.store.db)).rows
+
+describe('what is noted of sizes', () => {
+  it('is forgotten of small tables, whose range is searched once they are large', async () => {
+    const { db, dialect } = server.store
+    await addTags(2)
+    await sql`analyze`.execute(db)
+    expect((await noted()).some(({ tbl }) => tbl === 'tags')).toBe(true)
+    await dialect.optimise(db)
+    expect(await noted()).toEqual([])
+    await addTags(3000)
+    expect(await planOfRange()).toContain('SEARCH tags USING INTEGER PRIMARY KEY')
+  })
+
+  it('is kept of large ones', async () => {
+    const { db, dialect } = server.store
+    await addTags(3000)
+    await sql`analyze`.execute(db)
+    await dialect.optimise(db)
+    const kept = await noted()
+    expect(new Set(kept.map(({ tbl }) => tbl))).toEqual(new Set(['tags']))
+  })
+
+  it('is nothing before the first time', async () => {
+    await expect(server.store.dialect.optimise(server.store.db)).resolves.toBeUndefined()
+  })
+})
