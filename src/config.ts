@@ -160,7 +160,7 @@ export function readConfig(environment: Environment): { config: Config; warnings
     trustedProxies,
     corsOrigins: origins(list('ACCORD_CORS_ORIGINS')),
     rateFactor: rateFactor(text('ACCORD_RATE_LIMIT', 'on')),
-    replyMemoryMb: integer('ACCORD_REPLY_MEMORY_MB', 32, 0, 4096),
+    replyMemoryMb: integer('ACCORD_REPLY_MEMORY_MB', 64, 0, 4096),
     mailFrom: text('ACCORD_MAIL_FROM', `no-reply@${appHost}`),
     mailFromName: text('ACCORD_MAIL_FROM_NAME', appName),
     mailDomain: text('ACCORD_MAIL_DOMAIN', appHost).toLowerCase(),

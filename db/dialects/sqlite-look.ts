@@ -6,8 +6,8 @@ import type Database from 'better-sqlite3'
 export interface Look {
   /** What is read from now on is of one moment, until `end` or the end of this turn of the event loop. */
   begin(): void
-  /** What is read after that is as new as it can be. */
-  end(): void
+  /** What is read after that is as new as it can be; with a time (`performance.now()`), only if it began before that. */
+  end(before?: number): void
   /** Another number once another connection has committed a change. */
   generation(): number
 }
@@ -18,9 +18,10 @@ export function lookOf(database: Database.Database): Look {
   let isOpen = false
   let isEndDue = false
   let seen: number | null = null
+  let since = 0
 
-  function end(): void {
-    if (!isOpen) return
+  function end(before = Number.POSITIVE_INFINITY): void {
+    if (!isOpen || since > before) return
     isOpen = false
     seen = null
     // A disk that fails may have ended it.
@@ -41,6 +42,7 @@ export function lookOf(database: Database.Database): Look {
     begin?.run()
     isOpen = true
     seen = null
+    since = performance.now()
     endSoon()
   }
 

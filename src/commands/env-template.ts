@@ -53,7 +53,7 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
       },
       {
         name: 'ACCORD_REPLY_MEMORY_MB',
-        value: '32',
+        value: '64',
         meaning: 'Memory for replies that are kept until something changes; 0 keeps none.',
       },
       {
