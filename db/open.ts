@@ -44,10 +44,10 @@ export interface Store {
    */
   generation(): number
   /**
-   * What is read from now on is at least as new as this moment, or the given one (`performance.now()`). Without it that of one turn
+   * What is read from now on is at least as new as this moment, or as the one so many milliseconds ago. Without it that of one turn
    * of the event loop may be of its beginning.
    */
-  refresh(asOf?: number): void
+  refresh(agoMs?: number): void
   /** Cuts the log of changes back when it has grown; to be called now and then. Waits for nobody. */
   tend(): void
   /** The whole database as bytes for `openImage`; tests open one copy each. */
@@ -114,7 +114,7 @@ function storeOf(connection: SqliteConnection, url: string): Store {
     statements.forget()
     reader?.statements.forget()
   }
-  const refresh = (asOf?: number): void => reader?.look.end(asOf)
+  const refresh = (agoMs?: number): void => reader?.look.end(agoMs)
   // Whoever looks at an old state keeps the log from being emptied.
   const writer = writerOf(guarded(connection, statements, { health, onSchema, onCommit: refresh }))
   const db = kyselySqlite<DB>(writer, { own: statements, reader })

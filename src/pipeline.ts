@@ -42,7 +42,7 @@ export function createPipeline(
     async authenticate(call) {
       const { headers, request } = call
       // What was revoked before this call came is revoked, by whatever process.
-      services.store.refresh(call.arrivedAt)
+      services.store.refresh(call.ageMs)
       const caller = await identify(services, { headers, ip: request.ip, calledAt: calledAt(call) }).catch((cause) => {
         if (cause instanceof Problem && cause.status === 401) request.passage?.refused()
         throw cause
@@ -54,7 +54,7 @@ export function createPipeline(
     },
 
     async welcome(call) {
-      services.store.refresh(call.arrivedAt)
+      services.store.refresh(call.ageMs)
       const isInEarnest = untried.has(call.operation)
       const ctx = contextOf(services, call, { user: null, token: null, session: null, isInEarnest })
       call.context = ctx

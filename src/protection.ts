@@ -1,6 +1,5 @@
 // What every answer carries: headers that protect whoever reads it, what browsers are told about pages of other origins, and how long
 // it may be kept.
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import helmet from 'helmet'
 import type { Config } from './config.ts'
@@ -37,7 +36,8 @@ function helmetHeaders(): Record<string, string> {
     originAgentCluster: false,
     xDownloadOptions: false,
   })
-  set({} as IncomingMessage, response as unknown as ServerResponse, () => undefined)
+  type Sent = Parameters<typeof set>
+  set({} as Sent[0], response as unknown as Sent[1], () => undefined)
   return headers
 }
 

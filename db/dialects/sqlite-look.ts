@@ -6,8 +6,8 @@ import type Database from 'better-sqlite3'
 export interface Look {
   /** What is read from now on is of one moment, until `end` or the end of this turn of the event loop. */
   begin(): void
-  /** What is read after that is as new as it can be; with a time (`performance.now()`), only if it began before that. */
-  end(before?: number): void
+  /** What is read after that is as new as it can be; or at least as new as so many milliseconds ago. */
+  end(agoMs?: number): void
   /** Another number once another connection has committed a change. */
   generation(): number
 }
@@ -20,8 +20,8 @@ export function lookOf(database: Database.Database): Look {
   let seen: number | null = null
   let since = 0
 
-  function end(before = Number.POSITIVE_INFINITY): void {
-    if (!isOpen || since > before) return
+  function end(agoMs = 0): void {
+    if (!isOpen || (agoMs > 0 && since > performance.now() - agoMs)) return
     isOpen = false
     seen = null
     // A disk that fails may have ended it.

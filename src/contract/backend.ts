@@ -37,8 +37,8 @@ export interface Call {
   readonly path: string
   readonly headers: Record<string, string | string[] | undefined>
   readonly query: string
-  /** When its first bytes were read (`performance.now()`). */
-  readonly arrivedAt: number
+  /** How long ago it came. */
+  readonly ageMs: number
   readonly body: Buffer | undefined
   /** The body of a form with files, not read yet. */
   readonly stream: Readable | undefined

@@ -48,7 +48,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
       } satisfies RouteFacts,
       // Not as a promise: Fastify would watch the connection for an answer that never comes.
       handler: (request, reply) =>
-        void answered(backend, id, fact, request, performance.now() - reply.elapsedTime)
+        void answered(backend, id, fact, request, reply.elapsedTime)
           .then((answer) => send(reply, answer))
           .catch((error) => reply.send(error instanceof Error ? error : new Error(String(error)))),
     })
@@ -107,7 +107,7 @@ async function answered(
   id: OperationId,
   fact: OperationFact,
   request: FastifyRequest,
-  arrivedAt: number,
+  ageMs: number,
 ): Promise<Answered> {
   const [path = '', query = ''] = split(request.url)
   if (query.length > longestQuery) throw new Problem('malformed_request', 'The query string is longer than 8 KiB.')
@@ -118,7 +118,7 @@ async function answered(
     path: path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path,
     headers: request.raw.headers,
     query,
-    arrivedAt,
+    ageMs,
     body: request.body as Buffer | undefined,
     stream: isForm(request) ? request.raw : undefined,
     request,

@@ -2,6 +2,8 @@
 // them would hold it for seconds. Here they wait in line, a few are begun in each turn of the event loop, and who finds the line
 // full is sent away at once: so what is answered is answered soon, whatever is asked for.
 
+import { fineStopwatch } from './clock.ts'
+
 export interface Turns {
   /** Whether nobody else may wait: asked before anything is read, because a refusal must cost next to nothing. */
   isFull(): boolean
@@ -28,13 +30,13 @@ export function createTurns(most = { waiting: mostWaiting, begun: mostBegun }): 
   function next(): void {
     if (due > 0 || begun >= most.begun) return
     due = Math.min(waiting.size, mostInTurn)
-    let since: number | undefined
+    let lasts: (() => number) | undefined
     // One each, so that what one does is done before the next one begins.
     for (let one = due; one > 0; one--)
       setImmediate(() => {
         due--
-        since ??= performance.now()
-        if (begun < most.begun && performance.now() - since <= longestTurnMs) {
+        lasts ??= fineStopwatch()
+        if (begun < most.begun && lasts() <= longestTurnMs) {
           const [first] = waiting
           first?.()
         }

@@ -18,12 +18,14 @@ export interface Options {
   profile?: string
   /** Another build of accord. */
   program?: string
+  /** Without the memory for replies: each answer is made anew. */
+  fresh?: boolean
 }
 
 export type Say = (text: string) => void
 
 export async function measureBoth(filled: Filled, options: Options, say: Say): Promise<Row[]> {
-  const { kinds, rounds, seconds, requests, profile, program } = options
+  const { kinds, rounds, seconds, requests, profile, program, fresh = false } = options
   const { leads, email, password, token } = filled
   const world = { leads, email, password }
   const node = profile === undefined ? [] : ['--inspect=127.0.0.1:0']
@@ -31,7 +33,7 @@ export async function measureBoth(filled: Filled, options: Options, say: Say): P
   const running: Server[] = []
   const client = new Client()
   try {
-    const accord = await start('accord', folders[0], { node, ...(program && { program }) })
+    const accord = await start('accord', folders[0], { node, fresh, ...(program && { program }) })
     running.push(accord)
     const limit = await start('limit', folders[1])
     running.push(limit)

@@ -25,13 +25,14 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '1' },
     memory: { type: 'boolean', default: false },
+    fresh: { type: 'boolean', default: false },
     baseline: { type: 'boolean', default: false },
     profile: { type: 'string' },
     program: { type: 'string' },
     'no-build': { type: 'boolean', default: false },
   },
 })
-const { profile, program } = values
+const { fresh, profile, program } = values
 const [rounds, seconds] = [Number(values.rounds), Number(values.seconds)]
 const numbers = values.all ? [10_000, 100_000, 1_000_000] : values.leads.split(',').map(Number)
 const asked = values.only?.split(',').map((name) => name.trim()) ?? [...kinds, ...others]
@@ -42,7 +43,7 @@ if (!values['no-build'] && program === undefined)
   execFileSync('npm', ['run', '--silent', 'build'], { cwd: path('../..'), stdio: 'inherit' })
 
 const say = (text: string): void => console.log(text)
-const ways = { rounds, seconds, requests: 50_000, ...(profile && { profile }), ...(program && { program }) }
+const ways = { rounds, seconds, fresh, requests: 50_000, ...(profile && { profile }), ...(program && { program }) }
 const chosen = kinds.filter((kind) => asked.includes(kind))
 const rows: Row[] = []
 for (const leads of numbers) {

@@ -40,6 +40,8 @@ export interface Starting {
   /** Arguments of node itself, such as those of a profile. */
   node?: string[]
   base?: string
+  /** Without the memory for replies. */
+  fresh?: boolean
 }
 
 /** Production settings; nobody is limited, everything else is on. */
@@ -54,7 +56,7 @@ const settings = {
 export async function start(
   name: Name,
   folder: string,
-  { program = built, node = [], base = usualBase }: Starting = {},
+  { program = built, node = [], base = usualBase, fresh = false }: Starting = {},
 ): Promise<Server> {
   const inherited = Object.entries(process.env).filter(([key]) => !/^(ACCORD_|VITEST|NODE_OPTIONS)/.test(key))
   const command =
@@ -63,7 +65,13 @@ export async function start(
       : [...fromSource, limit, '--folder', folder, '--base', base]
   const child = spawn(process.execPath, [...node, ...command], {
     cwd: folder,
-    env: { ...Object.fromEntries(inherited), NODE_ENV: 'production', ...settings, ACCORD_APP_URL: base },
+    env: {
+      ...Object.fromEntries(inherited),
+      NODE_ENV: 'production',
+      ...settings,
+      ACCORD_APP_URL: base,
+      ...(fresh && { ACCORD_REPLY_MEMORY_MB: '0' }),
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const { url, inspector } = await listening(name, child)

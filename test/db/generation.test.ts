@@ -138,9 +138,9 @@ describe('the generation of a file', () => {
     add('a')
     expect([await count(), store.generation()]).toEqual([first.rows, first.generation])
     // Whoever came before that was read may see what was read.
-    store.refresh(earlier)
+    store.refresh(performance.now() - earlier)
     expect(await count()).toBe(first.rows)
-    store.refresh(performance.now())
+    store.refresh()
     expect(await count()).toBe(first.rows + 1)
     expect(store.generation()).not.toBe(first.generation)
     add('b')
