@@ -109,14 +109,13 @@ function storeOf(connection: SqliteConnection, url: string): Store {
   const health: SqliteHealth = { trouble: null, commits: opened++ * 2 ** 32 }
   const reading = file === null ? null : openSqliteReader(file)
   const statements = statementsOf(connection)
-  const reader = reading && { statements: statementsOf(reading), look: lookOf(reading) }
+  const reader = reading && { statements: statementsOf(reading), look: lookOf(reading, () => onSchema()) }
   const onSchema = (): void => {
     statements.forget()
     reader?.statements.forget()
   }
   const refresh = (agoMs?: number): void => reader?.look.end(agoMs)
-  // Whoever looks at an old state keeps the log from being emptied.
-  const writer = writerOf(guarded(connection, statements, { health, onSchema, onCommit: refresh }))
+  const writer = writerOf(guarded(connection, statements, { health, onSchema, onWriting: refresh }))
   const db = kyselySqlite<DB>(writer, { own: statements, reader })
   const snapshots = new Set<Snapshot>()
   const tend = (): void => {
@@ -174,9 +173,9 @@ function storeOf(connection: SqliteConnection, url: string): Store {
       // The last connection that closes takes the log with it, if it is one that can write.
       for (const each of [...snapshots]) await each.close()
       try {
+        refresh()
         writer.close()
       } finally {
-        refresh()
         reading?.close()
         connection.close()
       }

@@ -11,8 +11,8 @@ import { answerDownload, Download } from './kernel/download.ts'
 import { Problem } from './kernel/errors.ts'
 import type { Gates, Handlers } from './kernel/handler.ts'
 import { once } from './kernel/idempotency.ts'
+import { createReplies, isKeepable } from './kernel/kept.replies.ts'
 import { leave, receive } from './kernel/multipart.ts'
-import { createReplies, isKeepable } from './kernel/replies.ts'
 import { checkCsrf, identify } from './kernel/sessions.ts'
 import { header, json, type Rendered, render, unlessUnchanged, varying } from './rendering.ts'
 
@@ -43,6 +43,7 @@ export function createPipeline(
       const { headers, request } = call
       // What was revoked before this call came is revoked, by whatever process.
       services.store.refresh(call.ageMs)
+      const knownAt = services.store.generation()
       const caller = await identify(services, { headers, ip: request.ip, calledAt: calledAt(call) }).catch((cause) => {
         if (cause instanceof Problem && cause.status === 401) request.passage?.refused()
         throw cause
@@ -50,7 +51,7 @@ export function createPipeline(
       const known = caller.session ? `session ${caller.session.id}` : `token ${caller.token?.id}`
       request.passage?.accepted(known, call.fact.method !== 'get')
       if (caller.session && call.fact.method !== 'get') checkCsrf(caller.session, headers)
-      call.context = contextOf(services, call, { ...caller, isInEarnest: false })
+      call.context = contextOf(services, call, { ...caller, knownAt, isInEarnest: false })
     },
 
     async welcome(call) {
@@ -176,6 +177,7 @@ function neverTried(contract: object): ReadonlySet<string> {
 }
 
 interface Caller extends Pick<Context, 'user' | 'token' | 'session'> {
+  knownAt?: number
   /** Whether a dry run is none here. */
   isInEarnest: boolean
 }

@@ -30,10 +30,18 @@ export interface Guarded {
   isFinal(): boolean
 }
 
+interface Told {
+  health: SqliteHealth
+  /** Tables have changed. */
+  onSchema: () => void
+  /** Before anything that others may have to be waited for, or whose end others wait for: who reads an old state keeps them waiting. */
+  onWriting: () => void
+}
+
 export function guarded(
   database: Database.Database,
   statements: Statements,
-  { health, onSchema, onCommit }: { health: SqliteHealth; onSchema: () => void; onCommit: () => void },
+  { health, onSchema, onWriting }: Told,
 ): Guarded {
   let isInside = false
   let isChanged = false
@@ -99,7 +107,7 @@ export function guarded(
   function runOne<R>(query: Query): QueryResult<R> {
     check()
     const statement = statements.of(query.sql)
-    if (!isInside && statement.writes) onCommit()
+    if (!isInside) onWriting()
     const done = attempt(() => run<R>(statement, query.parameters), statement.writes)
     isChanged ||= hasChanged(statement, done)
     isSchemaChanged ||= statement.isSchema
@@ -112,13 +120,14 @@ export function guarded(
 
   function begin(): void {
     undo()
+    onWriting()
     const { prepared } = statements.of('begin')
     attempt(() => prepared.run(), true)
     isInside = true
   }
 
   function commit(): void {
-    onCommit()
+    onWriting()
     try {
       plainly('commit')
     } catch (error) {

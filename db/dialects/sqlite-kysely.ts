@@ -30,8 +30,10 @@ export function kyselySqlite<DB>(
       const statement = reading.known(query.sql) ?? (mayRead(query.sql) ? reading.of(query.sql) : own.of(query.sql))
       if (statement.kind === 'write') return writer.change<R>(query)
       if (statement.kind === 'other' || !(reader !== null || writer.isIdle())) return writer.outside<R>(query)
-      reader?.look.begin()
-      return run<R>(statement, query.parameters)
+      if (reader === null) return run<R>(statement, query.parameters)
+      reader.look.begin()
+      // Anew, because the tables may have changed by that moment.
+      return run<R>(reading.of(query.sql), query.parameters)
     },
     () => new OneConnection(writer),
   )

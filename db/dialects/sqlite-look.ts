@@ -12,18 +12,20 @@ export interface Look {
   generation(): number
 }
 
-export function lookOf(database: Database.Database): Look {
+/** `onSchema`: another connection has changed the tables, so that what is known of them holds no more. */
+export function lookOf(database: Database.Database, onSchema: () => void): Look {
   const [begin, commit] = ['begin', 'commit'].map((text) => database.prepare<[]>(text))
-  const version = database.prepare<[], number>('pragma data_version').pluck()
+  const [version, schema] = ['data_version', 'schema_version'].map((name) =>
+    database.prepare<[], number>(`pragma ${name}`).pluck(),
+  )
+  const last = { version: version?.get() ?? 0, schema: schema?.get() ?? 0 }
   let isOpen = false
   let isEndDue = false
-  let seen: number | null = null
   let since = 0
 
   function end(agoMs = 0): void {
     if (!isOpen || (agoMs > 0 && since > performance.now() - agoMs)) return
     isOpen = false
-    seen = null
     // A disk that fails may have ended it.
     if (database.open && database.inTransaction) commit?.run()
   }
@@ -33,17 +35,27 @@ export function lookOf(database: Database.Database): Look {
     isEndDue = true
     setImmediate(() => {
       isEndDue = false
-      end()
+      try {
+        end()
+      } catch {
+        // Whoever reads next meets it.
+      }
     })
   }
 
   function open(): void {
     if (isOpen && database.inTransaction) return
-    begin?.run()
+    if (!database.inTransaction) begin?.run()
     isOpen = true
-    seen = null
     since = performance.now()
     endSoon()
+    // The first that is read: from here on it is of this moment.
+    const now = version?.get() ?? 0
+    if (now === last.version) return
+    last.version = now
+    const tables = schema?.get() ?? 0
+    if (tables !== last.schema) onSchema()
+    last.schema = tables
   }
 
   return {
@@ -51,8 +63,7 @@ export function lookOf(database: Database.Database): Look {
     end,
     generation() {
       open()
-      seen ??= version.get() ?? 0
-      return seen
+      return last.version
     },
   }
 }

@@ -104,7 +104,7 @@ function rowsOf(prepared: Database.Statement<unknown[]>): Statement['rows'] {
     const rows = prepared.all(parameters) as Cells[]
     const [first] = rows
     if (first === undefined) return []
-    // Another process may have added a column since it was prepared.
+    // Another process may have added a column since; of other changes of tables `forget` tells.
     if (first.length !== names?.length) {
       names = prepared.columns().map(({ name }) => name)
       toObject = objectOf(names)

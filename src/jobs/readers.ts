@@ -110,9 +110,12 @@ export function createFeeder(services: Services, readers: readonly EventReader[]
       if (failing.has(reader) || place >= newest) continue
       const after = Math.max(place, passed.get(reader)?.id ?? 0)
       const to = Math.min(newest, after + mostPassed)
-      const stretch = { after, to, types: after < to ? await reader.hears(ctx) : [] }
+      const types = after < to ? await attempt(reader, () => reader.hears(ctx)) : []
+      if (types === undefined) continue
+      const stretch = { after, to, types }
       if (await isHeard(ctx, stretch)) {
-        found = (await attempt(ctx, reader, stretch, step)) || found
+        const taken = await attempt(reader, () => transaction(ctx, (ctx) => give(ctx, reader, stretch, step)))
+        found = taken === true || found
         // Who waits for the database, or for an answer, is not kept waiting by all of the log.
         await giveWay()
       } else {
@@ -140,15 +143,15 @@ export function createFeeder(services: Services, readers: readonly EventReader[]
     passed.clear()
   }
 
-  /** One reader that fails stays where it is, and does not hold up the others. */
-  async function attempt(ctx: Context, reader: EventReader, stretch: Stretch, step: Portions): Promise<boolean> {
+  /** One reader that fails stays where it is, and does not hold up the others: undefined. */
+  async function attempt<T>(reader: EventReader, work: () => Promise<T>): Promise<T | undefined> {
     try {
-      return await transaction(ctx, (ctx) => give(ctx, reader, stretch, step))
+      return await work()
     } catch (cause) {
       failing.add(reader)
       if (!isPassing(cause))
         services.log.error({ err: cause, reader: reader.name }, 'A reader of the event log failed.')
-      return false
+      return undefined
     }
   }
 

@@ -12,11 +12,11 @@ import type { Disk } from './disk.ts'
 import { forbidden, Problem } from './errors.ts'
 import type { Emitter } from './events.ts'
 import type { FileStore } from './files.ts'
+import type { Lasting } from './kept.replies.ts'
 import type { Metrics } from './metrics.ts'
 import type { Uploads } from './multipart.ts'
 import type { Outbound } from './outbound.ts'
 import type { Releases } from './releases.ts'
-import type { Lasting } from './replies.ts'
 import type { Seal } from './seal.ts'
 import type { Unit } from './write.ts'
 
@@ -120,8 +120,10 @@ export interface Context {
   readonly path: string
   readonly query: string
   readonly time: Date
-  /** Set while a reply is made that may be kept; what changes with time says there for how long it holds (`lasting` of replies.ts). */
+  /** Set while a reply is made that may be kept; what changes with time says there for how long it holds (`lasting` of kept.replies.ts). */
   readonly lasting?: Lasting
+  /** The generation of the store before it was looked who calls. */
+  readonly knownAt?: number
   readonly unit: Unit | null
   /** The run of a workflow on whose behalf this happens; what it changes is marked with it, so that no chain runs in a circle. */
   readonly workflowRun?: number

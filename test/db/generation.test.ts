@@ -153,4 +153,19 @@ describe('the generation of a file', () => {
     expect(store.generation()).not.toBe(before)
     other.close()
   })
+
+  it('shows columns by the names they have by now, when another process has renamed them', async () => {
+    const store = await opened('a file')
+    await store.db
+      .insertInto('tags')
+      .values({ ...source('a'), color: '#123456' })
+      .execute()
+    const all = async () => (await store.db.selectFrom('tags').selectAll().executeTakeFirstOrThrow()) as object
+    expect(await all()).toMatchObject({ color: '#123456' })
+    const other = new Database(join(folder, 'accord.db'))
+    other.exec('alter table tags rename column color to colour')
+    other.close()
+    store.refresh()
+    expect(await all()).toMatchObject({ colour: '#123456' })
+  })
 })

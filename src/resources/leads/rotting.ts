@@ -3,7 +3,7 @@ import { type SqlBool, sql } from 'kysely'
 import { daysMs, stamp } from '../../kernel/clock.ts'
 import type { Context } from '../../kernel/context.ts'
 import { flagged } from '../../kernel/filter.ts'
-import { lasting } from '../../kernel/replies.ts'
+import { lasting } from '../../kernel/kept.replies.ts'
 import { open } from './stages.ts'
 
 /** Leads are rotten a whole day after creation plus the rotten days of their pipeline, until they are closed. */

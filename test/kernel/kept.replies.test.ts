@@ -1,9 +1,13 @@
 // Replies that are kept: served again without a query, and never when anything has changed that they tell of. In other tests a server
 // looks whether what it has kept is what it would answer; these run it as it is used.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { openStore, type Store } from '../../db/open.ts'
 import type { Context } from '../../src/kernel/context.ts'
-import { createReplies, lasting } from '../../src/kernel/replies.ts'
+import { createReplies, lasting } from '../../src/kernel/kept.replies.ts'
 import { type Reply, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { statementsOf } from '../support/statements.ts'
@@ -95,11 +99,46 @@ describe('a server that is used', () => {
   })
 })
 
+describe('a server with a file', () => {
+  it('keeps nothing for who was asked about before their rights changed', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'accord-replies-'))
+    const open = (image: Buffer): Store => {
+      const file = join(folder, 'accord.db')
+      writeFileSync(file, image)
+      return openStore(`sqlite:${file}`)
+    }
+    const server = await startServer({ config: { env: 'production' }, open })
+    try {
+      await given(server.admin).lead({ user_id: 1 })
+      const ben = await addUser(server, 'Ben', { view: 'global' })
+      const sees = (view: string) => server.admin.put(`/settings/users/${ben.id}`, { view_permission: view })
+      for (let round = 0; round < 40; round++) {
+        expect((await sees('global')).status).toBe(200)
+        // Long enough for it to be written down that the token was used, which the request waits for.
+        server.clock.advanceMs(61_000)
+        await server.admin.get('/tags')
+        const asked = later(round % 10).then(() => ben.get('/leads'))
+        const [answered] = await Promise.all([sees('individual'), asked])
+        expect(answered.status).toBe(200)
+        expect((await ben.get('/leads')).body.meta.total).toBe(0)
+      }
+    } finally {
+      await server.close()
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
+})
+
+async function later(turns: number): Promise<void> {
+  for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
 describe('the memory for replies', () => {
   const setting = { generation: 1, now: 1_000 }
   const contextNow = () =>
     ({
       time: new Date(setting.now),
+      knownAt: setting.generation,
       services: { store: { generation: () => setting.generation }, config: { env: 'production' } },
     }) as unknown as Context
   const bodyOf = (letters: number) => ({ body: 'x'.repeat(letters) })
@@ -142,6 +181,16 @@ describe('the memory for replies', () => {
     expect(await counts((ctx) => ({ body: JSON.stringify({ ...ctx, services: null }) }))).toBe(2)
     expect(await counts((ctx) => ({ body: lasting(ctx, () => ({ value: 'a', until: 1_001 })) }))).toBe(1)
     expect(await counts((ctx) => ({ body: lasting(ctx, () => ({ value: 'b', until: 1_000 })) }))).toBe(2)
+  })
+
+  it('neither keeps nor gives anything to who was looked up before the last commit', async () => {
+    const replies = createReplies(200_000)
+    const before = contextNow()
+    const answer = (text: string) => async () => ({ body: text })
+    setting.generation++
+    expect((await replies.kept(before, 'key', answer('old'))).body).toBe('old')
+    expect((await replies.kept(contextNow(), 'key', answer('new'))).body).toBe('new')
+    expect((await replies.kept(before, 'key', answer('old'))).body).toBe('old')
   })
 
   it('lets go of all of it with the next commit, also of what was made meanwhile', async () => {

@@ -12,6 +12,7 @@ export interface Lasting {
 
 interface Reply {
   readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 export interface Replies {
@@ -76,6 +77,8 @@ export function createReplies(most: number): Replies {
     async kept<R extends Reply>(ctx: Context, key: string, answer: (ctx: Context) => Promise<R>): Promise<R> {
       const { store, config } = ctx.services
       const now = store.generation()
+      // Who calls was read before something was committed: what they may see may be another thing by now.
+      if (ctx.knownAt !== now) return answer(ctx)
       if (now !== generation) {
         recent = new Map()
         older = new Map()
@@ -109,14 +112,15 @@ const watching = (ctx: Context, lasting: Lasting): Context => ({
   },
 })
 
-/** Headers and the entry itself. */
+/** The entry itself, and the names of headers. */
 const besideBytes = 500
 
 /** What is no text is too large. Letters take one byte each, or two when one of them is no Latin one. */
-function sizeOf(key: string, { body }: Reply): number {
+function sizeOf(key: string, { body, headers }: Reply): number {
   if (typeof body !== 'string') return Number.POSITIVE_INFINITY
   const isPlain = Buffer.byteLength(body) === body.length
-  return key.length + body.length * (isPlain ? 1 : 2) + besideBytes
+  const headed = Object.values(headers ?? {}).reduce((sum, { length }) => sum + length, 0)
+  return key.length + headed + body.length * (isPlain ? 1 : 2) + besideBytes
 }
 
 /** In tests it is looked whether what is kept still is what would be answered. */
