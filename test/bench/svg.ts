@@ -47,6 +47,7 @@ export function draw(rows: readonly Row[]): string {
   const high2 = 24 + Math.ceil(kinds.length / columns) * height
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${wide} ${high2}" width="${wide}" height="${high2}" font-family="sans-serif" font-size="9">`,
+    '<title>What a request costs against the number of leads</title>',
     `<rect width="${wide}" height="${high2}" fill="white"/>`,
     `<text x="8" y="16" font-size="11">Milliseconds of processor for a request against the number of leads: <tspan fill="${colours.accord}">accord</tspan>, <tspan fill="${colours.limit}">limit</tspan></text>`,
     ...kinds.map(field),
