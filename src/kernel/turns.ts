@@ -16,8 +16,11 @@ export const mostWaiting = 100
 /** How many are begun and not done: those wait for something else, such as the hash of a password, which has a line of its own. */
 export const mostBegun = 200
 
-/** How many are begun in one turn of the event loop, which costs as much as a simple request: those that share it are cheaper. */
-const mostInTurn = 8
+/**
+ * So few are begun together: a turn of the event loop costs as much as a simple request. Of more, one in each turn, because each turn
+ * takes one new connection: with long turns these would wait for so long that they are given up.
+ */
+const few = 8
 /** Nobody more is begun in a turn that has lasted so long. */
 const longestTurnMs = 5
 
@@ -29,7 +32,7 @@ export function createTurns(most = { waiting: mostWaiting, begun: mostBegun }): 
   /** After what came in meanwhile was read: otherwise who must be refused would wait for all who are not. */
   function next(): void {
     if (due > 0 || begun >= most.begun) return
-    due = Math.min(waiting.size, mostInTurn)
+    due = waiting.size <= few ? waiting.size : 1
     let lasts: (() => number) | undefined
     // One each, so that what one does is done before the next one begins.
     for (let one = due; one > 0; one--)

@@ -281,6 +281,27 @@ describe('requests in turn', () => {
     expect(enter('fourth')).not.toBe(false)
   })
 
+  it('begins a few of them in one turn, and of many one in each, so that new connections are not kept waiting', async () => {
+    const turns = createTurns({ waiting: 100, begun: 100 })
+    let begun = 0
+    const enter = (many: number): void => {
+      for (let one = 0; one < many; one++) turns.enter(() => void begun++)
+    }
+    const turn = () => new Promise((resolve) => setImmediate(resolve))
+    enter(1)
+    enter(3)
+    // The first was alone when its turn was taken.
+    await turn()
+    await turn()
+    expect(begun).toBe(4)
+    enter(20)
+    await turn()
+    const first = begun
+    await turn()
+    await turn()
+    expect([first - 4, begun - first]).toEqual([1, 2])
+  })
+
   it('are refused with 503 when more wait than may, and answered again when they do not', async () => {
     listening = await listeningServer()
     const { app, url } = listening
