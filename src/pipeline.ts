@@ -43,7 +43,7 @@ export function createPipeline(
       const { headers, request } = call
       // What was revoked before this call came is revoked, by whatever process.
       services.store.refresh(call.ageMs)
-      const knownAt = services.store.generation()
+      const knownAt = isKeepable(handlers[call.operation as OperationId]) ? services.store.generation() : undefined
       const caller = await identify(services, { headers, ip: request.ip, calledAt: calledAt(call) }).catch((cause) => {
         if (cause instanceof Problem && cause.status === 401) request.passage?.refused()
         throw cause
@@ -51,7 +51,11 @@ export function createPipeline(
       const known = caller.session ? `session ${caller.session.id}` : `token ${caller.token?.id}`
       request.passage?.accepted(known, call.fact.method !== 'get')
       if (caller.session && call.fact.method !== 'get') checkCsrf(caller.session, headers)
-      call.context = contextOf(services, call, { ...caller, knownAt, isInEarnest: false })
+      call.context = contextOf(services, call, {
+        ...caller,
+        ...(knownAt !== undefined && { knownAt }),
+        isInEarnest: false,
+      })
     },
 
     async welcome(call) {
