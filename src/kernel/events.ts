@@ -76,7 +76,7 @@ export function createEmitter(log: () => Log): Emitter {
   // mitt is typed as CommonJS under nodenext: its default export arrives one level down.
   const create = mitt as unknown as () => Mitt<Record<string, AccordEvent>>
   const bus = create()
-  const listeners = new Set<(name: string) => boolean>()
+  const listeners = new Map<object, (name: string) => boolean>()
   const heard = new Map<string, boolean>()
   return {
     Veto,
@@ -99,13 +99,11 @@ export function createEmitter(log: () => Log): Emitter {
         }
         guard(event, listener, log())
       }
-      // One function each, for two listeners may have the same pattern.
-      const isMeant = (name: string): boolean => matches(name)
-      listeners.add(isMeant)
+      listeners.set(handler, matches)
       heard.clear()
       bus.on('*', handler)
       return () => {
-        listeners.delete(isMeant)
+        listeners.delete(handler)
         heard.clear()
         bus.off('*', handler)
       }
@@ -114,7 +112,7 @@ export function createEmitter(log: () => Log): Emitter {
     isHeard(name) {
       const known = heard.get(name)
       if (known !== undefined) return known
-      const is = [...listeners].some((isMeant) => isMeant(name))
+      const is = [...listeners.values()].some((matches) => matches(name))
       heard.set(name, is)
       return is
     },

@@ -5,6 +5,7 @@ import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
 import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given, unique } from '../support/given.ts'
+import { drain, placeOf } from '../support/readers.ts'
 import { statementsOf } from '../support/statements.ts'
 
 let server: TestServer
@@ -36,20 +37,11 @@ beforeEach(async () => {
 afterEach(() => server.close())
 
 const feeder = (...others: EventReader[]) => createFeeder(server.app.services, [reader, ...others])
-const place = async () =>
-  (
-    await server.store.db
-      .selectFrom('event_readers')
-      .select('last_event_id')
-      .where('name', '=', 'webhooks')
-      .executeTakeFirstOrThrow()
-  ).last_event_id
+const place = () => placeOf(server, 'webhooks')
 const newest = async () =>
   (await server.store.db.selectFrom('events').select('id').orderBy('id', 'desc').executeTakeFirstOrThrow()).id
 
-async function drained({ feed } = feeder()): Promise<void> {
-  while (await feed());
-}
+const drained = (one = feeder()) => drain(one)
 
 describe('a reader', () => {
   it('sees each event once and in order, over many batches and restarts', async () => {

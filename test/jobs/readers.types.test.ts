@@ -7,6 +7,7 @@ import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
 import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given, unique } from '../support/given.ts'
+import { drain, placeOf } from '../support/readers.ts'
 
 let server: TestServer
 let taken: number[]
@@ -42,18 +43,9 @@ const events = () => server.store.db.selectFrom('events').select('id').orderBy('
 const idsOf = async (type?: string): Promise<number[]> =>
   (await (type ? events().where('entity_type', '=', type) : events()).execute()).map(({ id }) => id)
 const newest = async () => (await idsOf()).at(-1) ?? 0
-const place = async () =>
-  (
-    await server.store.db
-      .selectFrom('event_readers')
-      .select('last_event_id')
-      .where('name', '=', 'webhooks')
-      .executeTakeFirstOrThrow()
-  ).last_event_id
+const place = () => placeOf(server, 'webhooks')
 
-async function drained({ feed } = feeder()): Promise<void> {
-  while (await feed());
-}
+const drained = (one = feeder()) => drain(one)
 
 describe('a reader that hears of some types only', () => {
   it('gets no others, and its place moves on to the newest all the same', async () => {
