@@ -19,8 +19,8 @@ interface Path {
   isForAnyOrigin: boolean
 }
 
-/** A path as the server writes it: `/leads/:id`. */
-export const routeOf = ({ path }: OperationFact): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
+/** A path as the server writes it: `/leads/:id([^]+)`. Without the pattern, `/leads//` would be the lead whose id is empty. */
+export const routeOf = ({ path }: OperationFact): string => path.replaceAll(/\{(\w+)\}/g, ':$1([^]+)')
 
 /** What web forms say to the public is for scripts of any page, without credentials (DOMAIN 3.1). */
 export const isForAnyOrigin = ({ public: isPublic, tag }: OperationFact): boolean => isPublic && tag === 'Web Forms'

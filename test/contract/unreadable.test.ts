@@ -102,6 +102,20 @@ describe.each(ids.filter((id) => parametersOf(id, 'path').length > 0))('%s', (id
     })
     expect(findings).toEqual([])
   })
+
+  it('is not where an id is left out: 404 as at any unknown path, whoever asks', async () => {
+    const { method } = fact(id)
+    const { token } = world.server.admin
+    for (const { name } of parametersOf(id, 'path')) {
+      // With one slash more than the one at the end that is treated as absent.
+      const url = `${urlOf(world, id, world.main, { [name]: '' })}/`
+      for (const headers of [{}, { authorization: `Bearer ${token}` }]) {
+        const { statusCode, body } = await world.server.inject({ method: method.toUpperCase() as 'GET', url, headers })
+        const { code, detail } = JSON.parse(body)
+        expect.soft([statusCode, code, detail], url).toEqual([404, 'not_found', 'There is nothing at this path.'])
+      }
+    }
+  })
 })
 
 const paths = [...new Map(facts.map(([id, { path }]) => [path, id]))]
