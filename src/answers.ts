@@ -3,7 +3,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { troubleOf } from '../db/trouble.ts'
 import type { Config } from './config.ts'
 import { Problem, problemDocument } from './contract/problems.ts'
-import { isHost } from './door.ts'
+import { isHost } from './hosts.ts'
 import type { Clock } from './kernel/clock.ts'
 import { Veto } from './kernel/events.ts'
 import { asUnavailable } from './kernel/unavailable.ts'
@@ -31,17 +31,25 @@ function answer(config: Config, problem: Problem, request: FastifyRequest, reply
   reply
     .code(problem.status)
     .headers({ 'x-request-id': request.id, 'cache-control': 'no-store', ...problem.more.headers })
-  const path = request.url.split('?')[0] ?? '/'
   if (wantsLoginPage(problem, request)) {
     const page = loginPage(config)
     reply.headers(page.headers).type('text/html; charset=utf-8').send(page.html)
     return
   }
-  const host = isHost(request.host) ? request.host : `${config.host}:${config.port}`
-  const base = config.appUrl ?? `${request.protocol}://${host}`
-  reply
-    .type('application/problem+json; charset=utf-8')
-    .send(JSON.stringify(problemDocument(problem, { base, path, requestId: request.id })))
+  reply.type(problemType).send(problemText(config, problem, request))
+}
+
+export const problemType = 'application/problem+json; charset=utf-8'
+
+/** The problem document of an answer to a request. */
+export function problemText(
+  config: Config,
+  problem: Problem,
+  { host: sent, protocol, url, id }: FastifyRequest,
+): string {
+  const host = isHost(sent) ? sent : `${config.host}:${config.port}`
+  const base = config.appUrl ?? `${protocol}://${host}`
+  return JSON.stringify(problemDocument(problem, { base, path: url.split('?')[0] ?? '/', requestId: id }))
 }
 
 const sayAgainMs = 60_000

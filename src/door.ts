@@ -1,34 +1,32 @@
-// What every request passes before its operation is known: who is turned away because there is too much to do or because they call
-// too often. What every answer carries is in protection.ts, what a connection may do before it is a request in sockets.ts.
-import underPressure from '@fastify/under-pressure'
+// What every request passes before its operation is known: who is turned away because they send what nobody does, or because they
+// call too often. Who finds too much to do is turned away before, in shedding.ts; what every answer carries is in protection.ts, what
+// a connection may do before it is a request in sockets.ts.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { factsOf } from './contract/methods.ts'
 import { isForm } from './contract/routes.ts'
+import { isHost } from './hosts.ts'
 import type { Services } from './kernel/context.ts'
 import { Problem } from './kernel/errors.ts'
 import { borrow, tooMuch } from './kernel/held.ts'
 import { isLoopback } from './kernel/networks.ts'
 import { type Account, createRates } from './kernel/rates.ts'
-import { createTurns } from './kernel/turns.ts'
 import { whenOver } from './logs.ts'
 import { protect } from './protection.ts'
+import { comeAgain, shed } from './shedding.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Against what it counts; null for what is not limited. */
     passage: Account | null
-    /** Makes room for the next one. */
-    leave: (() => void) | null
   }
 }
 
 /** `serves`: whether strangers reach it, so that it must turn away what is more than it can do. */
 export async function registerDoor(http: FastifyInstance, services: Services, serves: boolean): Promise<void> {
   http.decorateRequest('passage', null)
-  http.decorateRequest('leave', null)
+  if (serves) await shed(http, services)
   protect(http, services.config)
   turnAway(http, services)
-  if (serves) await shed(http, services)
   limitRates(http, services)
   boundBodies(http, services)
 }
@@ -68,76 +66,6 @@ function oddityOf({ raw: { rawHeaders, httpVersion }, host }: FastifyRequest): s
 }
 
 const isHostHeader = (name: string): boolean => name.length === 4 && name.toLowerCase() === 'host'
-
-const mostHosts = 100
-const hosts = new Map<string, boolean>()
-
-/** With or without a port. Nothing else becomes part of an address. */
-export function isHost(text: string): boolean {
-  const known = hosts.get(text)
-  if (known !== undefined) return known
-  const is = /^(\[[\da-f:.]+\]|[\w.~-]+)(:\d+)?$/i.test(text) && URL.canParse(`http://${text}`)
-  // Most requests name the same one.
-  if (hosts.size >= mostHosts) hosts.clear()
-  hosts.set(text, is)
-  return is
-}
-
-const comeAgain = { headers: { 'retry-after': '1' } }
-
-/** Of what everybody must always be able to ask. */
-const watching: ReadonlySet<string | undefined> = new Set(['getHealth', 'getReadiness', 'getMetrics'])
-const operationOf = (request: FastifyRequest): string | undefined => factsOf(request).operation
-
-/** What starting costs is no load. */
-const settlesMs = 5_000
-
-/** 503 before anything is read or looked up (DOMAIN 25.2): by what waits already, and when the event loop is late. */
-async function shed(http: FastifyInstance, { config, metrics }: Services): Promise<void> {
-  const turns = createTurns()
-  // One for all of them: the stack of a new one costs as much as the rest of a refusal.
-  const problem = new Problem('unavailable', 'The server has too much to do.', comeAgain)
-  const refuse = (): Problem => {
-    metrics.shed()
-    return problem
-  }
-  let isSettled = false
-  http.addHook('onListen', async () => {
-    setTimeout(() => {
-      isSettled = true
-    }, settlesMs).unref()
-  })
-  // In tests the event loop is that of the tests as well.
-  if (config.env !== 'test')
-    await http.register(underPressure, {
-      maxEventLoopDelay: 500,
-      sampleInterval: 1_000,
-      pressureHandler: async (request) => {
-        if (isSettled && !watching.has(operationOf(request))) throw refuse()
-      },
-    })
-  http.addHook('onRequest', (request, _reply, done) => {
-    if (turns.isFull() && !watching.has(operationOf(request))) done(refuse())
-    else done()
-  })
-  http.addHook('preHandler', (request, _reply, done) => {
-    // A form is still arriving.
-    if (watching.has(operationOf(request)) || isForm(request)) return done()
-    const leave = turns.enter(() => {
-      // Who has gone needs no answer.
-      if (request.raw.socket.destroyed) request.leave?.()
-      else done()
-    })
-    if (leave === false) return done(refuse())
-    request.leave = leave
-    whenOver(request, leave)
-  })
-  // From here on it is a matter of how fast the caller reads.
-  http.addHook('onSend', (request, _reply, _payload, done) => {
-    request.leave?.()
-    done()
-  })
-}
 
 function limitRates(http: FastifyInstance, { config, clock }: Services): void {
   if (config.rateFactor === null) return

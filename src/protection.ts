@@ -41,19 +41,31 @@ function helmetHeaders(): Record<string, string> {
   return headers
 }
 
+const always = { ...helmetHeaders(), ...bareHeaders }
+
+/** What an answer carries before anything is known but the request. */
+export function headersFor(request: FastifyRequest, { appUrl }: Config): Record<string, string> {
+  const headers: Record<string, string> = { ...always, 'x-request-id': request.id }
+  // Not for the domains below: they are of others.
+  if (appUrl?.startsWith('https:') || request.protocol === 'https')
+    headers['strict-transport-security'] = 'max-age=31536000'
+  return headers
+}
+
+/** What browsers are told about pages of other origins. */
+export function originHeadersFor(request: FastifyRequest, { corsOrigins }: Config): Record<string, string> {
+  const { isForAnyOrigin = false, methods } = factsOf(request)
+  return originHeaders({ origin: request.raw.headers.origin, methods, isForAnyOrigin }, corsOrigins)
+}
+
 export function protect(http: FastifyInstance, config: Config): void {
-  const always = { ...helmetHeaders(), ...bareHeaders }
-  const isSecure = config.appUrl?.startsWith('https:')
   http.addHook('onRequest', (request, reply, done) => {
-    reply.headers(always).header('x-request-id', request.id)
-    // Not for the domains below: they are of others.
-    if (isSecure || request.protocol === 'https') reply.header('strict-transport-security', 'max-age=31536000')
+    reply.headers(headersFor(request, config))
     done()
   })
   http.addHook('onSend', (request, reply, _payload, done) => {
-    const { isForAnyOrigin = false, methods } = factsOf(request)
-    const { origin } = request.raw.headers
-    const { vary, ...headers } = originHeaders({ origin, methods, isForAnyOrigin }, config.corsOrigins)
+    const { isForAnyOrigin = false } = factsOf(request)
+    const { vary, ...headers } = originHeadersFor(request, config)
     reply.headers(headers)
     if (vary !== undefined) addVary(reply, vary)
     if (isForAnyOrigin) beEmbeddable(reply)

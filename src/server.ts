@@ -16,6 +16,8 @@ import { sweepDrafts } from './whole.ts'
  * does: by then everything is in its place.
  */
 const graceMs = 8_000
+/** Connections the system holds until they are taken: whoever finds no room asks again after a second, then after three. */
+const mostUnaccepted = 4_096
 const warmUpAfterMs = 300
 /** How often the log of the database is looked at. */
 const tendMs = 30_000
@@ -117,7 +119,12 @@ async function sweepLeftovers({ services }: App): Promise<void> {
 
 async function listen(app: App, { host, port }: Config): Promise<void> {
   try {
-    await app.http.listen({ host, port, listenTextResolver: (address) => `Accord CRM listens on ${address}` })
+    await app.http.listen({
+      host,
+      port,
+      backlog: mostUnaccepted,
+      listenTextResolver: (address) => `Accord CRM listens on ${address}`,
+    })
   } catch (cause) {
     throw listenError(cause, host, port)
   }

@@ -1,6 +1,8 @@
 // In whose turn requests are worked on. A request takes milliseconds of the one thread; begun as they are read, a thousand of
-// them would hold it for seconds. Here they wait in line, a few are begun in each turn of the event loop, and who finds the line
-// full is sent away at once: so what is answered is answered soon, whatever is asked for.
+// them would hold it for seconds. Here they wait in line, and who finds the line full is sent away at once: so what is answered is
+// answered soon, whatever is asked for. Of the time that is asked for, the line gets about half; what is read and refused gets the other half,
+// so that neither waits for the other one to end. Node takes one connection in each turn of the event loop, so while connections
+// come, turns are kept short.
 
 import { fineStopwatch } from './clock.ts'
 
@@ -9,6 +11,8 @@ export interface Turns {
   isFull(): boolean
   /** Begins when it is its turn; false when the line is full. Answers how to leave, at whatever stage, any number of times. */
   enter(begin: () => void): (() => void) | false
+  /** A connection was taken. */
+  arrived(): void
 }
 
 /** How many wait at most. A request costs milliseconds; with 10 ms each, the last in the line begins after a second. */
@@ -16,39 +20,61 @@ export const mostWaiting = 100
 /** How many are begun and not done: those wait for something else, such as the hash of a password, which has a line of its own. */
 export const mostBegun = 200
 
-/**
- * So few are begun together: a turn of the event loop costs as much as a simple request. Of more, one in each turn, because each turn
- * takes one new connection: with long turns these would wait for so long that they are given up.
- */
-const few = 8
-/** Nobody more is begun in a turn that has lasted so long. */
-const longestTurnMs = 5
+/** So many are begun in one turn at most. */
+const mostInTurn = 16
+/** Of the time in which a connection was taken the line gets less: others may wait behind it, and only another turn takes them. */
+const shareOfArrivals = 0.25
+/** What the line has not used is kept for those who come together, what it used too much is given back; each up to this. */
+const mostCreditMs = 10
 
-export function createTurns(most = { waiting: mostWaiting, begun: mostBegun }): Turns {
+export function createTurns(most = { waiting: mostWaiting, begun: mostBegun }, stopwatch = fineStopwatch): Turns {
   const waiting = new Set<() => void>()
   let begun = 0
-  let due = 0
+  let isDue = false
+  let hasArrived = false
+  let credit = mostCreditMs
+  let elsewhere = stopwatch()
+  let here = elsewhere
+  let isFirst = true
 
   /** After what came in meanwhile was read: otherwise who must be refused would wait for all who are not. */
   function next(): void {
-    if (due > 0 || begun >= most.begun) return
-    due = waiting.size <= few ? waiting.size : 1
-    let lasts: (() => number) | undefined
+    if (isDue || begun >= most.begun || waiting.size === 0) return
+    isDue = true
+    setImmediate(open)
     // One each, so that what one does is done before the next one begins.
-    for (let one = due; one > 0; one--)
-      setImmediate(() => {
-        due--
-        lasts ??= fineStopwatch()
-        if (begun < most.begun && lasts() <= longestTurnMs) {
-          const [first] = waiting
-          first?.()
-        }
-        if (due === 0) next()
-      })
+    for (let left = Math.min(waiting.size, mostInTurn); left > 0; left--) setImmediate(beginOne)
+    setImmediate(close)
+  }
+
+  function open(): void {
+    credit = Math.min(credit + elsewhere() * (hasArrived ? shareOfArrivals : 1), mostCreditMs)
+    here = stopwatch()
+    isFirst = true
+  }
+
+  function beginOne(): void {
+    // At least one, unless a connection was taken: others may wait behind it.
+    const mayBegin = credit > here() || (isFirst && !hasArrived)
+    isFirst = false
+    if (!mayBegin || begun >= most.begun) return
+    const [first] = waiting
+    first?.()
+  }
+
+  function close(): void {
+    credit = Math.max(credit - here(), -mostCreditMs)
+    elsewhere = stopwatch()
+    hasArrived = false
+    isDue = false
+    next()
   }
 
   return {
     isFull: () => waiting.size >= most.waiting,
+    arrived: () => {
+      hasArrived = true
+    },
     enter(begin) {
       if (waiting.size >= most.waiting) return false
       let isBegun = false

@@ -2,8 +2,8 @@
 // Every task is a message, its figures are the answer.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { Connection } from '../support/connection.ts'
 import { fromSource, type Times, timesOf } from '../support/measuring.ts'
-import { Connection } from './connection.ts'
 import { type Kind, requestOf, type Walk, type World, walkFrom, walkOn } from './requests.ts'
 
 export interface Task {

@@ -1,6 +1,8 @@
 // The requests of the benchmark: one kind a row of the table, each drawn from a seeded generator, so that both servers are asked the
 // same, in the same order, and hardly ever the same twice.
+
 import { type Random, randomOf } from '../fuzz/random.ts'
+import type { Asked } from '../support/connection.ts'
 import { sizes } from './fill.insert.ts'
 
 export const kinds = [
@@ -19,12 +21,6 @@ export const kinds = [
 export type Kind = (typeof kinds)[number]
 
 export const isWrite = (kind: Kind): boolean => kind === 'create' || kind === 'update' || kind === 'login'
-
-export interface Asked {
-  method: 'GET' | 'POST' | 'PUT'
-  path: string
-  body?: string
-}
 
 export interface World {
   leads: number

@@ -2,8 +2,8 @@
 // also the rows that are left behind. Ids, times and secrets that differ by nature are made equal first.
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
-import { type Answer, Connection } from './connection.ts'
-import { type Asked, isWrite, type Kind, requestOf, type World, walkFrom, walkOn } from './requests.ts'
+import { type Answer, type Asked, Connection } from '../support/connection.ts'
+import { isWrite, type Kind, requestOf, type World, walkFrom, walkOn } from './requests.ts'
 import type { Server } from './servers.ts'
 
 const times = /"20\d\d-\d\d-\d\dT[\d:.]+Z"/g

@@ -1,6 +1,7 @@
 // How long the program takes from its start to its first answers, and how much memory it holds: idle, and after many requests.
+
+import { Connection } from '../support/connection.ts'
 import type { Client } from './client.ts'
-import { Connection } from './connection.ts'
 import { median } from './report.ts'
 import type { World } from './requests.ts'
 import { copyOf, memoryMb, remove, start } from './servers.ts'

@@ -1,8 +1,9 @@
 // Measures a server from a process of its own, so that nothing else the test does is in the figures: as many requests at a time
 // as are answered, or so many a second whether they are answered or not. Its task is its argument, its figures are its output.
 import { spawn } from 'node:child_process'
-import { Agent, request } from 'node:http'
 import { fileURLToPath } from 'node:url'
+import { fineStopwatch } from '../../src/kernel/clock.ts'
+import { type Asked, Connection } from '../support/connection.ts'
 import { fromSource, type Times, timesOf } from '../support/measuring.ts'
 
 export interface Task {
@@ -52,66 +53,118 @@ function roundedTimes(taken: number[]): Times {
   return { count, p50: rounded(p50), p99: rounded(p99), max: rounded(max) }
 }
 
-async function run({ url, token, seconds, atOnce, aSecond = 0, writes = 0 }: Task): Promise<Figures> {
-  const agent = new Agent({ keepAlive: true, maxSockets: 4_000, scheduling: 'fifo' })
-  const answered: number[] = []
-  const refused: number[] = []
-  const statuses: Record<string, number> = {}
-  let [silent, failed, made] = [0, 0, 0]
+const mostConnections = 4_000
+/** Until it is compiled, what measures is slower than what it measures. */
+const warmUpMs = 1_000
+const warmUpAtOnce = 4
 
-  function one(): Promise<void> {
-    const number = made++
-    const isWrite = number % 100 < writes
-    const path = isWrite ? '/sources' : ['/leads?per_page=10', '/contacts/persons', '/leads/1', '/account'][number % 4]
-    const body = isWrite ? JSON.stringify({ name: `Source ${process.pid} ${number}` }) : undefined
-    const since = performance.now()
-    return new Promise((resolve) => {
-      const asked = request(`${url}/api/admin${path}`, {
-        agent,
-        method: isWrite ? 'POST' : 'GET',
-        headers: {
-          accept: 'application/json',
-          authorization: `Bearer ${token}`,
-          ...(body !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
-        },
-      })
-      asked.on('error', () => {
-        failed++
-        resolve()
-      })
-      asked.on('response', (reply) => {
-        const status = reply.statusCode ?? 0
-        reply.resume().on('end', () => {
-          statuses[status] = (statuses[status] ?? 0) + 1
-          const isRefused = status === 503 || status === 429
-          ;(isRefused ? refused : answered).push(performance.now() - since)
-          if (isRefused && !/^[1-9]\d*$/.test(String(reply.headers['retry-after']))) silent++
-          resolve()
-        })
-      })
-      asked.end(body)
-    })
-  }
-
-  const start = performance.now()
-  const elapsed = (): number => (performance.now() - start) / 1000
+async function run(task: Task): Promise<Figures> {
+  const { seconds, atOnce, aSecond = 0 } = task
+  const caller = new Caller(task)
+  await during(warmUpMs, warmUpAtOnce, () => caller.one())
+  caller.forget()
+  const elapsed = fineStopwatch()
   const asked: Promise<void>[] = []
-  if (atOnce !== undefined) {
-    const next = async (): Promise<void> => {
-      while (elapsed() < seconds) await one()
-    }
-    for (let index = 0; index < atOnce; index++) asked.push(next())
-  } else {
-    while (elapsed() < seconds) {
-      while (made < elapsed() * aSecond) asked.push(one())
-      await new Promise((resolve) => setTimeout(resolve, 2))
-    }
+  if (atOnce !== undefined) asked.push(during(seconds * 1000, atOnce, () => caller.one()))
+  for (let made = 0; atOnce === undefined && elapsed() < seconds * 1000; ) {
+    for (; made < (elapsed() / 1000) * aSecond; made++) asked.push(caller.one())
+    await new Promise((resolve) => setTimeout(resolve, 2))
   }
   await Promise.all(asked)
-  const took = elapsed()
-  agent.destroy()
-  return { seconds: took, statuses, answered: roundedTimes(answered), refused: roundedTimes(refused), silent, failed }
+  const took = elapsed() / 1000
+  caller.close()
+  return { seconds: took, ...caller.figures() }
 }
+
+/** So many at once, each followed by the next one. */
+async function during(ms: number, atOnce: number, one: () => Promise<void>): Promise<void> {
+  const elapsed = fineStopwatch()
+  const next = async (): Promise<void> => {
+    while (elapsed() < ms) await one()
+  }
+  await Promise.all(Array.from({ length: atOnce }, next))
+}
+
+/** Asks, each request on a connection that is free or, when none is, on a new one; times are from when it is to be asked. */
+class Caller {
+  readonly #task: Task
+  readonly #free: Connection[] = []
+  readonly #waiting: ((connection: Connection | Promise<Connection>) => void)[] = []
+  #connections = 0
+  #number = 0
+  #answered: number[] = []
+  #refused: number[] = []
+  #statuses: Record<string, number> = {}
+  #silent = 0
+  #failed = 0
+
+  constructor(task: Task) {
+    this.#task = task
+  }
+
+  async one(): Promise<void> {
+    const asked = this.#next()
+    const since = fineStopwatch()
+    try {
+      const connection = await this.#connection()
+      const { status, head } = await connection.ask(asked)
+      this.#free.push(connection)
+      this.#statuses[status] = (this.#statuses[status] ?? 0) + 1
+      const isRefused = status === 503 || status === 429
+      ;(isRefused ? this.#refused : this.#answered).push(since())
+      if (isRefused && !/\r\nretry-after: [1-9]\d*(\r|$)/i.test(head)) this.#silent++
+    } catch {
+      this.#connections--
+      this.#failed++
+    }
+    this.#waiting.shift()?.(this.#free.pop() ?? this.#open())
+  }
+
+  #next(): Asked {
+    const number = this.#number++
+    if (number % 100 < (this.#task.writes ?? 0))
+      return {
+        method: 'POST',
+        path: '/api/admin/sources',
+        body: JSON.stringify({ name: `Source ${process.pid} ${number}` }),
+      }
+    return { method: 'GET', path: `/api/admin${reads[number % reads.length]}` }
+  }
+
+  #connection(): Connection | Promise<Connection> {
+    const free = this.#free.pop()
+    if (free) return free
+    if (this.#connections < mostConnections) return this.#open()
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+
+  #open(): Promise<Connection> {
+    this.#connections++
+    return Connection.open(this.#task.url, this.#task.token)
+  }
+
+  forget(): void {
+    this.#answered = []
+    this.#refused = []
+    this.#statuses = {}
+  }
+
+  figures(): Omit<Figures, 'seconds'> {
+    return {
+      statuses: this.#statuses,
+      answered: roundedTimes(this.#answered),
+      refused: roundedTimes(this.#refused),
+      silent: this.#silent,
+      failed: this.#failed,
+    }
+  }
+
+  close(): void {
+    for (const each of this.#free) each.close()
+  }
+}
+
+const reads = ['/leads?per_page=10', '/contacts/persons', '/leads/1', '/account']
 
 if (process.argv[1] === here)
   process.stdout.write(JSON.stringify(await run(JSON.parse(process.argv[2] ?? '{}') as Task)))

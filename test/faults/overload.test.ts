@@ -45,6 +45,13 @@ describe('a server that is asked for twice what it can do', () => {
     expect(over.answered.count).toBeGreaterThan(0)
     expect(after.answered.count).toBeGreaterThan(0)
     expect((await fetch(`${url}/healthz`)).status).toBe(200)
+    // Who is sent away is logged as everybody is.
+    const lines = server.logged().split('\n')
+    const line = lines.find((each) => each.includes('"status":503'))
+    if (over.refused.count > 0) {
+      expect(JSON.parse(line ?? '{}')).toMatchObject({ status: 503, code: 'unavailable', msg: 'answered' })
+      expect(JSON.parse(line ?? '{}').operation).not.toBe('none')
+    }
     if (isFull) {
       expect(over.refused.count).toBeGreaterThan(0)
       const all = over.answered.count + over.refused.count

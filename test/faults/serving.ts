@@ -18,6 +18,8 @@ const production = { ACCORD_ENV: 'production', ACCORD_WORKER: 'off', ACCORD_ADMI
 export interface Strained {
   url: string
   token: string
+  /** What it has logged until now. */
+  logged(): string
   stop(): Promise<void>
 }
 
@@ -63,5 +65,5 @@ export async function strained(): Promise<Strained> {
     await stop()
     throw error
   }
-  return { url: serving.url, token, stop }
+  return { url: serving.url, token, logged: () => serving.said.stdout, stop }
 }

@@ -281,29 +281,45 @@ describe('requests in turn', () => {
     expect(enter('fourth')).not.toBe(false)
   })
 
-  it('begins a few of them in one turn, and of many one in each, so that new connections are not kept waiting', async () => {
-    const turns = createTurns({ waiting: 100, begun: 100 })
-    let begun = 0
-    const enter = (many: number): void => {
-      for (let one = 0; one < many; one++) turns.enter(() => void begun++)
+  it('get half of the time, and less of it while connections are taken', async () => {
+    let now = 0
+    const watch = () => {
+      const start = now
+      return () => now - start
     }
-    const turn = () => new Promise((resolve) => setImmediate(resolve))
-    enter(1)
-    enter(3)
-    // The first was alone when its turn was taken.
-    await turn()
-    await turn()
-    expect(begun).toBe(4)
-    enter(20)
-    await turn()
-    const first = begun
-    await turn()
-    await turn()
-    expect([first - 4, begun - first]).toEqual([1, 2])
+    const turns = createTurns({ waiting: 100, begun: 100 }, watch)
+    let begun = 0
+    /** In how many turns of the event loop, each with `elsewhere` ms of something else, all that wait are begun; each takes 2 ms. */
+    const turnsFor = async (many: number, elsewhere: number, arrives = false): Promise<number> => {
+      const before = begun
+      let count = 0
+      for (let one = 0; one < many; one++)
+        turns.enter(() => {
+          begun++
+          now += 2
+        })
+      for (; begun < before + many && count < 1000; count++) {
+        now += elsewhere
+        if (arrives) turns.arrived()
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      return count
+    }
+    // What was not used before: 10 ms for the first five.
+    expect(await turnsFor(5, 0)).toBeLessThanOrEqual(2)
+    // Nothing else to do: one in each turn, so that nobody waits for nothing.
+    const alone = await turnsFor(20, 0)
+    expect([alone >= 20, alone <= 22]).toEqual([true, true])
+    // What is spent elsewhere is matched.
+    const matched = await turnsFor(20, 6)
+    expect([matched >= 6, matched <= 9]).toEqual([true, true])
+    // A quarter of it while there is a connection in each turn, and then none at all in most of them.
+    const among = await turnsFor(20, 2, true)
+    expect([among >= 50, among <= 90]).toEqual([true, true])
   })
 
   it('are refused with 503 when more wait than may, and answered again when they do not', async () => {
-    listening = await listeningServer()
+    listening = await listeningServer({ corsOrigins: ['https://app.example.com'] })
     const { app, url } = listening
     const { port } = new URL(url)
     const answers = await atOnce(Number(port), 400)
@@ -316,6 +332,17 @@ describe('requests in turn', () => {
       expect(text).toMatch(/^retry-after: 1\r$/im)
       expect([status, JSON.parse(text.slice(text.indexOf('{'))).code]).toEqual(['503', 'unavailable'])
     }
+    // It takes a way of its own, and says all that others say.
+    const named = (wanted: string) => {
+      const [head = ''] = answers.find(({ status }) => status === wanted)?.text.split('\r\n\r\n') ?? []
+      const headers = head.split('\r\n').slice(1)
+      return headers.filter((each) => !/^(content-length|date|x-request-id|retry-after):/i.test(each)).sort()
+    }
+    expect(named('503')).toEqual(named('404'))
+    expect(named('503')).toContain('access-control-allow-origin: https://app.example.com')
+    const counted = await (await fetch(`${url}/metrics`)).text()
+    expect(counted).toContain(`accord_http_requests_shed_total ${statuses.get('503')}\n`)
+    expect(counted).toContain(`_count{operation="none",method="GET",status="503"} ${statuses.get('503')}\n`)
     expect((await fetch(`${url}/nowhere`)).status).toBe(404)
     expect((await fetch(`${url}/healthz`)).status).toBe(200)
     expect(app.http.server.maxConnections).toBe(10_000)
@@ -414,7 +441,8 @@ describe('a server that closes', () => {
 
 /** As many requests in one piece, so that they come at the same moment. */
 async function atOnce(port: number, count: number): Promise<{ status: string; text: string }[]> {
-  const ask = (connection: string) => `GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: ${connection}\r\n\r\n`
+  const ask = (connection: string) =>
+    `GET /nowhere HTTP/1.1\r\nHost: x\r\nOrigin: https://app.example.com\r\nConnection: ${connection}\r\n\r\n`
   const text = await said(port, ask('keep-alive').repeat(count - 1) + ask('close'))
   return text
     .split(/HTTP\/1\.1 (?=\d{3} )/)

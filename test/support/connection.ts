@@ -1,10 +1,17 @@
 // A connection that asks one request after the other, as cheaply as that can be done: the client shares two cores with the server it
 // measures. It understands what these servers answer: HTTP/1.1 with a length and kept alive.
 import { connect, type Socket } from 'node:net'
-import type { Asked } from './requests.ts'
+
+export interface Asked {
+  method: 'GET' | 'POST' | 'PUT'
+  path: string
+  body?: string
+}
 
 export interface Answer {
   status: number
+  /** Its status line and headers. */
+  head: string
   body: Buffer
 }
 
@@ -63,7 +70,7 @@ export class Connection {
     this.#got = this.#got.subarray(whole)
     const { resolve } = this.#waiting ?? {}
     this.#waiting = null
-    resolve?.({ status: Number(head.slice(9, 12)), body })
+    resolve?.({ status: Number(head.slice(9, 12)), head, body })
   }
 
   #fail(cause: Error): void {
