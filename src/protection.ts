@@ -43,14 +43,18 @@ function helmetHeaders(): Record<string, string> {
 
 const always = { ...helmetHeaders(), ...bareHeaders }
 
-/** What an answer carries before anything is known but the request. */
-export function headersFor(request: FastifyRequest, { appUrl }: Config): Record<string, string> {
-  const headers: Record<string, string> = { ...always, 'x-request-id': request.id }
-  // Not for the domains below: they are of others.
-  if (appUrl?.startsWith('https:') || request.protocol === 'https')
-    headers['strict-transport-security'] = 'max-age=31536000'
-  return headers
-}
+/** What an answer carries before anything is known but the request; `always` and more. */
+export const headersFor = (request: FastifyRequest, config: Config): Record<string, string> => ({
+  ...always,
+  'x-request-id': request.id,
+  ...(isSecure(request, config) && transportSecurity),
+})
+
+const transportSecurity = { 'strict-transport-security': 'max-age=31536000' }
+
+/** Not for the domains below: they are of others. */
+const isSecure = ({ protocol }: FastifyRequest, { appUrl }: Config): boolean =>
+  protocol === 'https' || appUrl?.startsWith('https:') === true
 
 /** What browsers are told about pages of other origins. */
 export function originHeadersFor(request: FastifyRequest, { corsOrigins }: Config): Record<string, string> {
@@ -60,7 +64,8 @@ export function originHeadersFor(request: FastifyRequest, { corsOrigins }: Confi
 
 export function protect(http: FastifyInstance, config: Config): void {
   http.addHook('onRequest', (request, reply, done) => {
-    reply.headers(headersFor(request, config))
+    reply.headers(always).header('x-request-id', request.id)
+    if (isSecure(request, config)) reply.headers(transportSecurity)
     done()
   })
   http.addHook('onSend', (request, reply, _payload, done) => {

@@ -20,6 +20,8 @@ export const mostWaiting = 100
 /** How many are begun and not done: those wait for something else, such as the hash of a password, which has a line of its own. */
 export const mostBegun = 200
 
+/** So few are begun together, whatever it takes: a turn of the event loop costs as much as a simple request. */
+const few = 8
 /** So many are begun in one turn at most. */
 const mostInTurn = 16
 /** Of the time in which a connection was taken the line gets less: others may wait behind it, and only another turn takes them. */
@@ -35,7 +37,7 @@ export function createTurns(most = { waiting: mostWaiting, begun: mostBegun }, s
   let credit = mostCreditMs
   let elsewhere = stopwatch()
   let here = elsewhere
-  let isFirst = true
+  let atLeast = 1
 
   /** After what came in meanwhile was read: otherwise who must be refused would wait for all who are not. */
   function next(): void {
@@ -50,14 +52,13 @@ export function createTurns(most = { waiting: mostWaiting, begun: mostBegun }, s
   function open(): void {
     credit = Math.min(credit + elsewhere() * (hasArrived ? shareOfArrivals : 1), mostCreditMs)
     here = stopwatch()
-    isFirst = true
+    // Nobody, if a connection was taken: others may wait behind it.
+    atLeast = hasArrived ? 0 : waiting.size <= few ? few : 1
   }
 
   function beginOne(): void {
-    // At least one, unless a connection was taken: others may wait behind it.
-    const mayBegin = credit > here() || (isFirst && !hasArrived)
-    isFirst = false
-    if (!mayBegin || begun >= most.begun) return
+    if (begun >= most.begun || (atLeast <= 0 && credit <= here())) return
+    atLeast--
     const [first] = waiting
     first?.()
   }
