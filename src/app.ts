@@ -131,7 +131,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   for (const extend of options.extensions ?? []) extend(services.events)
 
   const { share, closed, onBreach } = options.replies ?? {
-    share: config.env === 'production' ? 0.01 : 1,
+    share: config.env === 'production' ? 0.001 : 1,
     closed: false,
   }
   const backend = await createBackend(

@@ -37,6 +37,7 @@ export function createPipeline(
   check: ReplyCheck,
 ): Pipeline {
   const untried = neverTried(services.contract)
+  const recalled = new WeakSet<Call>()
   const replies = createReplies(services.config.replyMemoryMb * 1024 * 1024)
   return {
     async authenticate(call) {
@@ -44,7 +45,8 @@ export function createPipeline(
       // What was revoked before this call came is revoked, by whatever process.
       services.store.refresh(call.ageMs)
       const knownAt = isKeepable(handlers[call.operation as OperationId]) ? services.store.generation() : undefined
-      const caller = await identify(services, { headers, ip: request.ip, calledAt: calledAt(call) }).catch((cause) => {
+      const at = calledAt(call)
+      const caller = await identify(services, { headers, ip: request.ip, calledAt: at }).catch((cause) => {
         if (cause instanceof Problem && cause.status === 401) request.passage?.refused()
         throw cause
       })
@@ -55,15 +57,29 @@ export function createPipeline(
         ...caller,
         ...(knownAt !== undefined && { knownAt }),
         isInEarnest: false,
+        calledAt: at,
       })
     },
 
     async welcome(call) {
       services.store.refresh(call.ageMs)
       const isInEarnest = untried.has(call.operation)
-      const ctx = contextOf(services, call, { user: null, token: null, session: null, isInEarnest })
+      const nobody = { user: null, token: null, session: null }
+      const ctx = contextOf(services, call, { ...nobody, isInEarnest, calledAt: calledAt(call) })
       call.context = ctx
       await gates[call.operation as OperationId]?.(ctx)
+    },
+
+    recall(call) {
+      const ctx = contextIn(call)
+      // What else is sent is looked at first: a header may be too long, and there may be a body where there is none to be.
+      if (ctx?.knownAt === undefined || call.body !== undefined || header(call, 'if-none-match') !== undefined)
+        return undefined
+      const found = replies.known<Rendered>(ctx, keyOf(ctx))
+      if (found === undefined) return undefined
+      if (services.config.env !== 'test') return inSession(ctx, unlessUnchanged(call, found))
+      recalled.add(call)
+      return undefined
     },
 
     authorize(call) {
@@ -86,6 +102,8 @@ export function createPipeline(
     },
 
     async leave(call, hasFailed) {
+      // In tests it is looked whether it would have come that far; kept.replies.ts looks at what it is.
+      if (hasFailed && recalled.has(call)) throw new Error(`A reply was kept for what is refused: ${call.path}`)
       if (call.context) await leave(contextIn(call), hasFailed)
     },
 
@@ -180,7 +198,7 @@ function neverTried(contract: object): ReadonlySet<string> {
   return new Set(open.map(([id]) => id))
 }
 
-interface Caller extends Pick<Context, 'user' | 'token' | 'session'> {
+interface Caller extends Pick<Context, 'user' | 'token' | 'session' | 'calledAt'> {
   knownAt?: number
   /** Whether a dry run is none here. */
   isInEarnest: boolean
@@ -203,8 +221,7 @@ function contextOf(services: Services, call: Call, { isInEarnest, ...who }: Call
     // To an operation that does not answer 412 it says nothing.
     ifMatch: call.fact.statuses.includes(412) ? (header(call, 'if-match') ?? null) : null,
     headers: call.headers,
-    base: services.config.appUrl ?? `${request.protocol}://${request.host}`,
-    calledAt: calledAt(call),
+    base: services.config.appUrl ?? who.calledAt,
     path: call.path,
     query: call.query,
     time: services.clock.now(),

@@ -69,6 +69,8 @@ export interface Pipeline {
   authenticate(call: Call): Promise<void>
   /** Prepares a call that needs no token. Throws for one that is not taken, whatever its body says. */
   welcome(call: Call): Promise<void>
+  /** What the same caller was answered to the same call, while that holds: nothing else is asked then. */
+  recall(call: Call): unknown
   /** May they. Throws a 403 problem. */
   authorize(call: Call): void
   /** Reads a form with files; those are the pipeline's. */
@@ -186,8 +188,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
   })
   const shortcuts = new Map([...matched].map(([id, operation]) => [id, shortcutOf(operation)]))
 
-  function handleThrough(call: Call): Promise<unknown> {
-    const request = requestOf(call)
+  function handleThrough(call: Call, request = requestOf(call)): Promise<unknown> {
     return api.handleRequest(request as never, call, request)
   }
 
@@ -199,6 +200,8 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
       const params = shortcuts.get(call.operation)?.(call)
       if (params === undefined) return handleThrough(call)
       if (!call.fact.public && !(await isAdmitted(call, pipeline))) return unauthorized(call)
+      const known = pipeline.recall(call)
+      if (known !== undefined) return known
       const request = requestOf(call)
       await read(call, request)
       const validators = api.validator.getRequestValidatorsForOperation(call.operation) ?? []

@@ -20,6 +20,7 @@ export function readQuery(
   { zone, strict }: Reading,
   found: Finding[],
 ): Record<string, unknown> {
+  if (raw === '') return {}
   if (!isDecodable(raw)) throw new Problem('malformed_request', 'The query string is not valid percent-encoded UTF-8.')
   const query = Object.create(null) as Record<string, unknown>
   const objects = new Map<string, Map<string, unknown>>()

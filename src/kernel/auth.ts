@@ -71,17 +71,17 @@ export async function authenticate(
 
   const { row, token, user } = known
   const time = services.clock.now()
-  const at = stamp(time)
-  if (row.expires_at !== null && row.expires_at <= at) throw unauthenticated()
+  const nowMs = time.getTime()
+  if (known.expiresMs <= nowMs) throw unauthenticated()
   const idleDays = services.config.tokenIdleDays
-  if (idleDays > 0 && (row.last_used_at ?? row.created_at) < stamp(new Date(time.getTime() - daysMs(idleDays))))
-    throw unauthenticated()
+  if (idleDays > 0 && (known.usedMs ?? known.createdMs) < nowMs - daysMs(idleDays)) throw unauthenticated()
   if (!isAllowed(ip, token.allowedIps)) throw unauthenticated()
   if (row.status !== 1) throw inactive()
 
   // Written at most once a minute: a write per read would make every request a transaction.
-  if (row.last_used_at === null || row.last_used_at < stamp(new Date(time.getTime() - 60_000))) {
-    const used = store.db.updateTable('tokens').set({ last_used_at: at, last_used_ip: ip }).where('id', '=', row.id)
+  if (known.usedMs === null || known.usedMs < nowMs - 60_000) {
+    const set = { last_used_at: stamp(time), last_used_ip: ip }
+    const used = store.db.updateTable('tokens').set(set).where('id', '=', row.id)
     await ifItCan(() => used.execute())
   }
   return { user, token }
@@ -101,7 +101,14 @@ async function tokenOf(store: Store, id: number) {
   if (!row) return null
   const allowedIps = JSON.parse(row.allowed_ips) as string[]
   const token: CallingToken = { id: row.id, abilities: JSON.parse(row.abilities) as string[], allowedIps }
-  return { row, token, user: await callingUser(store, row) }
+  return {
+    row,
+    token,
+    user: await callingUser(store, row),
+    expiresMs: row.expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(row.expires_at),
+    usedMs: row.last_used_at === null ? null : Date.parse(row.last_used_at),
+    createdMs: Date.parse(row.created_at),
+  }
 }
 
 /** The user behind a row with `callerColumns`. */

@@ -18,6 +18,8 @@ interface Reply {
 export interface Replies {
   /** What `answer` answers, or has answered: the same for the same key. */
   kept<R extends Reply>(ctx: Context, key: string, answer: (ctx: Context) => Promise<R>): Promise<R>
+  /** What is kept under the key, if anything is that still holds. */
+  known<R extends Reply>(ctx: Context, key: string): R | undefined
 }
 
 const kept = new WeakSet<object>()
@@ -74,6 +76,11 @@ export function createReplies(most: number): Replies {
   }
 
   return {
+    known: <R extends Reply>(ctx: Context, key: string): R | undefined =>
+      ctx.knownAt === generation && ctx.knownAt === ctx.services.store.generation()
+        ? (find(key, ctx.time.getTime())?.reply as R | undefined)
+        : undefined,
+
     async kept<R extends Reply>(ctx: Context, key: string, answer: (ctx: Context) => Promise<R>): Promise<R> {
       const { store, config } = ctx.services
       const now = store.generation()
@@ -91,7 +98,8 @@ export function createReplies(most: number): Replies {
         return found
       }
       const lasting: Lasting = { at: ctx.time, until: Number.POSITIVE_INFINITY }
-      const reply = await answer(watching(ctx, lasting))
+      watch(ctx, lasting)
+      const reply = await answer(ctx)
       const size = sizeOf(key, reply)
       const since = lasting.at.getTime()
       // What was read meanwhile may be newer than what was known before it.
@@ -102,15 +110,21 @@ export function createReplies(most: number): Replies {
   }
 }
 
-/** The same context; it notes when it is asked for the time. */
-const watching = (ctx: Context, lasting: Lasting): Context => ({
-  ...ctx,
-  lasting,
-  get time() {
-    lasting.until = 0
-    return lasting.at
+/** From now on the context notes when it is asked for the time. It is this call's own, and what is copied from it has asked. */
+function watch(ctx: { lasting?: Lasting }, lasting: Lasting): void {
+  ctx.lasting = lasting
+  Object.defineProperty(ctx, 'time', watched)
+}
+
+/** One for all, so that engines see them as objects of one kind. */
+const watched = {
+  enumerable: true,
+  configurable: true,
+  get(this: { lasting: Lasting }): Date {
+    this.lasting.until = 0
+    return this.lasting.at
   },
-})
+}
 
 /** The entry itself, and the names of headers. */
 const besideBytes = 500

@@ -2,7 +2,7 @@
 // until anything committed changes it (`Store.generation`). Nothing here outlives a user, a store or a change.
 import { type Compilable, CompiledQuery } from 'kysely'
 import type { Store } from '../../db/open.ts'
-import type { Context } from './context.ts'
+import type { CallingToken, Context } from './context.ts'
 
 /** A query that differs from one time to the next only by what is bound last in it. */
 export interface Shape<Row> {
@@ -37,7 +37,17 @@ const statements = new WeakMap<object, Map<string, Statement>>()
 
 /** What rows are seen, and of what they are told, follows from the caller and the call: what is asked for, and what the token may do. */
 const callerOf = ({ user, services }: Context): object => user ?? services
-const callOf = ({ token, operation }: Context): string => `${operation} ${token?.abilities.join() ?? ''}`
+const callOf = ({ token, operation }: Context): string => `${operation} ${token ? abilitiesOf(token) : ''}`
+const abilities = new WeakMap<CallingToken, string>()
+
+function abilitiesOf(token: CallingToken): string {
+  const known = abilities.get(token)
+  if (known !== undefined) return known
+  const text = token.abilities.join()
+  abilities.set(token, text)
+  return text
+}
+
 /** The record just written is seen whoever owns it, by some: that makes a query of its own. */
 const isOnce = ({ admitted, user }: Context): boolean =>
   admitted !== undefined && user !== null && (user.visibleOwners !== null || user.permissions !== 'all')

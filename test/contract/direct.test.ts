@@ -39,6 +39,7 @@ function step(call: Call, name: Sent['fate'], problem: Problem, ...rest: unknown
 const stub: Pipeline = {
   authenticate: async (call) => step(call, 'authenticate', new Problem('unauthenticated', 'No such token.')),
   welcome: async (call) => step(call, 'welcome', new Problem('rate_limited')),
+  recall: () => undefined,
   authorize: (call) => step(call, 'authorize', new Problem('forbidden', undefined, { required: 'leads' })),
   async receive(call, _stream, schema) {
     step(call, 'receive', new Problem('payload_too_large'), Object.keys(schema))

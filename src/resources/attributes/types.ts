@@ -32,11 +32,24 @@ export const typeOf = ({ type }: Pick<Attribute, 'type'>): ValueType | undefined
   type === 'subheading' ? undefined : byName[type]
 
 /** The attributes among them that have values, each with its type. */
-export const valued = (attributes: readonly Attribute[]): { attribute: Attribute; type: ValueType }[] =>
-  attributes.flatMap((attribute) => {
+export function valued(attributes: readonly Attribute[]): readonly Valued[] {
+  const known = withTypes.get(attributes)
+  if (known) return known
+  const typed = attributes.flatMap((attribute) => {
     const type = typeOf(attribute)
     return type ? [{ attribute, type }] : []
   })
+  withTypes.set(attributes, typed)
+  return typed
+}
+
+interface Valued {
+  attribute: Attribute
+  type: ValueType
+}
+
+/** A list of them is asked for every reply, and never changed. */
+const withTypes = new WeakMap<readonly Attribute[], readonly Valued[]>()
 
 export const hasOptions = (type: TypeName): boolean => ['select', 'multiselect', 'checkbox'].includes(type)
 export const holdsFile = ({ type }: Pick<Attribute, 'type'>): boolean => type === 'image' || type === 'file'
