@@ -48,6 +48,8 @@ export interface Store {
    * of the event loop may be of its beginning.
    */
   refresh(agoMs?: number): void
+  /** Whom to ask whether others are about to write: then what was written waits for them, a little, and shares their commit. */
+  expect(writes: () => boolean): void
   /** Cuts the log of changes back when it has grown; to be called now and then. Waits for nobody. */
   tend(): void
   /** The whole database as bytes for `openImage`; tests open one copy each. */
@@ -115,7 +117,8 @@ function storeOf(connection: SqliteConnection, url: string): Store {
     reader?.statements.forget()
   }
   const refresh = (agoMs?: number): void => reader?.look.end(agoMs)
-  const writer = writerOf(guarded(connection, statements, { health, onSchema, onWriting: refresh }))
+  let awaits = (): boolean => false
+  const writer = writerOf(guarded(connection, statements, { health, onSchema, onWriting: refresh }), () => awaits())
   const db = kyselySqlite<DB>(writer, { own: statements, reader })
   const snapshots = new Set<Snapshot>()
   const tend = (): void => {
@@ -154,6 +157,9 @@ function storeOf(connection: SqliteConnection, url: string): Store {
     },
     generation: generationOf(connection, health, reader?.look ?? null),
     refresh,
+    expect: (writes) => {
+      awaits = writes
+    },
     tend,
     image: () => {
       writer.settle()

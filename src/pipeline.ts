@@ -102,9 +102,10 @@ export function createPipeline(
     },
 
     async leave(call, hasFailed) {
-      // In tests it is looked whether it would have come that far; kept.replies.ts looks at what it is.
-      if (hasFailed && recalled.has(call)) throw new Error(`A reply was kept for what is refused: ${call.path}`)
       if (call.context) await leave(contextIn(call), hasFailed)
+      // In tests it is looked whether it would have come that far; kept.replies.ts looks at what it is.
+      const isRefused = hasFailed && recalled.has(call) && contextIn(call).knownAt === services.store.generation()
+      if (isRefused) throw new Error(`A reply was kept for what is refused: ${call.path}`)
     },
 
     async locate(call, params) {

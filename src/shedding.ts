@@ -29,11 +29,16 @@ const isWatching = (request: FastifyRequest): boolean => watching.has(factsOf(re
 const settlesMs = 5_000
 
 /** Comes before all hooks but the one that counts and logs. */
-export async function shed(http: FastifyInstance, { config, metrics }: Services): Promise<void> {
+export async function shed(http: FastifyInstance, { config, metrics, store }: Services): Promise<void> {
   const turns = createTurns()
   http.server.on('connection', () => turns.arrived())
+  store.expect(() => turns.hasWrites())
   // One for all of them: the stack of a new one costs as much as the rest of a refusal.
   const problem = new Problem('unavailable', 'The server has too much to do.', comeAgain)
+  let isClosing = false
+  http.addHook('preClose', async () => {
+    isClosing = true
+  })
   const refuse = (request: FastifyRequest, reply: FastifyReply): void => {
     metrics.shed()
     request.refusal = problem.code
@@ -44,6 +49,9 @@ export async function shed(http: FastifyInstance, { config, metrics }: Services)
         ...headersFor(request, config),
         ...originHeadersFor(request, config),
         ...comeAgain.headers,
+        // It may have been counted before it came here, or find the server closing.
+        ...request.passage?.headers(),
+        ...(isClosing && { connection: 'close' }),
         'cache-control': 'no-store',
         'content-type': problemType,
         'content-length': Buffer.byteLength(body),
@@ -51,10 +59,6 @@ export async function shed(http: FastifyInstance, { config, metrics }: Services)
       .end(body)
   }
   const isLate = await watchLoop(http, config.env)
-  let isClosing = false
-  http.addHook('preClose', async () => {
-    isClosing = true
-  })
   http.decorateRequest('leave', null)
   http.addHook('onRequest', (request, reply, done) => {
     // Of a server that closes, door.ts has something else to say.
@@ -64,11 +68,12 @@ export async function shed(http: FastifyInstance, { config, metrics }: Services)
   http.addHook('preHandler', (request, reply, done) => {
     // A form is still arriving.
     if (isWatching(request) || isForm(request)) return done()
-    const leave = turns.enter(() => {
+    const begin = (): void => {
       // Who has gone needs no answer.
       if (request.raw.socket.destroyed) request.leave?.()
       else done()
-    })
+    }
+    const leave = turns.enter(begin, request.method !== 'GET' && request.method !== 'HEAD')
     if (leave === false) return refuse(request, reply)
     request.leave = leave
     whenOver(request, leave)

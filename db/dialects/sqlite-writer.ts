@@ -6,7 +6,7 @@ import { type Group, newGroup } from './sqlite-group.ts'
 import type { Guarded } from './sqlite-guarded.ts'
 import type { Query } from './sqlite-statements.ts'
 
-/** A group that has lasted so long takes nobody more: its first waits for its last. */
+/** A group that has lasted so long takes nobody more, and waits for nobody: its first waits for its last. */
 const LONGEST_MS = 50
 
 export interface Writer {
@@ -46,7 +46,8 @@ interface Waiting {
   readonly refuse: (error: unknown) => void
 }
 
-export function writerOf(connection: Guarded): Writer {
+/** `awaits`: whether others are about to write. A commit costs the processor as much as a small change does. */
+export function writerOf(connection: Guarded, awaits: () => boolean = () => false): Writer {
   let waiting: Waiting[] = []
   let group: Group | null = null
   let isTaken = false
@@ -79,8 +80,9 @@ export function writerOf(connection: Guarded): Writer {
 
   const isFinal = ({ isOwn }: Group): boolean => isOwn || connection.isFinal()
 
-  const canJoin = ({ since }: Group, { as }: Waiting): boolean =>
-    as === 'member' && performance.now() - since < LONGEST_MS
+  const takesMore = ({ since }: Group): boolean => performance.now() - since < LONGEST_MS
+
+  const canJoin = (one: Group, { as }: Waiting): boolean => as === 'member' && takesMore(one)
 
   function open(isOwn: boolean): boolean {
     try {
@@ -116,13 +118,14 @@ export function writerOf(connection: Guarded): Writer {
     }
   }
 
-  /** Once those have come who come in this turn of the event loop. */
+  /** Once those have come who come in this turn of the event loop, or in the next few when there are more. */
   function endSoon(): void {
     if (isEndDue) return
     isEndDue = true
     setImmediate(() => {
       isEndDue = false
-      settle()
+      if (group !== null && awaits() && takesMore(group)) endSoon()
+      else settle()
     })
   }
 

@@ -72,14 +72,15 @@ export async function authenticate(
   const { row, token, user } = known
   const time = services.clock.now()
   const nowMs = time.getTime()
-  if (known.expiresMs <= nowMs) throw unauthenticated()
+  // What is no time is over.
+  if (!(known.expiresMs > nowMs)) throw unauthenticated()
   const idleDays = services.config.tokenIdleDays
-  if (idleDays > 0 && (known.usedMs ?? known.createdMs) < nowMs - daysMs(idleDays)) throw unauthenticated()
+  if (idleDays > 0 && !((known.usedMs ?? known.createdMs) >= nowMs - daysMs(idleDays))) throw unauthenticated()
   if (!isAllowed(ip, token.allowedIps)) throw unauthenticated()
   if (row.status !== 1) throw inactive()
 
   // Written at most once a minute: a write per read would make every request a transaction.
-  if (known.usedMs === null || known.usedMs < nowMs - 60_000) {
+  if (known.usedMs === null || !(known.usedMs >= nowMs - 60_000)) {
     const set = { last_used_at: stamp(time), last_used_ip: ip }
     const used = store.db.updateTable('tokens').set(set).where('id', '=', row.id)
     await ifItCan(() => used.execute())

@@ -1,8 +1,8 @@
 // In whose turn requests are worked on. A request takes milliseconds of the one thread; begun as they are read, a thousand of
 // them would hold it for seconds. Here they wait in line, and who finds the line full is sent away at once: so what is answered is
-// answered soon, whatever is asked for. Of the time that is asked for, the line gets about half; what is read and refused gets the other half,
-// so that neither waits for the other one to end. Node takes one connection in each turn of the event loop, so while connections
-// come, turns are kept short.
+// answered soon, whatever is asked for. Of the time that is asked for, the line gets about half; what is read and refused gets the
+// other half, so that neither waits for the other one to end. Node takes one connection in each turn of the event loop, so while
+// connections come, turns are kept short.
 
 import { fineStopwatch } from './clock.ts'
 
@@ -10,12 +10,14 @@ export interface Turns {
   /** Whether nobody else may wait: asked before anything is read, because a refusal must cost next to nothing. */
   isFull(): boolean
   /** Begins when it is its turn; false when the line is full. Answers how to leave, at whatever stage, any number of times. */
-  enter(begin: () => void): (() => void) | false
+  enter(begin: () => void, isWrite?: boolean): (() => void) | false
+  /** Whether somebody waits who will write. */
+  hasWrites(): boolean
   /** A connection was taken. */
   arrived(): void
 }
 
-/** How many wait at most. A request costs milliseconds; with 10 ms each, the last in the line begins after a second. */
+/** How many wait at most. A request costs milliseconds; with 10 ms each, the last in the line begins after one to five seconds. */
 export const mostWaiting = 100
 /** How many are begun and not done: those wait for something else, such as the hash of a password, which has a line of its own. */
 export const mostBegun = 200
@@ -24,7 +26,7 @@ export const mostBegun = 200
 const few = 8
 /** So many are begun in one turn at most. */
 const mostInTurn = 16
-/** Of the time in which a connection was taken the line gets less: others may wait behind it, and only another turn takes them. */
+/** For time elsewhere in which a connection was taken the line gets less of its own: others may wait behind it for another turn. */
 const shareOfArrivals = 0.25
 /** What the line has not used is kept for those who come together, what it used too much is given back; each up to this. */
 const mostCreditMs = 10
@@ -32,6 +34,7 @@ const mostCreditMs = 10
 export function createTurns(most = { waiting: mostWaiting, begun: mostBegun }, stopwatch = fineStopwatch): Turns {
   const waiting = new Set<() => void>()
   let begun = 0
+  let writes = 0
   let isDue = false
   let hasArrived = false
   let credit = mostCreditMs
@@ -76,22 +79,27 @@ export function createTurns(most = { waiting: mostWaiting, begun: mostBegun }, s
     arrived: () => {
       hasArrived = true
     },
-    enter(begin) {
+    hasWrites: () => writes > 0,
+    enter(begin, isWrite = false) {
       if (waiting.size >= most.waiting) return false
       let isBegun = false
       let hasLeft = false
+      const leaveLine = (): void => {
+        if (waiting.delete(turn) && isWrite) writes--
+      }
       const turn = (): void => {
-        waiting.delete(turn)
+        leaveLine()
         isBegun = true
         begun++
         begin()
       }
       waiting.add(turn)
+      if (isWrite) writes++
       next()
       return () => {
         if (hasLeft) return
         hasLeft = true
-        waiting.delete(turn)
+        leaveLine()
         if (isBegun) begun--
         next()
       }

@@ -1,5 +1,4 @@
 // How long the program takes from its start to its first answers, and how much memory it holds: idle, and after many requests.
-
 import { Connection } from '../support/connection.ts'
 import type { Client } from './client.ts'
 import { median } from './report.ts'

@@ -76,6 +76,25 @@ describe('writes that come together', () => {
     expect([stored(), commits()]).toEqual([['a', 'long', 'b'], 3])
   })
 
+  it('wait for those who are about to come, for 50 ms', async () => {
+    let left = 5
+    store.expect(() => left > 0)
+    const answered: number[] = []
+    const writing: Promise<unknown>[] = []
+    for (; left > 0; left--) {
+      const number = left
+      writing.push(write((db) => add(`Source ${number}`, db)).then(() => answered.push(number)))
+      for (let turns = 0; turns < 3; turns++) await turn()
+      expect(answered).toEqual([])
+    }
+    await Promise.all(writing)
+    expect([stored().length, commits()]).toEqual([5, 1])
+    // Whoever is expected and never comes.
+    store.expect(() => true)
+    await write((db) => add('Last', db))
+    expect([stored().length, commits()]).toEqual([6, 2])
+  })
+
   it('do not wait for those who come long after the first of them', async () => {
     const busy = (): void => {
       for (const until = performance.now() + 60; performance.now() < until; );

@@ -347,6 +347,35 @@ describe('requests in turn', () => {
     expect((await fetch(`${url}/healthz`)).status).toBe(200)
     expect(app.http.server.maxConnections).toBe(10_000)
   })
+
+  it('are refused as well when they come together with the ends of their bodies, also while the server closes', async () => {
+    listening = await listeningServer({ rateFactor: 100 })
+    const { app, url } = listening
+    const { port } = new URL(url)
+    const most = 150
+    const together = async () => {
+      const callers = await Promise.all(Array.from({ length: most }, () => begunPost(Number(port))))
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      return { callers, finish: () => callers.forEach(({ socket }) => void socket.write('}')) }
+    }
+    const first = await together()
+    first.finish()
+    await until(() => first.callers.every(({ said }) => said().includes('\r\n\r\n')))
+    const refused = first.callers.map(({ said }) => said()).filter((text) => text.startsWith('HTTP/1.1 503'))
+    // All arrive in a turn or two, and a hundred may wait.
+    expect(refused.length).toBeGreaterThan(0)
+    expect(refused.length).toBeLessThan(most)
+    for (const text of refused) expect(text).toMatch(/^ratelimit: /im)
+    for (const { socket } of first.callers) socket.destroy()
+
+    const second = await together()
+    second.finish()
+    const closed = app.http.close()
+    await until(() => second.callers.every(({ isClosed }) => isClosed()))
+    await closed
+    const heads = second.callers.map(({ said }) => said()).filter((text) => text !== '')
+    expect(heads.filter((text) => !/^connection: close\r$/im.test(text))).toEqual([])
+  })
 })
 
 describe('callers who hang up', () => {
@@ -448,6 +477,26 @@ async function atOnce(port: number, count: number): Promise<{ status: string; te
     .split(/HTTP\/1\.1 (?=\d{3} )/)
     .slice(1)
     .map((text) => ({ status: text.slice(0, 3), text }))
+}
+
+/** A request whose last byte is to come. */
+function begunPost(port: number): Promise<{ socket: Socket; said: () => string; isClosed: () => boolean }> {
+  return new Promise((resolve, reject) => {
+    let text = ''
+    let isClosed = false
+    const socket = connect(port, '127.0.0.1', () => {
+      const head = 'POST /api/admin/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2'
+      socket.write(`${head}\r\n\r\n{`)
+      resolve({ socket, said: () => text, isClosed: () => isClosed })
+    })
+    socket.on('data', (bytes) => {
+      text += bytes
+    })
+    socket.on('close', () => {
+      isClosed = true
+    })
+    socket.on('error', reject)
+  })
 }
 
 /** All that a server says to these bytes until it closes the connection. */

@@ -90,6 +90,37 @@ describe('a server that is used', () => {
     )
   })
 
+  it('is kept from those who may not ask any more, whatever it was that let them', async () => {
+    await given(server.admin).lead()
+    const caller = await server.as(1)
+    const id = Number(caller.token?.split('|')[0])
+    const status = async () => (await caller.get('/leads')).status
+    const tokens = server.store.db.updateTable('tokens').where('id', '=', id)
+    const users = server.store.db.updateTable('users').where('id', '=', 1)
+    const [lost, found] = [
+      [
+        tokens.set({ abilities: '["products:read"]' }),
+        tokens.set({ allowed_ips: '["192.0.2.1"]' }),
+        tokens.set({ expires_at: '2020-01-01T00:00:00.000Z' }),
+        tokens.set({ expires_at: 'never' }),
+        users.set({ status: 0 }),
+      ],
+      [tokens.set({ abilities: '["*"]', allowed_ips: '[]', expires_at: null }), users.set({ status: 1 })],
+    ]
+    for (const [index, loss] of lost.entries()) {
+      expect([await status(), await status()]).toEqual([200, 200])
+      await loss.execute()
+      expect(await status()).toBe(index === 0 ? 403 : 401)
+      for (const back of found) await back.execute()
+    }
+    // By the clock alone, with nothing committed.
+    const soon = new Date(server.clock.now().getTime() + 10_000).toISOString()
+    await tokens.set({ expires_at: soon }).execute()
+    expect([await status(), await status()]).toEqual([200, 200])
+    server.clock.advanceMs(10_000)
+    expect(await status()).toBe(401)
+  })
+
   it('keeps none when it is told to', async () => {
     const forgetful = await startServer({ config: { env: 'production', replyMemoryMb: 0 } })
     await given(forgetful.admin).lead()
@@ -142,6 +173,16 @@ describe('the memory for replies', () => {
       services: { store: { generation: () => setting.generation }, config: { env: 'production' } },
     }) as unknown as Context
   const bodyOf = (letters: number) => ({ body: 'x'.repeat(letters) })
+
+  it('knows what is kept until something is committed, and nothing for who was looked up before that', async () => {
+    const replies = createReplies(200_000)
+    await replies.kept(contextNow(), 'page', async () => bodyOf(9))
+    const before = contextNow()
+    expect([replies.known(before, 'page'), replies.known(before, 'other')]).toEqual([bodyOf(9), undefined])
+    setting.generation++
+    expect([replies.known(before, 'page'), replies.known(contextNow(), 'page')]).toEqual([undefined, undefined])
+    setting.generation--
+  })
 
   it('holds no more than it may, and keeps what is asked for again and again', async () => {
     const replies = createReplies(200_000)

@@ -128,6 +128,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     retry: () => current.retry(),
     generation: () => current.generation(),
     refresh: (agoMs) => current.refresh(agoMs),
+    expect: (writes) => current.expect(writes),
     tend: () => current.tend(),
     image: () => current.image(),
     snapshot: () => current.snapshot(),
