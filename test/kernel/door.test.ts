@@ -355,7 +355,9 @@ describe('requests in turn', () => {
     const most = 150
     const together = async () => {
       const callers = await Promise.all(Array.from({ length: most }, () => begunPost(Number(port))))
-      await new Promise((resolve) => setTimeout(resolve, 200))
+      const inWork = async () =>
+        / (\d+)$/m.exec(/^accord_http_requests_in_work .*$/m.exec(await app.services.metrics.text())?.[0] ?? '')
+      await until(async () => Number((await inWork())?.[1]) === most)
       return { callers, finish: () => callers.forEach(({ socket }) => void socket.write('}')) }
     }
     const first = await together()
