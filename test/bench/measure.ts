@@ -27,7 +27,7 @@ export async function measure(
 ): Promise<Row> {
   const found: Record<Name, Cost[]> = { accord: [], limit: [] }
   let refused = 0
-  // Round 0 warms up: code is compiled, statements are prepared, pages come into memory.
+  // Round 0 warms up: code is compiled, which engines do for good after some thousand requests, statements are prepared, pages come into memory.
   for (let round = 0; round <= rounds; round++) {
     for (const { name, pid, url } of servers) {
       const before = cpuMs(pid)
@@ -47,7 +47,7 @@ export async function measure(
 }
 
 /** Until all that runs is compiled, which takes a slower server some seconds. */
-const warmUp = (seconds: number) => ({ seconds: 10 * seconds, requests: 1_500 })
+const warmUp = (seconds: number) => ({ seconds: 10 * seconds, requests: 10_000 })
 
 const middle = (costs: readonly Cost[]): Cost => ({
   cpuMs: median(costs.map(({ cpuMs }) => cpuMs)),
