@@ -55,8 +55,8 @@ export function createTurns(most = { waiting: mostWaiting, begun: mostBegun }, s
   function open(): void {
     credit = Math.min(credit + elsewhere() * (hasArrived ? shareOfArrivals : 1), mostCreditMs)
     here = stopwatch()
-    // Nobody, if a connection was taken: others may wait behind it.
-    atLeast = hasArrived ? 0 : waiting.size <= few ? few : 1
+    // Of a long line nobody, if a connection was taken: others may wait behind it.
+    atLeast = waiting.size <= few ? few : hasArrived ? 0 : 1
   }
 
   function beginOne(): void {
