@@ -94,7 +94,10 @@ export function createReplies(most: number): Replies {
       }
       const found = find(key, ctx.time.getTime())?.reply as R | undefined
       if (found !== undefined) {
-        if (config.env === 'test') compare(key, found, await answer(ctx))
+        if (config.env !== 'test') return found
+        const anew = await answer(ctx)
+        // Unless something was committed while it was made.
+        if (store.generation() === now) compare(key, found, anew)
         return found
       }
       const lasting: Lasting = { at: ctx.time, until: Number.POSITIVE_INFINITY }
