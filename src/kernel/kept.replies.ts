@@ -96,8 +96,8 @@ export function createReplies(most: number): Replies {
       if (found !== undefined) {
         if (config.env !== 'test') return found
         const anew = await answer(ctx)
-        // Unless something was committed while it was made.
-        if (store.generation() === now) compare(key, found, anew)
+        // Something may have been committed while it was made.
+        if (!isSame(found, anew) && store.generation() === now) throw wrong(key, found)
         return found
       }
       const lasting: Lasting = { at: ctx.time, until: Number.POSITIVE_INFINITY }
@@ -141,7 +141,7 @@ function sizeOf(key: string, { body, headers }: Reply): number {
 }
 
 /** In tests it is looked whether what is kept still is what would be answered. */
-function compare(key: string, found: Reply, now: Reply): void {
-  if (JSON.stringify(found) !== JSON.stringify(now))
-    throw new Error(`The reply that was kept is another one by now: ${key} ${JSON.stringify(found)}`)
-}
+const isSame = (found: Reply, now: Reply): boolean => JSON.stringify(found) === JSON.stringify(now)
+
+const wrong = (key: string, found: Reply): Error =>
+  new Error(`The reply that was kept is another one by now: ${key} ${JSON.stringify(found)}`)
