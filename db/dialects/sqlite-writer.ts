@@ -47,7 +47,7 @@ interface Waiting {
 }
 
 /** `awaits`: whether others are about to write. A commit costs the processor as much as a small change does. */
-export function writerOf(connection: Guarded, awaits: () => boolean = () => false): Writer {
+export function writerOf(connection: Guarded, awaits: () => boolean): Writer {
   let waiting: Waiting[] = []
   let group: Group | null = null
   let isTaken = false

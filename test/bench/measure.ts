@@ -27,7 +27,7 @@ export async function measure(
 ): Promise<Row> {
   const found: Record<Name, Cost[]> = { accord: [], limit: [] }
   let refused = 0
-  // Round 0 warms up: code is compiled, which engines do for good after some thousand requests, statements are prepared, pages come into memory.
+  // Round 0 warms up: statements are prepared, pages come into memory, and code is compiled, which takes engines some thousand requests.
   for (let round = 0; round <= rounds; round++) {
     for (const { name, pid, url } of servers) {
       const before = cpuMs(pid)

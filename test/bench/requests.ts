@@ -1,6 +1,5 @@
 // The requests of the benchmark: one kind a row of the table, each drawn from a seeded generator, so that both servers are asked the
 // same, in the same order, and hardly ever the same twice.
-
 import { type Random, randomOf } from '../fuzz/random.ts'
 import type { Asked } from '../support/connection.ts'
 import { sizes } from './fill.insert.ts'

@@ -15,6 +15,8 @@ export interface Task {
   aSecond?: number
   /** Of a hundred requests, so many write. */
   writes?: number
+  /** Whether it asks for a second, as fast as a few can, before it measures. */
+  warmsUp?: boolean
 }
 
 export interface Figures {
@@ -59,9 +61,9 @@ const warmUpMs = 1_000
 const warmUpAtOnce = 4
 
 async function run(task: Task): Promise<Figures> {
-  const { seconds, atOnce, aSecond = 0 } = task
+  const { seconds, atOnce, aSecond = 0, warmsUp = false } = task
   const caller = new Caller(task)
-  await during(warmUpMs, warmUpAtOnce, () => caller.one())
+  if (warmsUp) await during(warmUpMs, warmUpAtOnce, () => caller.one())
   caller.forget()
   const elapsed = fineStopwatch()
   const asked: Promise<void>[] = []
