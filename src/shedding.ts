@@ -7,6 +7,7 @@ import { problemText, problemType } from './answers.ts'
 import { factsOf } from './contract/methods.ts'
 import { Problem } from './contract/problems.ts'
 import { isForm } from './contract/routes.ts'
+import { createArrivals } from './kernel/arrivals.ts'
 import type { Services } from './kernel/context.ts'
 import { createTurns } from './kernel/turns.ts'
 import { whenOver } from './logs.ts'
@@ -30,8 +31,9 @@ const settlesMs = 5_000
 
 /** Comes before all hooks but the one that counts and logs. */
 export async function shed(http: FastifyInstance, { config, metrics, store }: Services): Promise<void> {
-  const turns = createTurns()
-  http.server.on('connection', () => turns.arrived())
+  const arrivals = createArrivals()
+  http.server.on('connection', () => arrivals.connection())
+  const turns = createTurns({ areComing: arrivals.areComing })
   store.expect(() => turns.hasWrites())
   // One for all of them: the stack of a new one costs as much as the rest of a refusal.
   const problem = new Problem('unavailable', 'The server has too much to do.', comeAgain)
@@ -39,37 +41,41 @@ export async function shed(http: FastifyInstance, { config, metrics, store }: Se
   http.addHook('preClose', async () => {
     isClosing = true
   })
+  const send = together()
   const refuse = (request: FastifyRequest, reply: FastifyReply): void => {
     metrics.shed()
     request.refusal = problem.code
     const body = problemText(config, problem, request)
     reply.hijack()
-    reply.raw
-      .writeHead(problem.status, {
-        ...headersFor(request, config),
-        ...originHeadersFor(request, config),
-        ...comeAgain.headers,
-        // It may have been counted before it came here, or find the server closing.
-        ...request.passage?.headers(),
-        ...(isClosing && { connection: 'close' }),
-        'cache-control': 'no-store',
-        'content-type': problemType,
-        'content-length': Buffer.byteLength(body),
-      })
-      .end(body)
+    reply.raw.writeHead(problem.status, {
+      ...headersFor(request, config),
+      ...originHeadersFor(request, config),
+      ...comeAgain.headers,
+      // It may have been counted before it came here, or find the server closing.
+      ...request.passage?.headers(),
+      ...(isClosing && { connection: 'close' }),
+      'cache-control': 'no-store',
+      'content-type': problemType,
+      'content-length': Buffer.byteLength(body),
+    })
+    send(() => void reply.raw.end(body))
   }
   const isLate = await watchLoop(http, config.env)
   http.decorateRequest('leave', null)
   http.addHook('onRequest', (request, reply, done) => {
-    // Of a server that closes, door.ts has something else to say.
-    if ((turns.isFull() || isLate()) && !isClosing && !isWatching(request)) refuse(request, reply)
-    else done()
+    if (isWatching(request)) return done()
+    arrivals.request(() => {
+      // Who has gone needs no answer.
+      if (request.raw.socket.destroyed) return
+      // Of a server that closes, door.ts has something else to say.
+      if ((turns.isFull() || isLate()) && !isClosing) refuse(request, reply)
+      else done()
+    })
   })
   http.addHook('preHandler', (request, reply, done) => {
     // A form is still arriving.
     if (isWatching(request) || isForm(request)) return done()
     const begin = (): void => {
-      // Who has gone needs no answer.
       if (request.raw.socket.destroyed) request.leave?.()
       else done()
     }
@@ -83,6 +89,19 @@ export async function shed(http: FastifyInstance, { config, metrics, store }: Se
     request.leave?.()
     done()
   })
+}
+
+/** At the end of the turn, one after the other: sent one by one, each may wake a reader who has gone to sleep since the one before. */
+function together(): (send: () => void) => void {
+  let waiting: (() => void)[] = []
+  const sendAll = (): void => {
+    const all = waiting
+    waiting = []
+    for (const send of all) send()
+  }
+  return (send) => {
+    if (waiting.push(send) === 1) setImmediate(sendAll)
+  }
 }
 
 /** Answers whether the event loop is late. In tests it is that of the tests as well. */

@@ -1,8 +1,8 @@
 // In whose turn requests are worked on. A request takes milliseconds of the one thread; begun as they are read, a thousand of
 // them would hold it for seconds. Here they wait in line, and who finds the line full is sent away at once: so what is answered is
 // answered soon, whatever is asked for. Of the time that is asked for, the line gets about half; what is read and refused gets the
-// other half, so that neither waits for the other one to end. Node takes one connection in each turn of the event loop, so while
-// connections come, turns are kept short.
+// other half, so that neither waits for the other one to end. While connections come the line gets less: turns must be short then
+// (arrivals.ts).
 
 import { fineStopwatch } from './clock.ts'
 
@@ -13,8 +13,6 @@ export interface Turns {
   enter(begin: () => void, isWrite?: boolean): (() => void) | false
   /** Whether somebody waits who will write. */
   hasWrites(): boolean
-  /** A connection was taken. */
-  arrived(): void
 }
 
 /** How many wait at most. A request costs milliseconds; with 10 ms each, the last in the line begins after one to five seconds. */
@@ -26,17 +24,20 @@ export const mostBegun = 200
 const few = 8
 /** So many are begun in one turn at most. */
 const mostInTurn = 16
-/** For time elsewhere in which a connection was taken the line gets less of its own: others may wait behind it for another turn. */
-const shareOfArrivals = 0.25
+/** Of the time spent elsewhere the line gets so much while connections come. */
+const shareOfArrivals = 0.1
 /** What the line has not used is kept for those who come together, what it used too much is given back; each up to this. */
 const mostCreditMs = 10
 
-export function createTurns(most = { waiting: mostWaiting, begun: mostBegun }, stopwatch = fineStopwatch): Turns {
+export function createTurns({
+  most = { waiting: mostWaiting, begun: mostBegun },
+  stopwatch = fineStopwatch,
+  areComing = (): boolean => false,
+} = {}): Turns {
   const waiting = new Set<() => void>()
   let begun = 0
   let writes = 0
   let isDue = false
-  let hasArrived = false
   let credit = mostCreditMs
   let elsewhere = stopwatch()
   let here = elsewhere
@@ -53,10 +54,10 @@ export function createTurns(most = { waiting: mostWaiting, begun: mostBegun }, s
   }
 
   function open(): void {
-    credit = Math.min(credit + elsewhere() * (hasArrived ? shareOfArrivals : 1), mostCreditMs)
+    credit = Math.min(credit + elsewhere() * (areComing() ? shareOfArrivals : 1), mostCreditMs)
     here = stopwatch()
-    // Of a long line nobody, if a connection was taken: others may wait behind it.
-    atLeast = waiting.size <= few ? few : hasArrived ? 0 : 1
+    // Of a long line nobody while connections come: others may wait behind those that were taken.
+    atLeast = waiting.size <= few ? few : areComing() ? 0 : 1
   }
 
   function beginOne(): void {
@@ -69,16 +70,12 @@ export function createTurns(most = { waiting: mostWaiting, begun: mostBegun }, s
   function close(): void {
     credit = Math.max(credit - here(), -mostCreditMs)
     elsewhere = stopwatch()
-    hasArrived = false
     isDue = false
     next()
   }
 
   return {
     isFull: () => waiting.size >= most.waiting,
-    arrived: () => {
-      hasArrived = true
-    },
     hasWrites: () => writes > 0,
     enter(begin, isWrite = false) {
       if (waiting.size >= most.waiting) return false

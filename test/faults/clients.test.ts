@@ -100,9 +100,11 @@ describe('many slow clients', () => {
       expect([failed, answered.count > 0]).toEqual([0, true])
     }
     for (const { said } of of('idle')) expect(said).toMatch(/^HTTP\/1\.1 (200|503) /)
-    // Nobody was told anything but that it took too long.
-    for (const { said } of of('head', 'body'))
-      expect(said).toMatch(/^$|^HTTP\/1\.1 400 [\s\S]*It did not arrive in time\./)
+    // Nobody was told anything but that it took too long. Every day other tests share the machine, and there may be too much to do.
+    const tellable = isFull
+      ? /^$|^HTTP\/1\.1 400 [\s\S]*It did not arrive in time\./
+      : /^$|^HTTP\/1\.1 (400 [\s\S]*It did not arrive in time|503 [\s\S]*The server has too much to do)\./
+    for (const { said } of of('head', 'body')) expect(said).toMatch(tellable)
     if (!isFull) return
     const cut = of('head', 'body').filter(({ said }) => said !== '').length
     expect(cut).toBe(of('head', 'body').length)

@@ -2,7 +2,8 @@
 // before it is a request. Through real sockets where a request can be no request.
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import Fastify from 'fastify'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { createArrivals } from '../../src/kernel/arrivals.ts'
 import { bodies, borrow } from '../../src/kernel/held.ts'
 import { createTurns } from '../../src/kernel/turns.ts'
 import { sockets } from '../../src/sockets.ts'
@@ -13,6 +14,7 @@ import { until } from '../support/until.ts'
 let server: TestServer
 let listening: Listening | undefined
 afterEach(async () => {
+  vi.restoreAllMocks()
   await server?.close()
   await listening?.close()
   listening = undefined
@@ -257,7 +259,7 @@ describe('memory for what is still coming', () => {
 
 describe('requests in turn', () => {
   it('begin one after another, at most so many wait, and who leaves makes room', async () => {
-    const turns = createTurns({ waiting: 2, begun: 1 })
+    const turns = createTurns({ most: { waiting: 2, begun: 1 } })
     const begun: string[] = []
     const enter = (name: string) => turns.enter(() => void begun.push(name))
     const first = enter('first')
@@ -283,14 +285,15 @@ describe('requests in turn', () => {
 
   it('get half of the time, and less of it while connections are taken', async () => {
     let now = 0
+    let areComing = false
     const watch = () => {
       const start = now
       return () => now - start
     }
-    const turns = createTurns({ waiting: 100, begun: 1_000 }, watch)
+    const turns = createTurns({ most: { waiting: 100, begun: 1_000 }, stopwatch: watch, areComing: () => areComing })
     let begun = 0
     /** In how many turns of the event loop, each with `elsewhere` ms of something else, all that wait are begun; each takes 2 ms. */
-    const turnsFor = async (many: number, elsewhere: number, arrives = false): Promise<number> => {
+    const turnsFor = async (many: number, elsewhere: number): Promise<number> => {
       const before = begun
       let count = 0
       for (let one = 0; one < many; one++)
@@ -300,7 +303,6 @@ describe('requests in turn', () => {
         })
       for (; begun < before + many && count < 1000; count++) {
         now += elsewhere
-        if (arrives) turns.arrived()
         await new Promise((resolve) => setImmediate(resolve))
       }
       return count
@@ -313,9 +315,61 @@ describe('requests in turn', () => {
     // What is spent elsewhere is matched, 6 ms by three of 2 ms, until the last eight.
     const matched = await turnsFor(38, 6)
     expect([matched >= 9, matched <= 13]).toEqual([true, true])
-    // A quarter of it while there is a connection in each turn, and then none at all in most of them.
-    const among = await turnsFor(28, 2, true)
-    expect([among >= 70, among <= 140]).toEqual([true, true])
+    // A tenth of it while connections come, and then nobody at all in most of the turns.
+    areComing = true
+    const among = await turnsFor(28, 2)
+    expect([among >= 150, among <= 300]).toEqual([true, true])
+  })
+
+  it('are looked at after the connections that come with them were taken, for a bounded time in each turn', async () => {
+    let now = 0
+    const arrivals = createArrivals(() => {
+      const start = now
+      return () => now - start
+    })
+    const looked: number[] = []
+    const ask = (number: number) =>
+      arrivals.request(() => {
+        looked.push(number)
+        now += 1
+      })
+    const turn = () => new Promise((resolve) => setImmediate(resolve))
+    ask(1)
+    expect([looked, arrivals.areComing()]).toEqual([[1], false])
+    arrivals.connection()
+    for (let number = 2; number <= 12; number++) ask(number)
+    expect([looked, arrivals.areComing()]).toEqual([[1], true])
+    await turn()
+    expect(looked).toEqual([1, 2, 3])
+    arrivals.connection()
+    await turn()
+    expect(looked).toEqual([1, 2, 3, 4, 5])
+    // Nobody comes any more: more of them, and still not all, because somebody may.
+    await turn()
+    expect([looked.length, arrivals.areComing()]).toEqual([10, true])
+    ask(13)
+    await turn()
+    expect([looked, arrivals.areComing()]).toEqual([Array.from({ length: 13 }, (_, index) => index + 1), false])
+    ask(14)
+    expect(looked).toHaveLength(14)
+  })
+
+  it('are looked at even if what is done with one of them fails', () => {
+    const later: (() => void)[] = []
+    vi.spyOn(globalThis, 'setImmediate').mockImplementation((next) => later.push(next as () => void) as never)
+    const arrivals = createArrivals()
+    let looked = 0
+    arrivals.connection()
+    arrivals.request(() => {
+      throw new Error('Nobody catches this.')
+    })
+    arrivals.request(() => {
+      looked++
+    })
+    expect(() => later.shift()?.()).toThrow('Nobody catches this.')
+    later.shift()?.()
+    later.shift()?.()
+    expect([looked, arrivals.areComing(), later]).toEqual([1, false, []])
   })
 
   it('are refused with 503 when more wait than may, and answered again when they do not', async () => {
