@@ -25,6 +25,8 @@ export interface Figures {
   /** Of those that were answered, and of those that were refused with 429 or 503. */
   answered: Times
   refused: Times
+  /** Of all those that had to open a connection, and so had to wait until it was taken. */
+  opened: Times
   /** Refusals that do not say when to come again, and requests that were not answered at all. */
   silent: number
   failed: number
@@ -96,6 +98,7 @@ class Caller {
   #number = 0
   #answered: number[] = []
   #refused: number[] = []
+  #opened: number[] = []
   #statuses: Record<string, number> = {}
   #silent = 0
   #failed = 0
@@ -108,9 +111,11 @@ class Caller {
     const asked = this.#next()
     const since = fineStopwatch()
     try {
+      const isNew = this.#free.length === 0 && this.#connections < mostConnections
       const connection = await this.#connection()
       const { status, head } = await connection.ask(asked)
       this.#free.push(connection)
+      if (isNew) this.#opened.push(since())
       this.#statuses[status] = (this.#statuses[status] ?? 0) + 1
       const isRefused = status === 503 || status === 429
       ;(isRefused ? this.#refused : this.#answered).push(since())
@@ -148,6 +153,7 @@ class Caller {
   forget(): void {
     this.#answered = []
     this.#refused = []
+    this.#opened = []
     this.#statuses = {}
   }
 
@@ -156,6 +162,7 @@ class Caller {
       statuses: this.#statuses,
       answered: roundedTimes(this.#answered),
       refused: roundedTimes(this.#refused),
+      opened: roundedTimes(this.#opened),
       silent: this.#silent,
       failed: this.#failed,
     }
