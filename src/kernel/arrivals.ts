@@ -12,8 +12,9 @@ export interface Arrivals {
   areComing(): boolean
 }
 
-/** How long is looked at what was read, in a turn in which a connection was taken and in those after the last one. */
-const betweenMs = 2
+/** How long is looked at what was read in a turn in which a connection was taken, more with each that waits, and in those after. */
+const betweenMs = 0.5
+const moreMs = 0.002
 const afterMs = 5
 /** How many wait to be looked at; a client may send many on one connection. */
 const mostHeld = 10_000
@@ -25,7 +26,7 @@ export function createArrivals(stopwatch = fineStopwatch): Arrivals {
 
   function endTurn(): void {
     const spent = stopwatch()
-    const most = hasTaken ? betweenMs : afterMs
+    const most = hasTaken ? Math.min(betweenMs + held.size * moreMs, afterMs) : afterMs
     try {
       for (const look of held) {
         held.delete(look)

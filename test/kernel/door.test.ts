@@ -340,18 +340,23 @@ describe('requests in turn', () => {
     for (let number = 2; number <= 12; number++) ask(number)
     expect([looked, arrivals.areComing()]).toEqual([[1], true])
     await turn()
-    expect(looked).toEqual([1, 2, 3])
+    expect(looked).toEqual([1, 2])
     arrivals.connection()
     await turn()
-    expect(looked).toEqual([1, 2, 3, 4, 5])
+    expect(looked).toEqual([1, 2, 3])
     // Nobody comes any more: more of them, and still not all, because somebody may.
     await turn()
-    expect([looked.length, arrivals.areComing()]).toEqual([10, true])
+    expect([looked.length, arrivals.areComing()]).toEqual([8, true])
     ask(13)
     await turn()
     expect([looked, arrivals.areComing()]).toEqual([Array.from({ length: 13 }, (_, index) => index + 1), false])
     ask(14)
     expect(looked).toHaveLength(14)
+    // The more of them wait, the more are looked at, so that they do not become more and more.
+    arrivals.connection()
+    for (let number = 15; number < 1_015; number++) ask(number)
+    await turn()
+    expect(looked).toHaveLength(17)
   })
 
   it('are looked at even if what is done with one of them fails', () => {
