@@ -70,15 +70,21 @@ const isHostHeader = (name: string): boolean => name.length === 4 && name.toLowe
 function limitRates(http: FastifyInstance, { config, clock }: Services): void {
   if (config.rateFactor === null) return
   const rates = createRates(config.rateFactor)
-  http.addHook('onRequest', async (request) => {
-    const { operation, isPublic = true, methods } = factsOf(request)
-    if (operation === 'getHealth' || operation === 'getReadiness') return
-    if (operation === 'getMetrics' && isLoopback(request.ip)) return
+  const isCounted = (request: FastifyRequest): boolean => {
+    const { operation, methods } = factsOf(request)
+    if (operation === 'getHealth' || operation === 'getReadiness') return false
+    if (operation === 'getMetrics' && isLoopback(request.ip)) return false
     // What browsers ask before they call says the same to everybody and costs less than a refusal.
-    if (methods !== undefined) return
-    const { authorization, cookie } = request.raw.headers
-    const credential = isPublic ? undefined : (authorization ?? cookie)
-    request.passage = rates.enter({ ip: request.ip, credential, at: clock.now() })
+    return methods === undefined
+  }
+  // Not async: what is looked at in one turn must be in line, or refused, before the next one is looked at (shedding.ts).
+  http.addHook('onRequest', (request, _reply, done) => {
+    if (isCounted(request)) {
+      const { authorization, cookie } = request.raw.headers
+      const credential = (factsOf(request).isPublic ?? true) ? undefined : (authorization ?? cookie)
+      request.passage = rates.enter({ ip: request.ip, credential, at: clock.now() })
+    }
+    done()
   })
   http.addHook('onSend', ({ passage }, reply, _payload, done) => {
     if (passage) reply.headers(passage.headers())

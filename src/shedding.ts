@@ -1,6 +1,7 @@
 // Who is turned away because there is too much to do (DOMAIN 25.2): by how many wait already, and when the event loop is late. Under a
 // flood most of what comes is a refusal, so it passes nothing but this: no headers are set one by one, no hook and no error handler
-// runs. Its answer and its line in the log are those of any other 503.
+// runs. Its answer and its line in the log are those of any other 503. It is also here that
+// what was read waits while connections come, and what is answered for the others of its turn.
 import underPressure from '@fastify/under-pressure'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { problemText, problemType } from './answers.ts'
@@ -9,6 +10,7 @@ import { Problem } from './contract/problems.ts'
 import { isForm } from './contract/routes.ts'
 import { createArrivals } from './kernel/arrivals.ts'
 import type { Services } from './kernel/context.ts'
+import { together } from './kernel/together.ts'
 import { createTurns } from './kernel/turns.ts'
 import { whenOver } from './logs.ts'
 import { headersFor, originHeadersFor } from './protection.ts'
@@ -31,6 +33,7 @@ const settlesMs = 5_000
 
 /** Comes before all hooks but the one that counts and logs. */
 export async function shed(http: FastifyInstance, { config, metrics, store }: Services): Promise<void> {
+  const send = together()
   const arrivals = createArrivals()
   http.server.on('connection', () => arrivals.connection())
   const turns = createTurns({ areComing: arrivals.areComing })
@@ -41,24 +44,26 @@ export async function shed(http: FastifyInstance, { config, metrics, store }: Se
   http.addHook('preClose', async () => {
     isClosing = true
   })
-  const send = together()
   const refuse = (request: FastifyRequest, reply: FastifyReply): void => {
     metrics.shed()
     request.refusal = problem.code
     const body = problemText(config, problem, request)
     reply.hijack()
-    reply.raw.writeHead(problem.status, {
-      ...headersFor(request, config),
-      ...originHeadersFor(request, config),
-      ...comeAgain.headers,
-      // It may have been counted before it came here, or find the server closing.
-      ...request.passage?.headers(),
-      ...(isClosing && { connection: 'close' }),
-      'cache-control': 'no-store',
-      'content-type': problemType,
-      'content-length': Buffer.byteLength(body),
-    })
-    send(() => void reply.raw.end(body))
+    send(() =>
+      reply.raw
+        .writeHead(problem.status, {
+          ...headersFor(request, config),
+          ...originHeadersFor(request, config),
+          ...comeAgain.headers,
+          // It may have been counted before it came here, or find the server closing.
+          ...request.passage?.headers(),
+          ...(isClosing && { connection: 'close' }),
+          'cache-control': 'no-store',
+          'content-type': problemType,
+          'content-length': Buffer.byteLength(body),
+        })
+        .end(body),
+    )
   }
   const isLate = await watchLoop(http, config.env)
   http.decorateRequest('leave', null)
@@ -84,24 +89,11 @@ export async function shed(http: FastifyInstance, { config, metrics, store }: Se
     request.leave = leave
     whenOver(request, leave)
   })
-  // From here on it is a matter of how fast the caller reads.
+  // From here on it is a matter of how fast the caller reads. Other hooks say what they have to say when it is sent.
   http.addHook('onSend', (request, _reply, _payload, done) => {
     request.leave?.()
-    done()
+    send(done)
   })
-}
-
-/** At the end of the turn, one after the other: sent one by one, each may wake a reader who has gone to sleep since the one before. */
-function together(): (send: () => void) => void {
-  let waiting: (() => void)[] = []
-  const sendAll = (): void => {
-    const all = waiting
-    waiting = []
-    for (const send of all) send()
-  }
-  return (send) => {
-    if (waiting.push(send) === 1) setImmediate(sendAll)
-  }
 }
 
 /** Answers whether the event loop is late. In tests it is that of the tests as well. */

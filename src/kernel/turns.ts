@@ -15,7 +15,7 @@ export interface Turns {
   hasWrites(): boolean
 }
 
-/** How many wait at most. A request costs milliseconds; with 10 ms each, the last in the line begins after one to five seconds. */
+/** How many wait at most. With 10 ms each the last begins after one or two seconds, while connections come ten. */
 export const mostWaiting = 100
 /** How many are begun and not done: those wait for something else, such as the hash of a password, which has a line of its own. */
 export const mostBegun = 200

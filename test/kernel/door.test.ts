@@ -2,8 +2,7 @@
 // before it is a request. Through real sockets where a request can be no request.
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import Fastify from 'fastify'
-import { afterEach, describe, expect, it, vi } from 'vitest'
-import { createArrivals } from '../../src/kernel/arrivals.ts'
+import { afterEach, describe, expect, it } from 'vitest'
 import { bodies, borrow } from '../../src/kernel/held.ts'
 import { createTurns } from '../../src/kernel/turns.ts'
 import { sockets } from '../../src/sockets.ts'
@@ -14,7 +13,6 @@ import { until } from '../support/until.ts'
 let server: TestServer
 let listening: Listening | undefined
 afterEach(async () => {
-  vi.restoreAllMocks()
   await server?.close()
   await listening?.close()
   listening = undefined
@@ -319,62 +317,6 @@ describe('requests in turn', () => {
     areComing = true
     const among = await turnsFor(28, 2)
     expect([among >= 150, among <= 300]).toEqual([true, true])
-  })
-
-  it('are looked at after the connections that come with them were taken, for a bounded time in each turn', async () => {
-    let now = 0
-    const arrivals = createArrivals(() => {
-      const start = now
-      return () => now - start
-    })
-    const looked: number[] = []
-    const ask = (number: number) =>
-      arrivals.request(() => {
-        looked.push(number)
-        now += 1
-      })
-    const turn = () => new Promise((resolve) => setImmediate(resolve))
-    ask(1)
-    expect([looked, arrivals.areComing()]).toEqual([[1], false])
-    arrivals.connection()
-    for (let number = 2; number <= 12; number++) ask(number)
-    expect([looked, arrivals.areComing()]).toEqual([[1], true])
-    await turn()
-    expect(looked).toEqual([1, 2])
-    arrivals.connection()
-    await turn()
-    expect(looked).toEqual([1, 2, 3])
-    // Nobody comes any more: more of them, and still not all, because somebody may.
-    await turn()
-    expect([looked.length, arrivals.areComing()]).toEqual([8, true])
-    ask(13)
-    await turn()
-    expect([looked, arrivals.areComing()]).toEqual([Array.from({ length: 13 }, (_, index) => index + 1), false])
-    ask(14)
-    expect(looked).toHaveLength(14)
-    // The more of them wait, the more are looked at, so that they do not become more and more.
-    arrivals.connection()
-    for (let number = 15; number < 1_015; number++) ask(number)
-    await turn()
-    expect(looked).toHaveLength(17)
-  })
-
-  it('are looked at even if what is done with one of them fails', () => {
-    const later: (() => void)[] = []
-    vi.spyOn(globalThis, 'setImmediate').mockImplementation((next) => later.push(next as () => void) as never)
-    const arrivals = createArrivals()
-    let looked = 0
-    arrivals.connection()
-    arrivals.request(() => {
-      throw new Error('Nobody catches this.')
-    })
-    arrivals.request(() => {
-      looked++
-    })
-    expect(() => later.shift()?.()).toThrow('Nobody catches this.')
-    later.shift()?.()
-    later.shift()?.()
-    expect([looked, arrivals.areComing(), later]).toEqual([1, false, []])
   })
 
   it('are refused with 503 when more wait than may, and answered again when they do not', async () => {

@@ -1,0 +1,154 @@
+// What waits for a turn of the event loop: requests that were read while connections come, and answers of one turn.
+import { connect, type Socket } from 'node:net'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { createArrivals } from '../../src/kernel/arrivals.ts'
+import { together } from '../../src/kernel/together.ts'
+import { type Listening, listeningServer } from '../support/listening.ts'
+import { until } from '../support/until.ts'
+
+let listening: Listening | undefined
+afterEach(async () => {
+  vi.restoreAllMocks()
+  await listening?.close()
+  listening = undefined
+})
+
+/** What is put off in our own code until the next turn waits for `go`. */
+function stopped() {
+  let later: (() => void)[] = []
+  const spy = vi
+    .spyOn(globalThis, 'setImmediate')
+    .mockImplementation((next, ...args) => later.push(() => (next as (...given: unknown[]) => void)(...args)) as never)
+  const step = (): void => {
+    const due = later
+    later = []
+    for (const each of due) each()
+  }
+  const go = (): void => {
+    spy.mockRestore()
+    while (later.length > 0) step()
+  }
+  return { step, go, count: () => later.length }
+}
+
+describe('requests that were read while connections come', () => {
+  it('are looked at after those were taken, for a bounded time in each turn', async () => {
+    let now = 0
+    const arrivals = createArrivals(() => {
+      const start = now
+      return () => now - start
+    })
+    const looked: number[] = []
+    const ask = (number: number) =>
+      arrivals.request(() => {
+        looked.push(number)
+        now += 1
+      })
+    const turn = () => new Promise((resolve) => setImmediate(resolve))
+    ask(1)
+    expect([looked, arrivals.areComing()]).toEqual([[1], false])
+    arrivals.connection()
+    for (let number = 2; number <= 12; number++) ask(number)
+    expect([looked, arrivals.areComing()]).toEqual([[1], true])
+    await turn()
+    expect(looked).toEqual([1, 2])
+    arrivals.connection()
+    await turn()
+    expect(looked).toEqual([1, 2, 3])
+    // Nobody comes any more: more of them, and still not all, because somebody may.
+    await turn()
+    expect([looked.length, arrivals.areComing()]).toEqual([8, true])
+    ask(13)
+    await turn()
+    expect([looked, arrivals.areComing()]).toEqual([Array.from({ length: 13 }, (_, index) => index + 1), false])
+    ask(14)
+    expect(looked).toHaveLength(14)
+    // The more of them wait, the more are looked at, so that they do not become more and more; beyond 2,000 nobody waits.
+    arrivals.connection()
+    for (let number = 15; number < 2_017; number++) ask(number)
+    expect(looked).toHaveLength(16)
+    await turn()
+    expect(looked).toHaveLength(21)
+  })
+
+  it('are looked at even if what is done with one of them fails', () => {
+    const { step, count } = stopped()
+    const arrivals = createArrivals()
+    let looked = 0
+    arrivals.connection()
+    arrivals.request(() => {
+      throw new Error('Nobody catches this.')
+    })
+    arrivals.request(() => {
+      looked++
+    })
+    expect(step).toThrow('Nobody catches this.')
+    step()
+    expect([looked, arrivals.areComing(), count()]).toEqual([1, false, 0])
+  })
+
+  it('are not worked on when who has sent them has gone', async () => {
+    listening = await listeningServer()
+    const { metrics } = listening.app.services
+    const turns = stopped()
+    const socket = await asking(Number(new URL(listening.url).port), 'GET /api/admin/account')
+    const said = (text: string) => until(async () => (await metrics.text()).includes(text))
+    await said('\naccord_http_requests_in_work 1\n')
+    socket.destroy()
+    await said('\naccord_http_requests_in_work 0\n')
+    turns.go()
+    expect(await metrics.text()).toMatch(
+      /accord_http_request_duration_seconds_count\{[^}]*operation="getAccount"[^}]*status="499"[^}]*\} 1\n/,
+    )
+    expect(await metrics.text()).not.toMatch(/operation="getAccount"[^}]*status="401"/)
+  })
+})
+
+describe('answers of one turn', () => {
+  it('are sent together at its end, all of them, even if one of them fails', () => {
+    const { step, count } = stopped()
+    const send = together()
+    const sent: number[] = []
+    for (const number of [1, 2, 3])
+      send(() => {
+        if (number === 2) throw new Error('Nobody catches this.')
+        sent.push(number)
+      })
+    expect([sent, count()]).toEqual([[], 1])
+    expect(step).toThrow('Nobody catches this.')
+    step()
+    expect([sent, count()]).toEqual([[1, 3], 0])
+    send(() => void sent.push(4))
+    step()
+    expect(sent).toEqual([1, 3, 4])
+  })
+
+  it('end their connection when the server closes before they are sent', async () => {
+    listening = await listeningServer()
+    const { app, url } = listening
+    const turns = stopped()
+    let said = ''
+    const socket = await asking(Number(new URL(url).port), 'GET /healthz')
+    socket.on('data', (bytes: Buffer) => {
+      said += bytes
+    })
+    await until(async () => (await app.services.metrics.text()).includes('\naccord_http_requests_in_work 1\n'))
+    const ended = new Promise((resolve) => socket.once('close', resolve))
+    const closed = listening.close()
+    listening = undefined
+    await until(() => !app.http.server.listening)
+    turns.go()
+    await Promise.all([ended, closed])
+    expect(said).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\nconnection: close\r\n/i)
+  })
+})
+
+function asking(port: number, what: string): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.write(`${what} HTTP/1.1\r\nHost: x\r\nAccept: application/json\r\n\r\n`)
+      resolve(socket)
+    })
+    socket.on('error', reject)
+  })
+}
