@@ -77,7 +77,7 @@ function limitRates(http: FastifyInstance, { config, clock }: Services): void {
     // What browsers ask before they call says the same to everybody and costs less than a refusal.
     return methods === undefined
   }
-  // Not async: what is looked at in one turn must be in line, or refused, before the next one is looked at (shedding.ts).
+  // Not async: what has no body must be in line, or refused, before the next request is looked at in the same turn (shedding.ts).
   http.addHook('onRequest', (request, _reply, done) => {
     if (isCounted(request)) {
       const { authorization, cookie } = request.raw.headers

@@ -1,7 +1,7 @@
 // Who is turned away because there is too much to do (DOMAIN 25.2): by how many wait already, and when the event loop is late. Under a
 // flood most of what comes is a refusal, so it passes nothing but this: no headers are set one by one, no hook and no error handler
-// runs. Its answer and its line in the log are those of any other 503. It is also here that
-// what was read waits while connections come, and what is answered for the others of its turn.
+// runs. Its answer and its line in the log are those of any other 503. Here it is decided as well when a request is looked at, while
+// connections come, and when it is answered.
 import underPressure from '@fastify/under-pressure'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { problemText, problemType } from './answers.ts'
@@ -89,12 +89,16 @@ export async function shed(http: FastifyInstance, { config, metrics, store }: Se
     request.leave = leave
     whenOver(request, leave)
   })
-  // From here on it is a matter of how fast the caller reads. Other hooks say what they have to say when it is sent.
-  http.addHook('onSend', (request, _reply, _payload, done) => {
+  // Other hooks say what they have to say when it is sent. A stream sends its head by itself, and must be listened to at once.
+  http.addHook('onSend', (request, _reply, payload, done) => {
+    if (isStream(payload)) done()
+    else send(done)
+    // What is left is a matter of how fast the caller reads.
     request.leave?.()
-    send(done)
   })
 }
+
+const isStream = (payload: unknown): boolean => typeof payload === 'object' && payload !== null && 'pipe' in payload
 
 /** Answers whether the event loop is late. In tests it is that of the tests as well. */
 async function watchLoop(http: FastifyInstance, env: string): Promise<() => boolean> {

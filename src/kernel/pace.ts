@@ -9,11 +9,10 @@ const pieceMs = 2
 let line: Promise<void> = Promise.resolve()
 let held = fineStopwatch()
 
-/** Ends a piece. In the first turn requests are read that came meanwhile, in the second they have begun. */
+/** Ends a piece. In the first turn requests are read that came meanwhile, in the second they have begun, in the third they are answered. */
 export function giveWay(): Promise<void> {
   line = line.then(async () => {
-    await turn()
-    await turn()
+    for (let turns = 0; turns < 3; turns++) await turn()
     held = fineStopwatch()
   })
   return line

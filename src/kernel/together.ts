@@ -1,24 +1,38 @@
-// Answers are sent one after the other, at the end of a turn of the event loop. Sent one by one, with the work on the next one in
-// between, each wakes a reader on the same machine, a proxy as a rule, who has gone to sleep since the one before: that may cost as
-// much as a simple request.
+// Answers are sent one after the other, between two turns of the event loop. Sent one by one, with the work on the next one in between,
+// each wakes a reader on the same machine, a proxy as a rule, who has gone to sleep since the one before: that may cost as much as a
+// simple request.
 
-/** Does it at the end of this turn, or of the next one when this one is ending, with all the others. */
+/** Does it before the next turn of the event loop, or, asked for between two turns as by most requests, before the one after that. */
 export type Together = (send: () => void) => void
+
+/** So many are sent at once: they are held in memory, and Node takes more requests from a connection until answers are sent on it. */
+const most = 100
 
 export function together(): Together {
   const waiting = new Set<() => void>()
+  let isDue = false
+
   function sendAll(): void {
+    isDue = false
     try {
       for (const send of waiting) {
         waiting.delete(send)
         send()
       }
     } finally {
-      if (waiting.size > 0) setImmediate(sendAll)
+      if (waiting.size > 0) sendSoon()
     }
   }
+
+  function sendSoon(): void {
+    if (isDue) return
+    isDue = true
+    setImmediate(sendAll)
+  }
+
   return (send) => {
-    if (waiting.size === 0) setImmediate(sendAll)
     waiting.add(send)
+    if (waiting.size >= most) sendAll()
+    else sendSoon()
   }
 }
