@@ -27,6 +27,8 @@ export interface Figures {
   refused: Times
   /** Of all those that had to open a connection, and so had to wait until it was taken. */
   opened: Times
+  /** The same for those that were asked later than the first seconds, in which most connections are opened. */
+  later: { answered: Times; refused: Times }
   /** Refusals that do not say when to come again, and requests that were not answered at all. */
   silent: number
   failed: number
@@ -58,6 +60,7 @@ function roundedTimes(taken: number[]): Times {
 }
 
 const mostConnections = 4_000
+const firstMs = 5_000
 /** Until it is compiled, what measures is slower than what it measures. */
 const warmUpMs = 1_000
 const warmUpAtOnce = 4
@@ -99,6 +102,8 @@ class Caller {
   #answered: number[] = []
   #refused: number[] = []
   #opened: number[] = []
+  readonly #later = { answered: [] as number[], refused: [] as number[] }
+  #begun = fineStopwatch()
   #statuses: Record<string, number> = {}
   #silent = 0
   #failed = 0
@@ -110,6 +115,7 @@ class Caller {
   async one(): Promise<void> {
     const asked = this.#next()
     const since = fineStopwatch()
+    const isLater = this.#begun() >= firstMs
     try {
       const isNew = this.#free.length === 0 && this.#connections < mostConnections
       const connection = await this.#connection()
@@ -119,6 +125,7 @@ class Caller {
       this.#statuses[status] = (this.#statuses[status] ?? 0) + 1
       const isRefused = status === 503 || status === 429
       ;(isRefused ? this.#refused : this.#answered).push(since())
+      if (isLater) this.#later[isRefused ? 'refused' : 'answered'].push(since())
       if (isRefused && !/\r\nretry-after: [1-9]\d*(\r|$)/i.test(head)) this.#silent++
     } catch {
       this.#connections--
@@ -151,6 +158,7 @@ class Caller {
   }
 
   forget(): void {
+    this.#begun = fineStopwatch()
     this.#answered = []
     this.#refused = []
     this.#opened = []
@@ -163,6 +171,7 @@ class Caller {
       answered: roundedTimes(this.#answered),
       refused: roundedTimes(this.#refused),
       opened: roundedTimes(this.#opened),
+      later: { answered: roundedTimes(this.#later.answered), refused: roundedTimes(this.#later.refused) },
       silent: this.#silent,
       failed: this.#failed,
     }

@@ -65,6 +65,7 @@ describe('a server that is asked for twice what it can do', () => {
           `offered ${Math.round(all / seconds)}/s for ${seconds} s`,
           `answered ${Math.round(over.answered.count / over.seconds)}/s: p50 ${over.answered.p50}, p99 ${over.answered.p99}, max ${over.answered.max} ms`,
           `refused ${share} % (${JSON.stringify(over.statuses)}): p50 ${over.refused.p50}, p99 ${over.refused.p99} ms`,
+          `after the first 5 s: answered p50 ${over.later.answered.p50}, p99 ${over.later.answered.p99} ms, refused p50 ${over.later.refused.p50}, p99 ${over.later.refused.p99} ms`,
           `${over.opened.count} of all on new connections: p50 ${over.opened.p50}, p99 ${over.opened.p99} ms`,
           `answering again after ${Math.round(recovered)} ms, then p99 ${after.answered.p99} ms`,
         ].join('; '),
