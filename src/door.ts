@@ -70,20 +70,16 @@ const isHostHeader = (name: string): boolean => name.length === 4 && name.toLowe
 function limitRates(http: FastifyInstance, { config, clock }: Services): void {
   if (config.rateFactor === null) return
   const rates = createRates(config.rateFactor)
-  const isCounted = (request: FastifyRequest): boolean => {
-    const { operation, methods } = factsOf(request)
-    if (operation === 'getHealth' || operation === 'getReadiness') return false
-    if (operation === 'getMetrics' && isLoopback(request.ip)) return false
-    // What browsers ask before they call says the same to everybody and costs less than a refusal.
-    return methods === undefined
-  }
   // Not async: what has no body must be in line, or refused, before the next request is looked at in the same turn (shedding.ts).
   http.addHook('onRequest', (request, _reply, done) => {
-    if (isCounted(request)) {
-      const { authorization, cookie } = request.raw.headers
-      const credential = (factsOf(request).isPublic ?? true) ? undefined : (authorization ?? cookie)
-      request.passage = rates.enter({ ip: request.ip, credential, at: clock.now() })
-    }
+    const { operation, isPublic = true, methods } = factsOf(request)
+    if (operation === 'getHealth' || operation === 'getReadiness') return done()
+    if (operation === 'getMetrics' && isLoopback(request.ip)) return done()
+    // What browsers ask before they call says the same to everybody and costs less than a refusal.
+    if (methods !== undefined) return done()
+    const { authorization, cookie } = request.raw.headers
+    const credential = isPublic ? undefined : (authorization ?? cookie)
+    request.passage = rates.enter({ ip: request.ip, credential, at: clock.now() })
     done()
   })
   http.addHook('onSend', ({ passage }, reply, _payload, done) => {

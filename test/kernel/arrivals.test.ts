@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createArrivals } from '../../src/kernel/arrivals.ts'
 import { together } from '../../src/kernel/together.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
+import { inWork, type Listening, listeningServer } from '../support/listening.ts'
 import { until } from '../support/until.ts'
 
 let listening: Listening | undefined
@@ -185,6 +185,3 @@ function asking({ url }: Listening, what: string): Promise<Socket> {
     socket.on('error', reject)
   })
 }
-
-const inWork = ({ app }: Listening, many: number): Promise<void> =>
-  until(async () => (await app.services.metrics.text()).includes(`\naccord_http_requests_in_work ${many}\n`))

@@ -7,7 +7,7 @@ import { bodies, borrow } from '../../src/kernel/held.ts'
 import { createTurns } from '../../src/kernel/turns.ts'
 import { sockets } from '../../src/sockets.ts'
 import { adminPassword, startServer, type TestServer, testConfig } from '../support/app.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
+import { inWork, type Listening, listeningServer } from '../support/listening.ts'
 import { until } from '../support/until.ts'
 
 let server: TestServer
@@ -356,7 +356,7 @@ describe('requests in turn', () => {
     const most = 150
     const together = async () => {
       const callers = await Promise.all(Array.from({ length: most }, () => begunPost(Number(port))))
-      await until(async () => (await app.services.metrics.text()).includes(`\naccord_http_requests_in_work ${most}\n`))
+      await inWork(listening as Listening, most)
       return { callers, finish: () => callers.forEach(({ socket }) => void socket.write('}')) }
     }
     const first = await together()

@@ -8,6 +8,7 @@ import type { Config } from '../../src/config.ts'
 import { openData } from '../../src/data.ts'
 import { type Running, startServer } from '../../src/server.ts'
 import { testConfig } from './app.ts'
+import { until } from './until.ts'
 
 export interface Listening extends Running {
   dataDir: string
@@ -29,3 +30,7 @@ export async function listeningServer(changes: Partial<Config> = {}): Promise<Li
     },
   }
 }
+
+/** Waits until the server has so many requests that are not answered. */
+export const inWork = ({ app }: Running, many: number): Promise<void> =>
+  until(async () => (await app.services.metrics.text()).includes(`\naccord_http_requests_in_work ${many}\n`))
