@@ -17,7 +17,7 @@ import {
   sqliteFile,
   sqliteImage,
 } from './dialects/sqlite.ts'
-import { cutSqliteLog, generationOf } from './dialects/sqlite-connection.ts'
+import { commitsOfOthers, cutSqliteLog, generationOf } from './dialects/sqlite-connection.ts'
 import { besideSqlite, settleSqliteAlone } from './dialects/sqlite-copies.ts'
 import { guarded, type SqliteHealth } from './dialects/sqlite-guarded.ts'
 import { kyselySqlite, kyselySqliteSnapshot } from './dialects/sqlite-kysely.ts'
@@ -38,7 +38,7 @@ export interface Store {
   /** Whether it can by now, after trouble: tries, and answers what `health` is then. */
   retry(): Promise<SqliteHealth['trouble']>
   /**
-   * Another one than before once anything committed has changed the database: when a commit of this process is answered, and one of
+   * Another one than before once anything committed has changed the database, but for bookkeeping.ts: when a commit of this process is answered, and one of
    * another process with the next turn of the event loop or `refresh`. What is kept of committed data is as good as the generation it
    * was read in, asked for before it was read.
    */
@@ -111,7 +111,11 @@ function storeOf(connection: SqliteConnection, url: string): Store {
   const health: SqliteHealth = { trouble: null, commits: opened++ * 2 ** 32 }
   const reading = file === null ? null : openSqliteReader(file)
   const statements = statementsOf(connection)
-  const reader = reading && { statements: statementsOf(reading), look: lookOf(reading, () => onSchema()) }
+  const others = commitsOfOthers(connection)
+  const reader = reading && {
+    statements: statementsOf(reading),
+    look: lookOf(reading, { onSchema: () => onSchema(), others }),
+  }
   const onSchema = (): void => {
     statements.forget()
     reader?.statements.forget()
@@ -155,7 +159,7 @@ function storeOf(connection: SqliteConnection, url: string): Store {
       }
       return health.trouble
     },
-    generation: generationOf(connection, health, reader?.look ?? null),
+    generation: generationOf(health, reader?.look.generation ?? others),
     refresh,
     expect: (writes) => {
       awaits = writes

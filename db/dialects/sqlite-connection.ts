@@ -4,7 +4,6 @@ import { statSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 import { sqliteTrouble } from './sqlite-errors.ts'
 import type { SqliteHealth } from './sqlite-guarded.ts'
-import type { Look } from './sqlite-look.ts'
 
 /** How long another connection is waited for. */
 export const PATIENCE_MS = 5000
@@ -52,9 +51,13 @@ export function cutSqliteLog(database: Database.Database, file: string): void {
 }
 
 /** A number that changes with every commit to the database, of this connection or another one; asking takes a microsecond. */
-export function generationOf(database: Database.Database, health: SqliteHealth, look: Look | null): () => number {
-  if (look !== null) return () => health.commits + look.generation()
-  // What others committed: the engine leaves the own commits out.
-  const others = database.prepare<[], number>('pragma data_version').pluck()
-  return () => health.commits + (others.get() ?? 0)
+export const generationOf =
+  (health: SqliteHealth, others: () => number): (() => number) =>
+  () =>
+    health.commits + others()
+
+/** Another number once others have committed: the engine leaves the connection's own commits out. */
+export function commitsOfOthers(database: Database.Database): () => number {
+  const version = database.prepare<[], number>('pragma data_version').pluck()
+  return () => version.get() ?? 0
 }

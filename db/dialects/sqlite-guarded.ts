@@ -10,7 +10,7 @@ import { hasChanged, type Query, run, type Statements } from './sqlite-statement
 /** What keeps the connection from writing: null again with the next write that has come to the disk. */
 export interface SqliteHealth {
   trouble: Exclude<Trouble, 'busy'> | null
-  /** How often this connection has committed a change. */
+  /** How often this connection has committed a change of more than bookkeeping. */
   commits: number
 }
 
@@ -45,6 +45,7 @@ export function guarded(
 ): Guarded {
   let isInside = false
   let isChanged = false
+  let isMoreChanged = false
   let isSchemaChanged = false
   let lost: unknown
 
@@ -73,6 +74,7 @@ export function guarded(
   function undo(): void {
     isInside = false
     isChanged = false
+    isMoreChanged = false
     lost = undefined
     try {
       if (database.inTransaction) database.exec('rollback')
@@ -85,11 +87,10 @@ export function guarded(
 
   function committed(): void {
     isInside = false
-    if (isChanged) {
-      health.trouble = null
-      health.commits++
-    }
+    if (isChanged) health.trouble = null
+    if (isMoreChanged) health.commits++
     isChanged = false
+    isMoreChanged = false
     told()
   }
 
@@ -109,7 +110,9 @@ export function guarded(
     const statement = statements.of(query.sql)
     if (!isInside) onWriting()
     const done = attempt(() => run<R>(statement, query.parameters), statement.writes)
-    isChanged ||= hasChanged(statement, done)
+    const isChange = hasChanged(statement, done)
+    isChanged ||= isChange
+    isMoreChanged ||= isChange && !statement.isBookkeeping
     isSchemaChanged ||= statement.isSchema
     // Before the next statement is prepared; and once more when it is certain which tables there are.
     if (statement.isSchema) onSchema()

@@ -8,17 +8,25 @@ export interface Look {
   begin(): void
   /** What is read after that is as new as it can be; or at least as new as so many milliseconds ago. */
   end(agoMs?: number): void
-  /** Another number once another connection has committed a change. */
+  /** Another number once a connection other than the one that writes here has committed a change. */
   generation(): number
 }
 
-/** `onSchema`: another connection has changed the tables, so that what is known of them holds no more. */
-export function lookOf(database: Database.Database, onSchema: () => void): Look {
+/**
+ * `onSchema`: another connection has changed the tables, so that what is known of them holds no more. `others`: another number once
+ * others than the one that writes here have committed.
+ */
+export function lookOf(
+  database: Database.Database,
+  { onSchema, others }: { onSchema: () => void; others: () => number },
+): Look {
   const [begin, commit] = ['begin', 'commit'].map((text) => database.prepare<[]>(text))
   const [version, schema] = ['data_version', 'schema_version'].map((name) =>
     database.prepare<[], number>(`pragma ${name}`).pluck(),
   )
-  const last = { version: version?.get() ?? 0, schema: schema?.get() ?? 0 }
+  const last = { version: version?.get() ?? 0, schema: schema?.get() ?? 0, others: others() }
+  let generation = 0
+  let isAhead = false
   let isOpen = false
   let isEndDue = false
   let since = 0
@@ -53,6 +61,12 @@ export function lookOf(database: Database.Database, onSchema: () => void): Look 
     const now = version?.get() ?? 0
     if (now === last.version) return
     last.version = now
+    // What others commit from here on is counted as well, and will be seen only next time: then it is counted once more.
+    const foreign = others()
+    const isForeign = foreign !== last.others
+    if (isForeign || isAhead) generation++
+    isAhead = isForeign
+    last.others = foreign
     const tables = schema?.get() ?? 0
     if (tables !== last.schema) onSchema()
     last.schema = tables
@@ -63,7 +77,7 @@ export function lookOf(database: Database.Database, onSchema: () => void): Look 
     end,
     generation() {
       open()
-      return last.version
+      return generation
     },
   }
 }

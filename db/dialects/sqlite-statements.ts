@@ -3,6 +3,7 @@
 
 import type Database from 'better-sqlite3'
 import type { QueryResult } from 'kysely'
+import { bookkeeping } from '../bookkeeping.ts'
 
 /** Half of what is kept at most. */
 const KEPT = 400
@@ -19,6 +20,8 @@ export interface Statement {
   readonly isSchema: boolean
   /** What a pragma does is no proof: most of them write nothing. */
   readonly writes: boolean
+  /** It changes nothing that is kept of committed data. */
+  readonly isBookkeeping: boolean
   readonly hasRows: boolean
   /** Its rows as objects. */
   readonly rows: (parameters: readonly unknown[]) => object[]
@@ -35,6 +38,7 @@ export interface Statements {
 const reading = /^\s*(select|values|explain|with)\b/i
 const writing = /^\s*(insert|update|delete|replace|with)\b/i
 const schema = /^\s*(create|alter|drop)\b/i
+const ownNotes = new RegExp(`^(insert into|update|delete from) "(${bookkeeping.join('|')})"`)
 
 /** Whether it can be a statement that only reads; what begins with `with` can be either. */
 export const mayRead = (text: string): boolean => reading.test(text)
@@ -85,6 +89,7 @@ function described(text: string, prepared: Database.Statement<unknown[]>): State
     kind: isRead ? 'read' : !readonly && writing.test(text) ? 'write' : 'other',
     isSchema: schema.test(text),
     writes: !readonly && !/^\s*pragma\b/i.test(text),
+    isBookkeeping: ownNotes.test(text),
     hasRows: reader,
     rows: reader ? rowsOf(prepared) : () => [],
   }

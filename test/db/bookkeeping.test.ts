@@ -1,0 +1,136 @@
+// What processes note for each other every few seconds leaves the generation as it is, so that what is kept in memory stays; and nothing
+// that is kept may follow from it.
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import Database from 'better-sqlite3'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { bookkeeping } from '../../db/bookkeeping.ts'
+import { commitsOfOthers } from '../../db/dialects/sqlite-connection.ts'
+import { lookOf } from '../../db/dialects/sqlite-look.ts'
+import { migrate } from '../../db/migrate.ts'
+import { openStore, type Store } from '../../db/open.ts'
+
+let folder: string
+let url: string
+const stores: Store[] = []
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'accord-bookkeeping-'))
+  url = `sqlite:${join(folder, 'accord.db')}`
+})
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function opened(at = url): Promise<Store> {
+  const store = openStore(at)
+  stores.push(store)
+  await migrate(store)
+  return store
+}
+
+type One = Pick<Store, 'db'> | { db: Parameters<Parameters<ReturnType<Store['db']['transaction']>['execute']>[0]>[0] }
+const note = (name: string, { db }: One) =>
+  db.insertInto('locks').values({ name, locked_by: 'us', locked_until: 'then' }).execute()
+const add = (name: string, { db }: One) =>
+  db.insertInto('lead_sources').values({ name, name_key: name, created_at: 'now', updated_at: 'now' }).execute()
+
+/** Whether it is another generation after it than before. */
+async function changes(store: Store, work: () => Promise<unknown>): Promise<boolean> {
+  const before = store.generation()
+  await work()
+  return store.generation() !== before
+}
+
+describe.each(['a file', 'memory'])('bookkeeping in %s', (place) => {
+  it('leaves the generation as it is, alone and in a transaction, unless more is changed with it', async () => {
+    const store = await opened(place === 'memory' ? 'sqlite::memory:' : url)
+    const { db } = store
+    expect(await changes(store, () => note('a', store))).toBe(false)
+    expect(await changes(store, () => db.updateTable('locks').set({ locked_by: 'them' }).execute())).toBe(false)
+    expect(await changes(store, () => db.transaction().execute((inside) => note('b', { db: inside })))).toBe(false)
+    expect(await changes(store, () => db.deleteFrom('locks').execute())).toBe(false)
+    const both = (steps: (typeof add)[]) => () =>
+      db.transaction().execute(async (inside) => {
+        for (const [index, step] of steps.entries()) await step(`${steps.length} ${step.name} ${index}`, { db: inside })
+      })
+    expect(await changes(store, both([note, add]))).toBe(true)
+    expect(await changes(store, both([add, note, note]))).toBe(true)
+  })
+})
+
+describe('bookkeeping of several processes', () => {
+  it('hides nothing that others commit beside it, and theirs is told from nothing else', async () => {
+    const store = await opened()
+    const other = await opened()
+    expect(
+      await changes(store, async () => {
+        await add('a', other)
+        await note('a', store)
+      }),
+    ).toBe(true)
+    expect(
+      await changes(store, async () => {
+        await note('b', store)
+        await add('b', other)
+      }),
+    ).toBe(true)
+    expect(await changes(store, () => note('theirs', other))).toBe(true)
+  })
+
+  it('hides nothing that is committed just when it is looked whether anything was', async () => {
+    await opened()
+    const open = () => new Database(join(folder, 'accord.db'))
+    const [ours, theirs, reader] = [open(), open(), open()]
+    const counted = commitsOfOthers(ours)
+    const work: (() => void)[] = []
+    const look = lookOf(reader, {
+      onSchema: () => undefined,
+      others() {
+        work.shift()?.()
+        return counted()
+      },
+    })
+    const addLock = (database: Database.Database, name: string) =>
+      database.prepare("insert into locks (name, locked_by, locked_until) values (?, 'us', 'then')").run(name)
+    const count = () => (reader.prepare('select count(*) as count from locks').get() as { count: number }).count
+    const seen = () => {
+      look.end()
+      return { generation: look.generation(), count: count() }
+    }
+    const before = seen()
+    addLock(ours, 'ours')
+    expect(seen()).toEqual({ generation: before.generation, count: 1 })
+    // Ours is seen, theirs comes right behind: it is counted now, and again when it is seen.
+    addLock(ours, 'ours too')
+    work.push(() => addLock(theirs, 'theirs'))
+    const during = seen()
+    expect(during.count).toBe(2)
+    const after = seen()
+    expect(after.count).toBe(3)
+    expect(new Set([before, during, after].map(({ generation }) => generation)).size).toBe(3)
+    expect(seen()).toEqual(after)
+    look.end()
+    for (const database of [ours, theirs, reader]) database.close()
+  })
+})
+
+describe('what is kept in memory', () => {
+  const root = fileURLToPath(new URL('../../src', import.meta.url))
+  const reading = new RegExp(`(From|Into|Table|Join)\\(\\s*'(${bookkeeping.join('|')})`)
+  /** Of these no reply is kept (kernel/kept.replies.ts), and nothing is `remembered` there. */
+  const home = /^(jobs|resources\/system|commands)\/|^resources\/events\/entries\.ts$/
+
+  it('does not follow from bookkeeping', () => {
+    const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+    const readers = files.filter((name) => reading.test(readFileSync(join(root, name), 'utf8')))
+    expect(readers.filter((name) => !home.test(name))).toEqual([])
+    expect(readers).toContain('jobs/lock.ts')
+    const keepers = readers.filter((name) =>
+      /\b(keepable|remembered|rememberedFor)\(/.test(readFileSync(join(root, name), 'utf8')),
+    )
+    expect(keepers).toEqual([])
+  })
+})
