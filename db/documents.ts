@@ -1,7 +1,8 @@
 // Which words every kind of record is found by: one declaration an entity, read from the tables. What is kept of it, and how
 // it stays true, is search.ts.
 
-import { type Expression, type SqlBool, sql } from 'kysely'
+import { type Compilable, type Expression, type SqlBool, sql } from 'kysely'
+import { asked } from './compiled.ts'
 import { cutMark } from './dialects/dialect.ts'
 import type { Db } from './open.ts'
 
@@ -67,7 +68,9 @@ export const indexed: readonly Indexed[] = [
   {
     entity: 'organizations',
     async read(db, range) {
-      const rows = await within(db.selectFrom('organizations').select(['id', 'name', 'address']), range).execute()
+      const rows = await rowsOf(db, 'organizations', range, () =>
+        db.selectFrom('organizations').select(['id', 'name', 'address']),
+      )
       return rows.map(({ id, name, address }) => {
         const { city, country, ...rest } = parts(address)
         return { id, title: name, subtitle: line(city, country), body: text(...Object.values(rest), city, country) }
@@ -79,12 +82,13 @@ export const indexed: readonly Indexed[] = [
   {
     entity: 'persons',
     async read(db, range) {
-      const persons = db
-        .selectFrom('persons')
-        .leftJoin('organizations', 'organizations.id', 'persons.organization_id')
-        .select(['persons.id', 'persons.name', 'persons.emails', 'persons.contact_numbers', 'persons.job_title'])
-        .select('organizations.name as organization')
-      return (await within(persons, range, 'persons.id').execute()).map((row) => ({
+      const persons = () =>
+        db
+          .selectFrom('persons')
+          .leftJoin('organizations', 'organizations.id', 'persons.organization_id')
+          .select(['persons.id', 'persons.name', 'persons.emails', 'persons.contact_numbers', 'persons.job_title'])
+          .select('organizations.name as organization')
+      return (await rowsOf(db, 'persons', range, persons)).map((row) => ({
         id: row.id,
         title: row.name,
         subtitle: line(row.job_title, row.organization),
@@ -99,13 +103,14 @@ export const indexed: readonly Indexed[] = [
   {
     entity: 'leads',
     async read(db, range) {
-      const leads = db
-        .selectFrom('leads')
-        .leftJoin('persons', 'persons.id', 'leads.person_id')
-        .leftJoin('organizations', 'organizations.id', 'persons.organization_id')
-        .select(['leads.id', 'leads.title', 'leads.description'])
-        .select(['persons.name as person', 'persons.emails', 'organizations.name as organization'])
-      return (await within(leads, range, 'leads.id').execute()).map((row) => ({
+      const leads = () =>
+        db
+          .selectFrom('leads')
+          .leftJoin('persons', 'persons.id', 'leads.person_id')
+          .leftJoin('organizations', 'organizations.id', 'persons.organization_id')
+          .select(['leads.id', 'leads.title', 'leads.description'])
+          .select(['persons.name as person', 'persons.emails', 'organizations.name as organization'])
+      return (await rowsOf(db, 'leads', range, leads)).map((row) => ({
         id: row.id,
         title: row.title,
         subtitle: line(row.person, row.organization),
@@ -116,11 +121,12 @@ export const indexed: readonly Indexed[] = [
   {
     entity: 'quotes',
     async read(db, range) {
-      const quotes = db
-        .selectFrom('quotes')
-        .leftJoin('persons', 'persons.id', 'quotes.person_id')
-        .select(['quotes.id', 'quotes.subject', 'quotes.description', 'persons.name as person'])
-      return (await within(quotes, range, 'quotes.id').execute()).map((row) => ({
+      const quotes = () =>
+        db
+          .selectFrom('quotes')
+          .leftJoin('persons', 'persons.id', 'quotes.person_id')
+          .select(['quotes.id', 'quotes.subject', 'quotes.description', 'persons.name as person'])
+      return (await rowsOf(db, 'quotes', range, quotes)).map((row) => ({
         id: row.id,
         title: row.subject,
         subtitle: line(row.person),
@@ -131,8 +137,8 @@ export const indexed: readonly Indexed[] = [
   {
     entity: 'products',
     async read(db, range) {
-      const products = db.selectFrom('products').select(['id', 'sku', 'name', 'description'])
-      return (await within(products, range).execute()).map((row) => ({
+      const products = () => db.selectFrom('products').select(['id', 'sku', 'name', 'description'])
+      return (await rowsOf(db, 'products', range, products)).map((row) => ({
         id: row.id,
         title: row.name,
         subtitle: row.sku,
@@ -143,8 +149,8 @@ export const indexed: readonly Indexed[] = [
   {
     entity: 'activities',
     async read(db, range) {
-      const activities = db.selectFrom('activities').select(['id', 'type', 'title', 'comment', 'location'])
-      return (await within(activities, range).execute()).map((row) => ({
+      const activities = () => db.selectFrom('activities').select(['id', 'type', 'title', 'comment', 'location'])
+      return (await rowsOf(db, 'activities', range, activities)).map((row) => ({
         id: row.id,
         title: row.title ?? opening(row.comment),
         subtitle: row.type,
@@ -155,8 +161,9 @@ export const indexed: readonly Indexed[] = [
   {
     entity: 'emails',
     async read(db, range) {
-      const emails = db.selectFrom('emails').select(['id', 'subject', 'name', 'text', 'from', 'reply_to', 'cc', 'bcc'])
-      return (await within(emails, range).execute()).map((row) => {
+      const emails = () =>
+        db.selectFrom('emails').select(['id', 'subject', 'name', 'text', 'from', 'reply_to', 'cc', 'bcc'])
+      return (await rowsOf(db, 'emails', range, emails)).map((row) => {
         const from = points(row.from)
         const recipients = [row.reply_to, row.cc, row.bcc].flatMap(points)
         return {
@@ -173,15 +180,22 @@ export const indexed: readonly Indexed[] = [
 const staleOf = (entity: string, rows: readonly { id: number }[]): Stale[] => rows.map(({ id }) => ({ entity, id }))
 
 /** Of a query only what it takes to narrow it, so that one of any shape will do. */
-interface Narrowable<Row> {
+interface Narrowable<Row> extends Compilable<Row> {
   where(condition: Expression<SqlBool>): Narrowable<Row>
   orderBy(by: Expression<unknown>): Narrowable<Row>
   limit(count: number): Narrowable<Row>
   execute(): Promise<Row[]>
 }
 
-function within<Row>(query: Narrowable<Row>, range: Range, column = 'id'): Narrowable<Row> {
-  const id = sql.ref(column)
-  if ('ids' in range) return query.where(sql<SqlBool>`${id} in (${sql.join(range.ids)})`)
-  return query.where(sql<SqlBool>`${id} > ${range.after}`).orderBy(id).limit(range.limit)
+/** So few are written at a time, as a rule. */
+export const fewIds = 3
+
+/** The rows of an entity's own table that are in the range. */
+function rowsOf<Row>(db: Db, entity: Indexed['entity'], range: Range, query: () => Narrowable<Row>): Promise<Row[]> {
+  const id = sql.ref(`${entity}.id`)
+  if (!('ids' in range))
+    return query().where(sql<SqlBool>`${id} > ${range.after}`).orderBy(id).limit(range.limit).execute()
+  const { ids } = range
+  const among = () => query().where(sql<SqlBool>`${id} in (${sql.join(ids)})`)
+  return ids.length > fewIds ? among().execute() : asked(db, `documents of ${ids.length} ${entity}`, ids, among)
 }

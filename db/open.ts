@@ -69,12 +69,17 @@ export interface Copy extends Snapshot {
   readonly dialect: Dialect
 }
 
-export function openStore(url: string): Store {
+export interface Opening {
+  /** How long at most writes that come together wait for each other to share one commit, in milliseconds; 0: each has its own. */
+  groupMs?: number
+}
+
+export function openStore(url: string, opening: Opening = {}): Store {
   if (!isSqliteUrl(url)) {
     const scheme = /^[a-z][a-z0-9+.-]*:/i.exec(url)?.[0] ?? 'no scheme'
     throw new Error(`Cannot open a database url with ${scheme}; write sqlite:<path> or sqlite::memory:.`)
   }
-  return storeOf(openSqlite(url), url)
+  return storeOf(openSqlite(url), url, opening)
 }
 
 /** Whether opening this url would find something there rather than begin an empty database. */
@@ -105,7 +110,7 @@ export function openImage(image: Buffer): Store {
 
 let opened = 0
 
-function storeOf(connection: SqliteConnection, url: string): Store {
+function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: Opening = {}): Store {
   const file = sqliteFile(url)
   // No two databases of one process have a generation in common.
   const health: SqliteHealth = { trouble: null, commits: opened++ * 2 ** 32 }
@@ -122,7 +127,10 @@ function storeOf(connection: SqliteConnection, url: string): Store {
   }
   const refresh = (agoMs?: number): void => reader?.look.end(agoMs)
   let awaits = (): boolean => false
-  const writer = writerOf(guarded(connection, statements, { health, onSchema, onWriting: refresh }), () => awaits())
+  const writer = writerOf(guarded(connection, statements, { health, onSchema, onWriting: refresh }), {
+    longestMs: groupMs,
+    awaits: () => awaits(),
+  })
   const db = kyselySqlite<DB>(writer, { own: statements, reader })
   const snapshots = new Set<Snapshot>()
   const tend = (): void => {

@@ -2,8 +2,9 @@
 // migrations and `accord search rebuild` fill it anew, and `accord doctor` asks whether it is complete.
 
 import type { Kysely } from 'kysely'
+import { asked } from './compiled.ts'
 import type { Dialect } from './dialects/dialect.ts'
-import { type Document, indexed, type Stale } from './documents.ts'
+import { type Document, fewIds, indexed, type Stale } from './documents.ts'
 import type { Db, Store } from './open.ts'
 
 export type { Stale } from './documents.ts'
@@ -26,12 +27,15 @@ export async function refresh(db: Db, stale: readonly Stale[]): Promise<void> {
 
 /** Writes the difference between the documents there are and those that were read. Answers the ids where there was one. */
 async function keep(db: Db, entity: string, ids: readonly number[], read: readonly Document[]): Promise<number[]> {
-  const rows = await db
-    .selectFrom(table)
-    .select(['entity_id', 'title', 'subtitle', 'body'])
-    .where('entity_type', '=', entity)
-    .where('entity_id', 'in', ids)
-    .execute()
+  const present = () =>
+    db
+      .selectFrom(table)
+      .select(['entity_id', 'title', 'subtitle', 'body'])
+      .where('entity_type', '=', entity)
+      .where('entity_id', 'in', ids)
+  const rows = await (ids.length > fewIds
+    ? present().execute()
+    : asked(db, `documents known of ${ids.length}`, [entity, ...ids], present))
   const known = new Map(rows.map((row) => [row.entity_id, row]))
   const wanted = new Map(read.map((document) => [document.id, document]))
   const changed: number[] = []
@@ -58,7 +62,9 @@ async function keep(db: Db, entity: string, ids: readonly number[], read: readon
   }
   // In one statement: full text writes down what it has with each, and merges that with the rest sooner or later.
   const made = added.map((document) => ({ entity_type: entity, entity_id: document.id, ...columnsOf(document) }))
-  if (made.length > 0) await db.insertInto(table).values(made).execute()
+  const insertion = () => db.insertInto(table).values(made)
+  if (made.length > fewIds) await insertion().execute()
+  else if (made.length > 0) await asked(db, `documents made: ${made.length}`, made.flatMap(Object.values), insertion)
   return changed
 }
 

@@ -37,6 +37,8 @@ export interface Config {
   rateFactor: number | null
   /** How much memory replies may take that are kept until something changes; 0 keeps none. */
   replyMemoryMb: number
+  /** How long at most writes that come together wait for each other to share one commit; 0: each has its own. */
+  commitGroupMs: number
   /** Sender of mails, the name shown with it, and the domain of their message ids. */
   mailFrom: string
   mailFromName: string
@@ -161,6 +163,7 @@ export function readConfig(environment: Environment): { config: Config; warnings
     corsOrigins: origins(list('ACCORD_CORS_ORIGINS')),
     rateFactor: rateFactor(text('ACCORD_RATE_LIMIT', 'on')),
     replyMemoryMb: integer('ACCORD_REPLY_MEMORY_MB', 64, 0, 4096),
+    commitGroupMs: integer('ACCORD_COMMIT_GROUP_MS', 100, 0, 1_000),
     mailFrom: text('ACCORD_MAIL_FROM', `no-reply@${appHost}`),
     mailFromName: text('ACCORD_MAIL_FROM_NAME', appName),
     mailDomain: text('ACCORD_MAIL_DOMAIN', appHost).toLowerCase(),

@@ -37,7 +37,7 @@ export function openData(config: Config): Store {
       `is ${config.dataDir}, where a restore has not come to its end. Let it finish, or run it again: accord restore <backup> --force`,
     )
   try {
-    return openStore(config.databaseUrl)
+    return openStore(config.databaseUrl, { groupMs: config.commitGroupMs })
   } catch (cause) {
     throw failed('ACCORD_DATABASE_URL', `is ${config.databaseUrl}, which cannot be opened: ${messageOf(cause)}.`, cause)
   }

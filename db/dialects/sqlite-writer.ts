@@ -6,9 +6,6 @@ import { type Group, newGroup } from './sqlite-group.ts'
 import type { Guarded } from './sqlite-guarded.ts'
 import type { Query } from './sqlite-statements.ts'
 
-/** A group that has lasted so long takes nobody more, and waits for nobody: its first waits for its last. */
-const LONGEST_MS = 50
-
 export interface Writer {
   /** `isOwn`: with a commit of its own, for what lasts long: nobody waits for it who was before it, and it sees nobody else's. */
   begin(isOwn: boolean): Promise<Turn>
@@ -46,8 +43,14 @@ interface Waiting {
   readonly refuse: (error: unknown) => void
 }
 
-/** `awaits`: whether others are about to write. A commit costs the processor as much as a small change does. */
-export function writerOf(connection: Guarded, awaits: () => boolean): Writer {
+export interface Sharing {
+  /** A group that has lasted so long takes nobody more, and waits for nobody: its first waits for its last. With 0 there are none. */
+  longestMs: number
+  /** Whether others are about to write. A commit costs the processor as much as a small change does. */
+  awaits: () => boolean
+}
+
+export function writerOf(connection: Guarded, { longestMs, awaits }: Sharing): Writer {
   let waiting: Waiting[] = []
   let group: Group | null = null
   let isTaken = false
@@ -80,7 +83,7 @@ export function writerOf(connection: Guarded, awaits: () => boolean): Writer {
 
   const isFinal = ({ isOwn }: Group): boolean => isOwn || connection.isFinal()
 
-  const takesMore = ({ since }: Group): boolean => performance.now() - since < LONGEST_MS
+  const takesMore = ({ since }: Group): boolean => performance.now() - since < longestMs
 
   const canJoin = (one: Group, { as }: Waiting): boolean => as === 'member' && takesMore(one)
 

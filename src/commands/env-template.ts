@@ -57,6 +57,11 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
         meaning: 'Memory for replies that are kept until something changes; 0 keeps none.',
       },
       {
+        name: 'ACCORD_COMMIT_GROUP_MS',
+        value: '100',
+        meaning: 'How long at most writes that come together wait to share one commit; 0: each has its own.',
+      },
+      {
         name: 'ACCORD_RATE_LIMIT',
         value: 'on',
         meaning: 'How often anybody may call: on, off, or a factor for the usual rates, such as 2 or 0.5.',

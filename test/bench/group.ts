@@ -1,17 +1,30 @@
-// What it brings to commit many writes at once: leads created by 64 clients at a time and by one, against commits one by one, all of
-// them on the disk before they are answered.
+// What it brings to commit many writes at once: leads created by 64 clients at a time, by accord as it is, by accord with a commit for
+// each, and by the limit server, which knows nothing else; all of them on the disk before they are answered. And how much of that the
+// database alone can give.
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import type { Client } from './client.ts'
+import { createReader } from './limit.read.ts'
+import { createWriter } from './limit.write.ts'
 import { median } from './report.ts'
-import type { World } from './requests.ts'
-import { copyOf, type Name, remove, start } from './servers.ts'
+import { requestOf, type World, walkFrom } from './requests.ts'
+import { copyOf, remove, type Server, start } from './servers.ts'
+
+const clients = 64
+/** Engines compile for as long, with 64 at a time. */
+const warmUp = { requests: 10_000, seconds: 20 }
 
 export interface Rates {
   /** Creates a second. */
   accord64: number
-  accord1: number
+  /** With `ACCORD_COMMIT_GROUP_MS=0`. */
+  alone64: number
   limit64: number
+  accord1: number
+  /** The statements of the limit server without a server: 64 in a commit, and a commit for each. */
+  together: number
+  apart: number
   /** Commits a second of one row each, by a program that does nothing else. */
   commits: number
 }
@@ -25,47 +38,75 @@ interface Wish {
   program?: string
 }
 
-export async function groupCommit(client: Client, wish: Wish): Promise<Rates> {
-  const { token, world, rounds, seconds, program } = wish
-  const folders = [copyOf(wish.folder), copyOf(wish.folder)] as const
-  const accord = await start('accord', folders[0], program === undefined ? {} : { program })
-  const limit = await start('limit', folders[1])
-  const found = { accord64: [] as number[], accord1: [] as number[], limit64: [] as number[] }
-  const rate = async ({ url }: { url: string; name: Name }, connections: number, round: number): Promise<number> => {
-    const bounds = { seconds, requests: 100_000, connections, seed: 100 * connections + round }
-    const done = await client.run({ url, token, world, kinds: ['create'], ...bounds })
+export async function groupCommit(
+  client: Client,
+  { token, world, rounds, seconds, program, ...wish }: Wish,
+): Promise<Rates> {
+  const folders = [0, 1, 2, 3].map(() => copyOf(wish.folder)) as [string, string, string, string]
+  const running: Server[] = []
+  const begin = async (...how: Parameters<typeof start>): Promise<Server> => {
+    const server = await start(...how)
+    running.push(server)
+    return server
+  }
+  const ask = async ({ url }: Server, connections: number, seed: number, bounds = { seconds, requests: 100_000 }) => {
+    const done = await client.run({ url, token, world, kinds: ['create'], ...bounds, connections, seed })
     return done.requests / done.seconds
   }
+  const found = { accord64: [] as number[], alone64: [] as number[], limit64: [] as number[], accord1: [] as number[] }
   try {
-    for (let round = 0; round <= rounds; round++) {
-      const rates = {
-        accord64: await rate(accord, 64, round),
-        limit64: await rate(limit, 64, round),
-        accord1: await rate(accord, 1, round),
-      }
-      // The first round warms up.
-      if (round > 0) for (const name of ['accord64', 'accord1', 'limit64'] as const) found[name].push(rates[name])
+    const built = program === undefined ? {} : { program }
+    const accord = await begin('accord', folders[0], built)
+    const alone = await begin('accord', folders[1], { ...built, settings: { ACCORD_COMMIT_GROUP_MS: '0' } })
+    const limit = await begin('limit', folders[2])
+    for (const server of running) await ask(server, clients, 0, warmUp)
+    for (let round = 1; round <= rounds; round++) {
+      found.accord64.push(await ask(accord, clients, round))
+      found.alone64.push(await ask(alone, clients, round))
+      found.limit64.push(await ask(limit, clients, round))
+      found.accord1.push(await ask(accord, 1, 1_000 + round))
     }
-    const middle = { accord64: median(found.accord64), accord1: median(found.accord1), limit64: median(found.limit64) }
-    await limit.stop()
-    return { ...middle, commits: commitsOn(folders[1], seconds) }
   } finally {
-    await accord.stop()
-    await limit.stop()
+    for (const server of running) await server.stop()
+  }
+  try {
+    const middle = Object.fromEntries(Object.entries(found).map(([name, rates]) => [name, median(rates)]))
+    return { ...(middle as Record<keyof typeof found, number>), ...onTheDisk(folders[3], world, { rounds, seconds }) }
+  } finally {
     folders.forEach(remove)
   }
 }
 
-/** The limit of the disk: a transaction of one small row, again and again. */
-function commitsOn(folder: string, seconds: number): number {
+/** The limit of the database: the same rows by the same statements, and transactions of one small row, again and again. */
+function onTheDisk(folder: string, world: World, { rounds, seconds }: { rounds: number; seconds: number }) {
   const database = new Sqlite(join(folder, 'data/accord.db'))
-  database.pragma('journal_mode = wal')
-  database.pragma('synchronous = full')
+  for (const pragma of ['journal_mode = wal', 'synchronous = full', 'foreign_keys = on']) database.pragma(pragma)
+  database.function('fold', { deterministic: true }, (text) =>
+    typeof text === 'string' ? text.normalize('NFC').toLowerCase() : text,
+  )
+  const secret = readFileSync(join(folder, 'data/secret'), 'utf8').trim()
+  const { create } = createWriter(database, createReader(database, { base: '', secret }), { tokenId: 1 })
+  const bodies = Array.from({ length: clients }, (_, index) =>
+    JSON.parse(requestOf('create', world, { seed: 1, index }, walkFrom(1)).body as string),
+  )
+  const all = (): void => {
+    for (const body of bodies) create(body, '127.0.0.1')
+  }
+  const inOne = database.transaction(all).immediate
+  const found = { together: [] as number[], apart: [] as number[] }
+  const rate = (work: () => void): number => {
+    const since = performance.now()
+    let count = 0
+    for (; performance.now() - since < seconds * 500; count++) work()
+    return count / ((performance.now() - since) / 1000)
+  }
+  for (let round = 0; round <= rounds; round++) {
+    const rates = { together: clients * rate(inOne), apart: clients * rate(all) }
+    // The first round warms up.
+    if (round > 0) for (const name of ['together', 'apart'] as const) found[name].push(rates[name])
+  }
   const change = database.prepare('update leads set version = version + 1 where id = ?')
-  const since = performance.now()
-  let count = 0
-  for (; performance.now() - since < seconds * 1000; count++) change.run((count % 100) + 1)
-  const took = (performance.now() - since) / 1000
+  const commits = rate(() => change.run(1))
   database.close()
-  return count / took
+  return { together: median(found.together), apart: median(found.apart), commits }
 }

@@ -80,14 +80,23 @@ export function startedTable(started: Started, loaded: Loaded | null): string {
   return lines.join('\n')
 }
 
-export function ratesTable({ accord64, accord1, limit64, commits }: Rates): string {
+export function ratesTable({ accord64, alone64, limit64, accord1, together, apart, commits }: Rates): string {
   const lines = [
     ['accord, 64 clients', accord64],
-    ['accord, 1 client: a commit for each', accord1],
-    ['limit, 64 clients: a commit for each', limit64],
+    ['accord, 64 clients, a commit for each', alone64],
+    ['limit, 64 clients, a commit for each', limit64],
+    ['accord, 1 client, a commit for each', accord1],
+    ['the database alone, 64 in a commit', together],
+    ['the database alone, a commit for each', apart],
     ['commits of one row, nothing else', commits],
   ] as const
   const shown = lines.map(([name, rate]) => `  ${name.padEnd(38)} ${rate.toFixed(0).padStart(6)}`)
-  const gain = `accord at 64 / limit at 64: ${(accord64 / limit64).toFixed(2)}; accord at 64 / at 1: ${(accord64 / accord1).toFixed(2)}`
+  const ratios = [
+    ['accord at 64 / with a commit for each', accord64 / alone64],
+    ['at 64 / at 1', accord64 / accord1],
+    ['at 64 / limit at 64', accord64 / limit64],
+    ['the database alone', together / apart],
+  ] as const
+  const gain = ratios.map(([name, ratio]) => `${name} ${ratio.toFixed(2)}`).join('; ')
   return ['creates a second, all of them on the disk', ...shown, gain].join('\n')
 }

@@ -42,10 +42,12 @@ export interface Starting {
   base?: string
   /** Without the memory for replies. */
   fresh?: boolean
+  /** What is set otherwise than usual. */
+  settings?: Readonly<Record<string, string>>
 }
 
 /** Production settings; nobody is limited, everything else is on. */
-const settings = {
+const usual = {
   ACCORD_ENV: 'production',
   ACCORD_HOST: '127.0.0.1',
   ACCORD_PORT: '0',
@@ -56,7 +58,7 @@ const settings = {
 export async function start(
   name: Name,
   folder: string,
-  { program = built, node = [], base = usualBase, fresh = false }: Starting = {},
+  { program = built, node = [], base = usualBase, fresh = false, settings = {} }: Starting = {},
 ): Promise<Server> {
   const inherited = Object.entries(process.env).filter(([key]) => !/^(ACCORD_|VITEST|NODE_OPTIONS)/.test(key))
   const command =
@@ -68,9 +70,10 @@ export async function start(
     env: {
       ...Object.fromEntries(inherited),
       NODE_ENV: 'production',
-      ...settings,
+      ...usual,
       ACCORD_APP_URL: base,
       ...(fresh && { ACCORD_REPLY_MEMORY_MB: '0' }),
+      ...settings,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
 import { type Db, openStore } from '../../db/open.ts'
-import { add, closeAll, commits, failure, folder, openAnew, store, stored, turn, write } from './grouped.ts'
+import { add, closeAll, commits, failure, file, folder, openAnew, store, stored, turn, write } from './grouped.ts'
 
 beforeEach(openAnew)
 afterEach(closeAll)
@@ -27,6 +27,18 @@ describe('writes that come together', () => {
     await Promise.all(names.map(one))
     expect([stored().sort(), answered.sort()]).toEqual([[...names].sort(), [...names].sort()])
     expect(commits()).toBeLessThan(names.length / 4)
+  })
+
+  it('have a commit each where groups last no time', async () => {
+    const alone = openStore(`sqlite:${file}`, { groupMs: 0 })
+    try {
+      const before = commits()
+      await Promise.all(Array.from({ length: 16 }, (_, index) => add(`Source ${index}`, alone.db)))
+      expect(commits() - before).toBe(16)
+      expect(stored().length).toBe(16)
+    } finally {
+      await alone.close()
+    }
   })
 
   it('commit one by one when they come one by one, after a turn of the event loop', async () => {
@@ -76,7 +88,7 @@ describe('writes that come together', () => {
     expect([stored(), commits()]).toEqual([['a', 'long', 'b'], 3])
   })
 
-  it('wait for those who are about to come, for 50 ms', async () => {
+  it('wait for those who are about to come, for 100 ms', async () => {
     let left = 5
     store.expect(() => left > 0)
     const answered: number[] = []
@@ -97,7 +109,7 @@ describe('writes that come together', () => {
 
   it('do not wait for those who come long after the first of them', async () => {
     const busy = (): void => {
-      for (const until = performance.now() + 60; performance.now() < until; );
+      for (const until = performance.now() + 110; performance.now() < until; );
     }
     await Promise.all(['a', 'b', 'c'].map((name) => write((db) => add(name, db).then(busy))))
     expect([stored(), commits()]).toEqual([['a', 'b', 'c'], 3])

@@ -1,5 +1,6 @@
 // The attributes of the installation as all of them are needed at once: by entity, with their options. Read once and kept
 // until one changes; whether one has is asked with one cheap query, so that a change by another process counts as well.
+import { asked } from '../../../db/compiled.ts'
 import type { Db, Store } from '../../../db/open.ts'
 import type { Context } from '../../kernel/context.ts'
 import { remembered } from '../../kernel/kept.ts'
@@ -97,14 +98,16 @@ export async function committedSet({ db: root }: Pick<Store, 'db'>, db: Db = roo
 
 /** Ids are never used twice and every change raises a version, so equal marks mean equal sets. */
 async function markOf(db: Db): Promise<string> {
-  const { count, last, versions } = await db
-    .selectFrom('attributes')
-    .select((eb) => [
-      eb.fn.countAll<number>().as('count'),
-      eb.fn.max('id').as('last'),
-      eb.fn.sum<number>('version').as('versions'),
-    ])
-    .executeTakeFirstOrThrow()
+  const marks = await asked(db, 'attributes: mark', [], () =>
+    db
+      .selectFrom('attributes')
+      .select((eb) => [
+        eb.fn.countAll<number>().as('count'),
+        eb.fn.max('id').as('last'),
+        eb.fn.sum<number>('version').as('versions'),
+      ]),
+  )
+  const [{ count, last, versions } = { count: 0, last: null, versions: null }] = marks
   return `${count}.${last}.${versions}`
 }
 

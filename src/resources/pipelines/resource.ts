@@ -1,4 +1,5 @@
 // Pipelines with their stages (DOMAIN 15.1). Exactly one is the default; leads of a removed stage or pipeline move.
+import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Findings, isProtected } from '../../kernel/errors.ts'
@@ -25,8 +26,9 @@ export const stagesOf = (ctx: Context, pipelineId: number): Promise<StageRow[]> 
 
 /** Where leads go that are told nothing. */
 export async function defaultPipelineId(ctx: Context): Promise<number> {
-  const build = () => ctx.db.selectFrom('lead_pipelines').select('id').where('is_default', '=', 1)
-  const [holder] = await ask(ctx, { name: 'pipelines: default', values: [1], build })
+  // Written out: an index of those rows alone is found by it without looking at what is bound.
+  const build = () => ctx.db.selectFrom('lead_pipelines').select('id').where('is_default', '=', sql.lit(1))
+  const [holder] = await ask(ctx, { name: 'pipelines: default', values: [], build })
   if (!holder) throw new Error('There is always a default pipeline.')
   return holder.id
 }
