@@ -47,7 +47,7 @@ const together = [
   'prom-client',
 ]
 const nameOf = (path) => path.split('/', path.startsWith('@') ? 2 : 1).join('/')
-const isPackaged = (importer) => importer.includes('/node_modules/')
+const isPackaged = (importer) => relative(root, importer).startsWith('node_modules')
 
 /** Each module goes on believing that it is where it was; packages stay outside. */
 const places = {
@@ -99,7 +99,7 @@ const { metafile } = await build({
   // Beside cli.js: a place is reckoned from there.
   chunkNames: 'chunk-[hash]',
   sourcemap: true,
-  // Less to read at every start; names stay, and lines are short enough to say where something went wrong.
+  // Less to read at every start; names are not shortened, and lines are short enough to say where something went wrong.
   minifyWhitespace: true,
   minifySyntax: true,
   lineLimit: 160,
@@ -118,6 +118,15 @@ for (const name of readdirSync(to))
     rmSync(join(to, name))
 writeFileSync(join(to, 'packages.LICENSES.txt'), licencesOf(Object.keys(metafile.inputs)))
 
+/** A package without a file of its licence says no more than this; any other one has to be looked at first. */
+function untold(name, license) {
+  const author = { 'abstract-logging': 'James Sumners' }[name]
+  if (author === undefined || license !== 'MIT')
+    throw new Error(`${name} comes without the text of its licence (${license}).`)
+  const mit = readFileSync(join(root, 'node_modules', 'kysely', 'LICENSE'), 'utf8')
+  return mit.replace(/^Copyright.*$/m, `Copyright (c) ${author}`).trim()
+}
+
 /** What each package that is put in wants to be told with it. */
 function licencesOf(inputs) {
   const folders = new Set(
@@ -127,6 +136,7 @@ function licencesOf(inputs) {
     const { name, version, license } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
     const files = readdirSync(join(root, folder)).filter((file) => /^(licen[cs]e|copying|notice)\b/i.test(file))
     const told = files.map((file) => readFileSync(join(root, folder, file), 'utf8').trim())
+    if (told.length === 0) told.push(untold(name, license))
     return [`${name} ${version}, ${license}`, ...told].join('\n\n')
   })
   return `${texts.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`

@@ -38,7 +38,7 @@ export interface Store {
   /** Whether it can by now, after trouble: tries, and answers what `health` is then. */
   retry(): Promise<SqliteHealth['trouble']>
   /**
-   * Another one than before once anything committed has changed the database, but for bookkeeping.ts: when a commit of this process is answered, and one of
+   * Another one than before once anything committed has changed the database, but for this process's own bookkeeping.ts: when a commit of this process is answered, and one of
    * another process with the next turn of the event loop or `refresh`. What is kept of committed data is as good as the generation it
    * was read in, asked for before it was read.
    */
@@ -127,10 +127,8 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
   }
   const refresh = (agoMs?: number): void => reader?.look.end(agoMs)
   let awaits = (): boolean => false
-  const writer = writerOf(guarded(connection, statements, { health, onSchema, onWriting: refresh }), {
-    longestMs: groupMs,
-    awaits: () => awaits(),
-  })
+  const guard = guarded(connection, statements, { health, onSchema, onWriting: refresh })
+  const writer = writerOf(guard, groupMs, () => awaits())
   const db = kyselySqlite<DB>(writer, { own: statements, reader })
   const snapshots = new Set<Snapshot>()
   const tend = (): void => {

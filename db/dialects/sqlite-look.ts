@@ -57,19 +57,27 @@ export function lookOf(
     isOpen = true
     since = performance.now()
     endSoon()
+    try {
+      lookAround()
+    } catch (error) {
+      // What was not seen to the end is looked for again.
+      end()
+      throw error
+    }
+  }
+
+  function lookAround(): void {
     // The first that is read: from here on it is of this moment.
     const now = version?.get() ?? 0
     if (now === last.version) return
-    last.version = now
     // What others commit from here on is counted as well, and will be seen only next time: then it is counted once more.
     const foreign = others()
+    const tables = schema?.get() ?? 0
     const isForeign = foreign !== last.others
     if (isForeign || isAhead) generation++
     isAhead = isForeign
-    last.others = foreign
-    const tables = schema?.get() ?? 0
     if (tables !== last.schema) onSchema()
-    last.schema = tables
+    Object.assign(last, { version: now, others: foreign, schema: tables })
   }
 
   return {

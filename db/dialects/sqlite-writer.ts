@@ -43,14 +43,11 @@ interface Waiting {
   readonly refuse: (error: unknown) => void
 }
 
-export interface Sharing {
-  /** A group that has lasted so long takes nobody more, and waits for nobody: its first waits for its last. With 0 there are none. */
-  longestMs: number
-  /** Whether others are about to write. A commit costs the processor as much as a small change does. */
-  awaits: () => boolean
-}
-
-export function writerOf(connection: Guarded, { longestMs, awaits }: Sharing): Writer {
+/**
+ * A group that has lasted `longestMs` takes nobody more, and waits for nobody: its first waits for its last. With 0 there are none.
+ * `awaits`: whether others are about to write. A commit costs the processor as much as a small change does.
+ */
+export function writerOf(connection: Guarded, longestMs: number, awaits: () => boolean): Writer {
   let waiting: Waiting[] = []
   let group: Group | null = null
   let isTaken = false

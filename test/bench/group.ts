@@ -66,13 +66,11 @@ export async function groupCommit(
       found.limit64.push(await ask(limit, clients, round))
       found.accord1.push(await ask(accord, 1, 1_000 + round))
     }
-  } finally {
     for (const server of running) await server.stop()
-  }
-  try {
     const middle = Object.fromEntries(Object.entries(found).map(([name, rates]) => [name, median(rates)]))
     return { ...(middle as Record<keyof typeof found, number>), ...onTheDisk(folders[3], world, { rounds, seconds }) }
   } finally {
+    await Promise.allSettled(running.map((server) => server.stop()))
     folders.forEach(remove)
   }
 }

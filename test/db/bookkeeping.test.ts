@@ -117,9 +117,37 @@ describe('bookkeeping of several processes', () => {
   })
 })
 
+describe('a look that fails', () => {
+  it('loses nothing that others have committed', async () => {
+    await opened()
+    const [ours, theirs, reader] = [1, 2, 3].map(() => new Database(join(folder, 'accord.db')))
+    if (!ours || !theirs || !reader) throw new Error('Three were opened.')
+    const counted = commitsOfOthers(ours)
+    let isFailing = false
+    const look = lookOf(reader, {
+      onSchema: () => undefined,
+      others() {
+        if (isFailing) throw new Error('The disk fails.')
+        return counted()
+      },
+    })
+    const before = look.generation()
+    look.end()
+    theirs.prepare("insert into locks (name, locked_by, locked_until) values ('theirs', 'us', 'then')").run()
+    isFailing = true
+    expect(() => look.generation()).toThrow('The disk fails.')
+    expect(reader.inTransaction).toBe(false)
+    isFailing = false
+    expect(look.generation()).not.toBe(before)
+    look.end()
+    for (const database of [ours, theirs, reader]) database.close()
+  })
+})
+
 describe('what is kept in memory', () => {
   const root = fileURLToPath(new URL('../../src', import.meta.url))
-  const reading = new RegExp(`(From|Into|Table|Join)\\(\\s*'(${bookkeeping.join('|')})`)
+  const tables = bookkeeping.join('|')
+  const reading = new RegExp(`['"\`](${tables})['"\`.]|\\b(from|into|update|join) "?(${tables})\\b`)
   /** Of these no reply is kept (kernel/kept.replies.ts), and nothing is `remembered` there. */
   const home = /^(jobs|resources\/system|commands)\/|^resources\/events\/entries\.ts$/
 
