@@ -6,9 +6,12 @@ import type { Db } from './open.ts'
 /** By engine: each has words of its own. */
 const texts = new WeakMap<object, Map<string, string>>()
 
+/** Of longer lists there are many lengths, each a text of its own, and building it is the least of the work. */
+const mostValues = 16
+
 /**
- * The rows of a query that binds these values in this order, and no others. The same name must mean the same query; there are only so
- * many names.
+ * The rows of a query that binds these values in this order, and no others. The same name and number of values must mean the same query;
+ * there are only so many names.
  */
 export async function asked<Row>(
   db: Db,
@@ -16,16 +19,18 @@ export async function asked<Row>(
   values: readonly unknown[],
   build: () => Compilable<Row>,
 ): Promise<Row[]> {
+  if (values.length > mostValues) return (await db.executeQuery<Row>(build().compile())).rows
   const engine = db.getExecutor().adapter
   const known = texts.get(engine) ?? new Map<string, string>()
   texts.set(engine, known)
-  const text = known.get(name)
+  const key = `${name} ${values.length}`
+  const text = known.get(key)
   if (text !== undefined)
     return (await db.executeQuery<Row>(CompiledQuery.raw(text, [...values]) as CompiledQuery<Row>)).rows
   const query = build().compile()
   const { parameters } = query
   const isBound = parameters.length === values.length && parameters.every((each, at) => Object.is(each, values[at]))
   if (!isBound) throw new Error(`The query "${name}" binds other values than those that were named.`)
-  known.set(name, query.sql)
+  known.set(key, query.sql)
   return (await db.executeQuery<Row>(query)).rows
 }

@@ -187,15 +187,11 @@ interface Narrowable<Row> extends Compilable<Row> {
   execute(): Promise<Row[]>
 }
 
-/** So few are written at a time, as a rule. */
-export const fewIds = 3
-
 /** The rows of an entity's own table that are in the range. */
 function rowsOf<Row>(db: Db, entity: Indexed['entity'], range: Range, query: () => Narrowable<Row>): Promise<Row[]> {
   const id = sql.ref(`${entity}.id`)
   if (!('ids' in range))
     return query().where(sql<SqlBool>`${id} > ${range.after}`).orderBy(id).limit(range.limit).execute()
   const { ids } = range
-  const among = () => query().where(sql<SqlBool>`${id} in (${sql.join(ids)})`)
-  return ids.length > fewIds ? among().execute() : asked(db, `documents of ${ids.length} ${entity}`, ids, among)
+  return asked(db, `documents: ${entity}`, ids, () => query().where(sql<SqlBool>`${id} in (${sql.join(ids)})`))
 }

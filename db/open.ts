@@ -17,7 +17,7 @@ import {
   sqliteFile,
   sqliteImage,
 } from './dialects/sqlite.ts'
-import { commitsOfOthers, cutSqliteLog, generationOf } from './dialects/sqlite-connection.ts'
+import { commitsOfOthers, cutSqliteLog } from './dialects/sqlite-connection.ts'
 import { besideSqlite, settleSqliteAlone } from './dialects/sqlite-copies.ts'
 import { guarded, type SqliteHealth } from './dialects/sqlite-guarded.ts'
 import { kyselySqlite, kyselySqliteSnapshot } from './dialects/sqlite-kysely.ts'
@@ -121,6 +121,7 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
     statements: statementsOf(reading),
     look: lookOf(reading, { onSchema: () => onSchema(), others }),
   }
+  const foreign = reader?.look.generation ?? others
   const onSchema = (): void => {
     statements.forget()
     reader?.statements.forget()
@@ -165,7 +166,7 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
       }
       return health.trouble
     },
-    generation: generationOf(health, reader?.look.generation ?? others),
+    generation: () => health.commits + foreign(),
     refresh,
     expect: (writes) => {
       awaits = writes

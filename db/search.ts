@@ -4,7 +4,7 @@
 import type { Kysely } from 'kysely'
 import { asked } from './compiled.ts'
 import type { Dialect } from './dialects/dialect.ts'
-import { type Document, fewIds, indexed, type Stale } from './documents.ts'
+import { type Document, indexed, type Stale } from './documents.ts'
 import type { Db, Store } from './open.ts'
 
 export type { Stale } from './documents.ts'
@@ -27,15 +27,13 @@ export async function refresh(db: Db, stale: readonly Stale[]): Promise<void> {
 
 /** Writes the difference between the documents there are and those that were read. Answers the ids where there was one. */
 async function keep(db: Db, entity: string, ids: readonly number[], read: readonly Document[]): Promise<number[]> {
-  const present = () =>
+  const rows = await asked(db, 'documents: present', [entity, ...ids], () =>
     db
       .selectFrom(table)
       .select(['entity_id', 'title', 'subtitle', 'body'])
       .where('entity_type', '=', entity)
-      .where('entity_id', 'in', ids)
-  const rows = await (ids.length > fewIds
-    ? present().execute()
-    : asked(db, `documents known of ${ids.length}`, [entity, ...ids], present))
+      .where('entity_id', 'in', ids),
+  )
   const known = new Map(rows.map((row) => [row.entity_id, row]))
   const wanted = new Map(read.map((document) => [document.id, document]))
   const changed: number[] = []
@@ -62,9 +60,8 @@ async function keep(db: Db, entity: string, ids: readonly number[], read: readon
   }
   // In one statement: full text writes down what it has with each, and merges that with the rest sooner or later.
   const made = added.map((document) => ({ entity_type: entity, entity_id: document.id, ...columnsOf(document) }))
-  const insertion = () => db.insertInto(table).values(made)
-  if (made.length > fewIds) await insertion().execute()
-  else if (made.length > 0) await asked(db, `documents made: ${made.length}`, made.flatMap(Object.values), insertion)
+  if (made.length > 0)
+    await asked(db, 'documents: made', made.flatMap(Object.values), () => db.insertInto(table).values(made))
   return changed
 }
 

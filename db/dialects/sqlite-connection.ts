@@ -3,7 +3,6 @@
 import { statSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 import { sqliteTrouble } from './sqlite-errors.ts'
-import type { SqliteHealth } from './sqlite-guarded.ts'
 
 /** How long another connection is waited for. */
 export const PATIENCE_MS = 5000
@@ -50,13 +49,7 @@ export function cutSqliteLog(database: Database.Database, file: string): void {
   }
 }
 
-/** A number that changes with every commit to the database, of this connection or another one; asking takes a microsecond. */
-export const generationOf =
-  (health: SqliteHealth, others: () => number): (() => number) =>
-  () =>
-    health.commits + others()
-
-/** Another number once others have committed: the engine leaves the connection's own commits out. */
+/** Another number once others have committed: the engine leaves the connection's own commits out. Asking takes a microsecond. */
 export function commitsOfOthers(database: Database.Database): () => number {
   const version = database.prepare<[], number>('pragma data_version').pluck()
   return () => version.get() ?? 0

@@ -3,8 +3,8 @@
 // database alone can give.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import Sqlite from 'better-sqlite3'
 import type { Client } from './client.ts'
+import { openDatabase } from './limit.database.ts'
 import { createReader } from './limit.read.ts'
 import { createWriter } from './limit.write.ts'
 import { median } from './report.ts'
@@ -77,11 +77,7 @@ export async function groupCommit(
 
 /** The limit of the database: the same rows by the same statements, and transactions of one small row, again and again. */
 function onTheDisk(folder: string, world: World, { rounds, seconds }: { rounds: number; seconds: number }) {
-  const database = new Sqlite(join(folder, 'data/accord.db'))
-  for (const pragma of ['journal_mode = wal', 'synchronous = full', 'foreign_keys = on']) database.pragma(pragma)
-  database.function('fold', { deterministic: true }, (text) =>
-    typeof text === 'string' ? text.normalize('NFC').toLowerCase() : text,
-  )
+  const database = openDatabase(folder)
   const secret = readFileSync(join(folder, 'data/secret'), 'utf8').trim()
   const { create } = createWriter(database, createReader(database, { base: '', secret }), { tokenId: 1 })
   const bodies = Array.from({ length: clients }, (_, index) =>

@@ -4,8 +4,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import Sqlite from 'better-sqlite3'
 import Fastify, { type FastifyRequest } from 'fastify'
+import { openDatabase } from './limit.database.ts'
 import { Refused } from './limit.events.ts'
 import { kanban } from './limit.kanban.ts'
 import { createLogin } from './limit.login.ts'
@@ -17,12 +17,7 @@ const { values: settings } = parseArgs({
 })
 const { token } = JSON.parse(readFileSync(join(settings.folder, 'bench.json'), 'utf8')) as { token: string }
 const secret = readFileSync(join(settings.folder, 'data/secret'), 'utf8').trim()
-const database = new Sqlite(join(settings.folder, 'data/accord.db'))
-for (const pragma of ['journal_mode = wal', 'synchronous = full', 'foreign_keys = on', 'busy_timeout = 5000'])
-  database.pragma(pragma)
-database.function('fold', { deterministic: true }, (text) =>
-  typeof text === 'string' ? text.normalize('NFC').toLowerCase() : text,
-)
+const database = openDatabase(settings.folder)
 const reader = createReader(database, { base: settings.base, secret })
 const writer = createWriter(database, reader, { tokenId: Number(token.split('|')[0]) })
 const login = createLogin(database)

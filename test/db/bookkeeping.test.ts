@@ -1,7 +1,6 @@
 // What processes note for each other every few seconds leaves the generation as it is, so that what is kept in memory stays; and nothing
 // that is kept may follow from it.
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
@@ -9,44 +8,18 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { bookkeeping } from '../../db/bookkeeping.ts'
 import { commitsOfOthers } from '../../db/dialects/sqlite-connection.ts'
 import { lookOf } from '../../db/dialects/sqlite-look.ts'
-import { migrate } from '../../db/migrate.ts'
-import { openStore, type Store } from '../../db/open.ts'
+import type { Store } from '../../db/open.ts'
+import { add, begin, changes, end, folder, opened } from './generations.ts'
 
-let folder: string
-let url: string
-const stores: Store[] = []
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-bookkeeping-'))
-  url = `sqlite:${join(folder, 'accord.db')}`
-})
-afterEach(async () => {
-  for (const store of stores.splice(0)) await store.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+beforeEach(begin)
+afterEach(end)
 
-async function opened(at = url): Promise<Store> {
-  const store = openStore(at)
-  stores.push(store)
-  await migrate(store)
-  return store
-}
-
-type One = Pick<Store, 'db'> | { db: Parameters<Parameters<ReturnType<Store['db']['transaction']>['execute']>[0]>[0] }
-const note = (name: string, { db }: One) =>
+const note = (name: string, { db }: { db: Pick<Store['db'], 'insertInto'> }) =>
   db.insertInto('locks').values({ name, locked_by: 'us', locked_until: 'then' }).execute()
-const add = (name: string, { db }: One) =>
-  db.insertInto('lead_sources').values({ name, name_key: name, created_at: 'now', updated_at: 'now' }).execute()
-
-/** Whether it is another generation after it than before. */
-async function changes(store: Store, work: () => Promise<unknown>): Promise<boolean> {
-  const before = store.generation()
-  await work()
-  return store.generation() !== before
-}
 
 describe.each(['a file', 'memory'])('bookkeeping in %s', (place) => {
   it('leaves the generation as it is, alone and in a transaction, unless more is changed with it', async () => {
-    const store = await opened(place === 'memory' ? 'sqlite::memory:' : url)
+    const store = await opened(place)
     const { db } = store
     expect(await changes(store, () => note('a', store))).toBe(false)
     expect(await changes(store, () => db.updateTable('locks').set({ locked_by: 'them' }).execute())).toBe(false)
@@ -63,8 +36,8 @@ describe.each(['a file', 'memory'])('bookkeeping in %s', (place) => {
 
 describe('bookkeeping of several processes', () => {
   it('hides nothing that others commit beside it, and theirs is told from nothing else', async () => {
-    const store = await opened()
-    const other = await opened()
+    const store = await opened('a file')
+    const other = await opened('a file')
     expect(
       await changes(store, async () => {
         await add('a', other)
@@ -81,7 +54,7 @@ describe('bookkeeping of several processes', () => {
   })
 
   it('hides nothing that is committed just when it is looked whether anything was', async () => {
-    await opened()
+    await opened('a file')
     const open = () => new Database(join(folder, 'accord.db'))
     const [ours, theirs, reader] = [open(), open(), open()]
     const counted = commitsOfOthers(ours)
@@ -119,7 +92,7 @@ describe('bookkeeping of several processes', () => {
 
 describe('a look that fails', () => {
   it('loses nothing that others have committed', async () => {
-    await opened()
+    await opened('a file')
     const [ours, theirs, reader] = [1, 2, 3].map(() => new Database(join(folder, 'accord.db')))
     if (!ours || !theirs || !reader) throw new Error('Three were opened.')
     const counted = commitsOfOthers(ours)

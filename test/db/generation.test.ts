@@ -1,49 +1,16 @@
 // The number that everything kept of committed data hangs on: another one after every commit, whoever made it, and the same one
 // as long as nothing was committed.
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { migrate } from '../../db/migrate.ts'
-import { openImage, openStore, type Store } from '../../db/open.ts'
+import { openStore } from '../../db/open.ts'
+import { add, begin, changes, end, folder, keep, opened, source, url } from './generations.ts'
 
-let folder: string
-let url: string
-const stores: Store[] = []
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-generation-'))
-  url = `sqlite:${join(folder, 'accord.db')}`
-})
-afterEach(async () => {
-  for (const store of stores.splice(0)) await store.close()
-  rmSync(folder, { recursive: true, force: true })
-})
-
-function keep(store: Store): Store {
-  stores.push(store)
-  return store
-}
-
-async function opened(place: string): Promise<Store> {
-  const store = keep(openStore(place === 'memory' ? 'sqlite::memory:' : url))
-  await migrate(store)
-  return place === 'an image' ? keep(openImage(store.image())) : store
-}
-
-const source = (name: string) => ({ name, name_key: name.toLowerCase(), created_at: 'now', updated_at: 'now' })
-const add = (name: string, { db }: { db: Pick<Store['db'], 'insertInto'> }) =>
-  db.insertInto('lead_sources').values(source(name)).execute()
-
-/** Whether it is another generation after it than before. */
-async function changes(store: Store, work: () => Promise<unknown>): Promise<boolean> {
-  const before = store.generation()
-  await work()
-  return store.generation() !== before
-}
+beforeEach(begin)
+afterEach(end)
 
 describe.each(['a file', 'memory', 'an image'])('the generation of %s', (place) => {
   it('is another one once a commit is answered, and never one that was before', async () => {
