@@ -4,14 +4,14 @@ import { type Compilable, CompiledQuery } from 'kysely'
 import type { Db } from './open.ts'
 
 /** By engine: each has words of its own. */
-const texts = new WeakMap<object, Map<string, string>>()
+const queries = new WeakMap<object, Map<string, CompiledQuery>>()
 
-/** Of longer lists there are many lengths, each a text of its own, and building it is the least of the work. */
-const mostValues = 16
+/** Longer texts are not kept. */
+const mostValues = 500
 
 /**
  * The rows of a query that binds these values in this order, and no others. The same name and number of values must mean the same query;
- * there are only so many names.
+ * there are only so many names, and `padded` numbers.
  */
 export async function asked<Row>(
   db: Db,
@@ -19,18 +19,46 @@ export async function asked<Row>(
   values: readonly unknown[],
   build: () => Compilable<Row>,
 ): Promise<Row[]> {
-  if (values.length > mostValues) return (await db.executeQuery<Row>(build().compile())).rows
-  const engine = db.getExecutor().adapter
-  const known = texts.get(engine) ?? new Map<string, string>()
-  texts.set(engine, known)
+  const { adapter } = db.getExecutor()
+  const known = queries.get(adapter) ?? new Map<string, CompiledQuery>()
+  queries.set(adapter, known)
   const key = `${name} ${values.length}`
-  const text = known.get(key)
-  if (text !== undefined)
-    return (await db.executeQuery<Row>(CompiledQuery.raw(text, [...values]) as CompiledQuery<Row>)).rows
+  const found = known.get(key)
+  if (found !== undefined) return (await db.executeQuery<Row>(boundTo<Row>(found, values))).rows
   const query = build().compile()
   const { parameters } = query
   const isBound = parameters.length === values.length && parameters.every((each, at) => Object.is(each, values[at]))
   if (!isBound) throw new Error(`The query "${name}" binds other values than those that were named.`)
-  known.set(key, query.sql)
+  if (values.length <= mostValues) known.set(key, textOnly(query.sql))
   return (await db.executeQuery<Row>(query)).rows
+}
+
+/** What is to be kept of a compiled query: nothing of how it was built. */
+export const textOnly = (text: string): CompiledQuery => CompiledQuery.raw(text)
+
+/** The same with these values: Kysely would freeze it and give it a number each time. */
+export const boundTo = <Row>(query: CompiledQuery, parameters: readonly unknown[]): CompiledQuery<Row> => ({
+  ...(query as CompiledQuery<Row>),
+  parameters,
+})
+
+const lengths = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000]
+
+/** The same ids, the last of them as often as makes one of few lengths: each length is a statement of its own. Of one id at least. */
+export function padded(ids: readonly number[]): number[] {
+  if (lengths.includes(ids.length)) return [...ids]
+  const length = lengths.find((each) => each >= ids.length) ?? ids.length
+  return Array.from({ length }, (_none, index) => ids[Math.min(index, ids.length - 1)] as number)
+}
+
+/** The same in pieces of these lengths, of `most` at most: for what cannot be there twice. */
+export function pieces<T>(list: readonly T[], most: number): T[][] {
+  const found: T[][] = []
+  for (let at = 0; at < list.length; ) {
+    const left = Math.min(list.length - at, most)
+    const length = lengths.findLast((each) => each <= left) ?? left
+    found.push(list.slice(at, at + length))
+    at += length
+  }
+  return found
 }

@@ -2,7 +2,7 @@
 // it stays true, is search.ts.
 
 import { type Compilable, type Expression, type SqlBool, sql } from 'kysely'
-import { asked } from './compiled.ts'
+import { asked, padded } from './compiled.ts'
 import { cutMark } from './dialects/dialect.ts'
 import type { Db } from './open.ts'
 
@@ -192,6 +192,6 @@ function rowsOf<Row>(db: Db, entity: Indexed['entity'], range: Range, query: () 
   const id = sql.ref(`${entity}.id`)
   if (!('ids' in range))
     return query().where(sql<SqlBool>`${id} > ${range.after}`).orderBy(id).limit(range.limit).execute()
-  const { ids } = range
+  const ids = padded(range.ids)
   return asked(db, `documents: ${entity}`, ids, () => query().where(sql<SqlBool>`${id} in (${sql.join(ids)})`))
 }

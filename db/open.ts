@@ -20,10 +20,11 @@ import {
 import { commitsOfOthers, cutSqliteLog } from './dialects/sqlite-connection.ts'
 import { besideSqlite, settleSqliteAlone } from './dialects/sqlite-copies.ts'
 import { guarded, type SqliteHealth } from './dialects/sqlite-guarded.ts'
-import { kyselySqlite, kyselySqliteSnapshot } from './dialects/sqlite-kysely.ts'
+import { kyselySqlite, kyselySqliteInside, kyselySqliteSnapshot } from './dialects/sqlite-kysely.ts'
 import { lookOf } from './dialects/sqlite-look.ts'
 import { statementsOf } from './dialects/sqlite-statements.ts'
 import { writerOf } from './dialects/sqlite-writer.ts'
+import { refresh as index, type Stale } from './search.ts'
 import type { DB } from './tables.gen.ts'
 
 export type Db = Kysely<DB>
@@ -50,10 +51,15 @@ export interface Store {
   refresh(agoMs?: number): void
   /** Whom to ask whether others are about to write: then what was written waits for them, a little, and shares their commit. */
   expect(writes: () => boolean): void
+  /**
+   * Makes the documents for search of these records what they should be by the commit of the transaction that the caller is in: full
+   * text writes down what it has for all that share the commit at once.
+   */
+  putOff(stale: readonly Stale[]): void
   /** Cuts the log of changes back when it has grown; to be called now and then. Waits for nobody. */
   tend(): void
   /** The whole database as bytes for `openImage`; tests open one copy each. */
-  image(): Buffer
+  image(): Promise<Buffer>
   /** The database as it is now, to be read for long while others read and write. Close it: it keeps old pages alive. */
   snapshot(): Promise<Snapshot>
 }
@@ -129,7 +135,12 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
   const refresh = (agoMs?: number): void => reader?.look.end(agoMs)
   let awaits = (): boolean => false
   const guard = guarded(connection, statements, { health, onSchema, onWriting: refresh })
-  const writer = writerOf(guard, groupMs, () => awaits())
+  const inside = kyselySqliteInside<DB>(guard.run)
+  const writer = writerOf<Stale>(guard, {
+    longestMs: groupMs,
+    awaits: () => awaits(),
+    finish: (late) => index(inside, late),
+  })
   const db = kyselySqlite<DB>(writer, { own: statements, reader })
   const snapshots = new Set<Snapshot>()
   const tend = (): void => {
@@ -171,9 +182,10 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
     expect: (writes) => {
       awaits = writes
     },
+    putOff: writer.putOff,
     tend,
-    image: () => {
-      writer.settle()
+    image: async () => {
+      await writer.settle()
       return sqliteImage(connection)
     },
     snapshot: async () => {
@@ -191,7 +203,7 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
       for (const each of [...snapshots]) await each.close()
       try {
         refresh()
-        writer.close()
+        await writer.close()
       } finally {
         reading?.close()
         connection.close()

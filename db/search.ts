@@ -1,8 +1,8 @@
-// Keeps search_index to what documents.ts says of each record. Writes call `refresh` in their transaction (kernel/write.ts),
+// Keeps search_index to what documents.ts says of each record. Before a write is committed its records are refreshed (`Store.putOff`),
 // migrations and `accord search rebuild` fill it anew, and `accord doctor` asks whether it is complete.
 
 import type { Kysely } from 'kysely'
-import { asked } from './compiled.ts'
+import { asked, padded, pieces } from './compiled.ts'
 import type { Dialect } from './dialects/dialect.ts'
 import { type Document, indexed, type Stale } from './documents.ts'
 import type { Db, Store } from './open.ts'
@@ -27,12 +27,13 @@ export async function refresh(db: Db, stale: readonly Stale[]): Promise<void> {
 
 /** Writes the difference between the documents there are and those that were read. Answers the ids where there was one. */
 async function keep(db: Db, entity: string, ids: readonly number[], read: readonly Document[]): Promise<number[]> {
-  const rows = await asked(db, 'documents: present', [entity, ...ids], () =>
+  const present = padded(ids)
+  const rows = await asked(db, 'documents: present', [entity, ...present], () =>
     db
       .selectFrom(table)
       .select(['entity_id', 'title', 'subtitle', 'body'])
       .where('entity_type', '=', entity)
-      .where('entity_id', 'in', ids),
+      .where('entity_id', 'in', present),
   )
   const known = new Map(rows.map((row) => [row.entity_id, row]))
   const wanted = new Map(read.map((document) => [document.id, document]))
@@ -46,24 +47,26 @@ async function keep(db: Db, entity: string, ids: readonly number[], read: readon
     changed.push(id)
     const row = { entity_type: entity, entity_id: id }
     if (!after)
-      await db
-        .deleteFrom(table)
-        .where((eb) => eb.and(row))
-        .execute()
-    else if (before)
-      await db
-        .updateTable(table)
-        .set(columnsOf(after))
-        .where((eb) => eb.and(row))
-        .execute()
-    else added.push(after)
+      await asked(db, 'documents: gone', Object.values(row), () => db.deleteFrom(table).where((eb) => eb.and(row)))
+    else if (before) {
+      const values = columnsOf(after)
+      await asked(db, 'documents: changed', [...Object.values(values), ...Object.values(row)], () =>
+        db
+          .updateTable(table)
+          .set(values)
+          .where((eb) => eb.and(row)),
+      )
+    } else added.push(after)
   }
-  // In one statement: full text writes down what it has with each, and merges that with the rest sooner or later.
-  const made = added.map((document) => ({ entity_type: entity, entity_id: document.id, ...columnsOf(document) }))
-  if (made.length > 0)
+  // In few statements: full text writes down what it has with each, and merges that with the rest sooner or later.
+  for (const piece of pieces(added, mostInserted)) {
+    const made = piece.map((document) => ({ entity_type: entity, entity_id: document.id, ...columnsOf(document) }))
     await asked(db, 'documents: made', made.flatMap(Object.values), () => db.insertInto(table).values(made))
+  }
   return changed
 }
+
+const mostInserted = 100
 
 const parts = ['title', 'subtitle', 'body'] as const
 

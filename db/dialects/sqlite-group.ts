@@ -1,17 +1,28 @@
 // Those who share one commit, and what they wait for.
 
-export interface Group {
+export interface Group<Late> {
   /** It has one member and takes no other. */
   readonly isOwn: boolean
   readonly since: number
   members: number
+  /** What is to be finished before the commit. */
+  readonly late: Late[]
   /** Settles for all of them at once. */
   readonly done: Promise<void>
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
 }
 
-export function newGroup(isOwn: boolean): Group {
+export interface Groups<Late> {
+  /** A group that has lasted so long takes nobody more, and waits for nobody: its first waits for its last. With 0 there are none. */
+  readonly longestMs: number
+  /** Whether others are about to write. A commit costs the processor as much as a small change does. */
+  awaits(): boolean
+  /** Does what was put off. The connection is its own until then; what it has thrown keeps all of the group from being kept. */
+  finish(late: readonly Late[]): Promise<void>
+}
+
+export function newGroup<Late>(isOwn: boolean): Group<Late> {
   let resolve = nothing
   let reject: (error: unknown) => void = nothing
   const done = new Promise<void>((...both) => {
@@ -19,7 +30,7 @@ export function newGroup(isOwn: boolean): Group {
   })
   // Nobody may be left in it who would hear.
   done.catch(nothing)
-  return { isOwn, since: performance.now(), members: 0, done, resolve, reject }
+  return { isOwn, since: performance.now(), members: 0, late: [], done, resolve, reject }
 }
 
 const nothing = (): void => undefined

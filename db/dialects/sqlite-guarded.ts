@@ -18,7 +18,8 @@ export interface Guarded {
   run<R>(query: Query): QueryResult<R>
   /** The same for whoever has the connection alone and says itself where a transaction begins and ends. */
   runAlone<R>(query: Query): QueryResult<R>
-  begin(): void
+  /** `isLong`: it may change much of the database. */
+  begin(isLong: boolean): void
   /** Commits, or throws what keeps all of it from being kept; then nothing of it is there. */
   commit(): void
   undo(): void
@@ -48,6 +49,7 @@ export function guarded(
   let isMoreChanged = false
   let isSchemaChanged = false
   let lost: unknown
+  let oldPages: 'file' | 'memory' = 'file'
 
   function attempt<T>(work: () => T, isForWriting: boolean): T {
     try {
@@ -121,12 +123,20 @@ export function guarded(
     return done
   }
 
-  function begin(): void {
+  function begin(isLong: boolean): void {
     undo()
     onWriting()
+    keepOldPages(isLong ? 'file' : 'memory')
     const { prepared } = statements.of('begin')
     attempt(() => prepared.run(), true)
     isInside = true
+  }
+
+  /** What it takes to undo a member alone: each page as it was. By default that is a file, written page by page with every one. */
+  function keepOldPages(where: 'file' | 'memory'): void {
+    if (where === oldPages) return
+    database.pragma(`temp_store = ${where}`)
+    oldPages = where
   }
 
   function commit(): void {
@@ -141,7 +151,7 @@ export function guarded(
   }
 
   const bounds = new Map([
-    ['begin', begin],
+    ['begin', () => begin(true)],
     ['commit', commit],
     ['rollback', undo],
   ])

@@ -17,11 +17,11 @@ import {
 } from 'kysely'
 import type { Look } from './sqlite-look.ts'
 import { mayRead, type Query, run, type Statements } from './sqlite-statements.ts'
-import type { Exclusive, Turn, Writer } from './sqlite-writer.ts'
+import type { Exclusive, Turn, Writer } from './sqlite-turns.ts'
 
 /** Reads with `reader`, if there is one, while others write. Without one, reading waits while a transaction is under way. */
 export function kyselySqlite<DB>(
-  writer: Writer,
+  writer: Writer<never>,
   { own, reader }: { own: Statements; reader: { statements: Statements; look: Look } | null },
 ): Kysely<DB> {
   const reading = reader?.statements ?? own
@@ -40,8 +40,12 @@ export function kyselySqlite<DB>(
 }
 
 /** For a connection that nobody writes to. */
-export function kyselySqliteSnapshot<DB>(statements: Statements): Kysely<DB> {
-  const now = async <R>({ sql, parameters }: Query) => run<R>(statements.of(sql), parameters)
+export const kyselySqliteSnapshot = <DB>(statements: Statements): Kysely<DB> =>
+  kyselySqliteInside(({ sql, parameters }) => run(statements.of(sql), parameters))
+
+/** For whoever has a connection, and maybe a transaction, for itself: each statement is run where it is asked for. */
+export function kyselySqliteInside<DB>(runNow: <R>(query: Query) => QueryResult<R>): Kysely<DB> {
+  const now = async <R>(query: Query) => runNow<R>(query)
   return kyselyOf(now, () => ({ executeQuery: now, streamQuery: noStream }))
 }
 
@@ -120,11 +124,11 @@ class DirectExecutor extends DefaultQueryExecutor {
 
 /** What `transaction()` and `connection()` hold; it takes its turn when it begins. */
 class OneConnection implements DatabaseConnection {
-  readonly #writer: Writer
+  readonly #writer: Writer<never>
   #turn: Turn | null = null
   #alone: Promise<Exclusive> | null = null
 
-  constructor(writer: Writer) {
+  constructor(writer: Writer<never>) {
     this.#writer = writer
   }
 

@@ -1,41 +1,12 @@
 // Who may write next, first come, first served. Transactions that come together share one commit: each has a savepoint of its own and
-// is answered once all of them are on the disk. If they cannot get there, none of them has happened.
+// is answered once all of them are on the disk. If they cannot get there, none of them has happened. What is the cheaper the more it is
+// done for is put off until just before that commit.
 
 import type { QueryResult } from 'kysely'
-import { type Group, newGroup } from './sqlite-group.ts'
+import { type Group, type Groups, newGroup } from './sqlite-group.ts'
 import type { Guarded } from './sqlite-guarded.ts'
 import type { Query } from './sqlite-statements.ts'
-
-export interface Writer {
-  /** `isOwn`: with a commit of its own, for what lasts long: nobody waits for it who was before it, and it sees nobody else's. */
-  begin(isOwn: boolean): Promise<Turn>
-  /** One statement that changes rows: a transaction of its own, in a group like any other. */
-  change<R>(query: Query): Promise<QueryResult<R>>
-  /** One statement that stands in no transaction. */
-  outside<R>(query: Query): Promise<QueryResult<R>>
-  /** The same for more than one: nobody else has the connection until it is given back. */
-  alone(): Promise<Exclusive>
-  /** Whether nobody is waiting, under way or waiting for the commit. */
-  isIdle(): boolean
-  /** Commits what waits for that, unless somebody is half-way. */
-  settle(): void
-  /** Commits what waits for that; what is half-way is lost. Nothing more is done. */
-  close(): void
-}
-
-/** A transaction, which has the connection for itself until it ends one way or the other. */
-export interface Turn {
-  run<R>(query: Query): QueryResult<R>
-  /** Settles with the commit of the group. */
-  commit(): Promise<void>
-  /** What it did is gone at once. What it has seen of the others of its group holds once this settles. */
-  rollback(): Promise<void>
-}
-
-export interface Exclusive {
-  run<R>(query: Query): QueryResult<R>
-  giveBack(): void
-}
+import type { Exclusive, Turn, Writer } from './sqlite-turns.ts'
 
 interface Waiting {
   readonly as: 'member' | 'own group' | 'alone'
@@ -43,14 +14,11 @@ interface Waiting {
   readonly refuse: (error: unknown) => void
 }
 
-/**
- * A group that has lasted `longestMs` takes nobody more, and waits for nobody: its first waits for its last. With 0 there are none.
- * `awaits`: whether others are about to write. A commit costs the processor as much as a small change does.
- */
-export function writerOf(connection: Guarded, longestMs: number, awaits: () => boolean): Writer {
+export function writerOf<Late>(connection: Guarded, { longestMs, awaits, finish }: Groups<Late>): Writer<Late> {
   let waiting: Waiting[] = []
-  let group: Group | null = null
+  let group: Group<Late> | null = null
   let isTaken = false
+  let isEnding = false
   let isServing = false
   let isEndDue = false
   let isClosed = false
@@ -67,7 +35,10 @@ export function writerOf(connection: Guarded, longestMs: number, awaits: () => b
     isServing = true
     while (!isTaken) {
       const next = waiting[0]
-      if (group !== null && (isFinal(group) || (next !== undefined && !canJoin(group, next)))) end(group)
+      if (group !== null && (isFinal(group) || (next !== undefined && !canJoin(group, next)))) {
+        end(group)
+        continue
+      }
       if (next === undefined) break
       if (next.as !== 'alone' && group === null && !open(next.as === 'own group')) continue
       waiting.shift()
@@ -78,15 +49,15 @@ export function writerOf(connection: Guarded, longestMs: number, awaits: () => b
     if (group !== null && !isTaken) endSoon()
   }
 
-  const isFinal = ({ isOwn }: Group): boolean => isOwn || connection.isFinal()
+  const isFinal = ({ isOwn }: Group<Late>): boolean => isOwn || connection.isFinal()
 
-  const takesMore = ({ since }: Group): boolean => performance.now() - since < longestMs
+  const takesMore = ({ since }: Group<Late>): boolean => performance.now() - since < longestMs
 
-  const canJoin = (one: Group, { as }: Waiting): boolean => as === 'member' && takesMore(one)
+  const canJoin = (one: Group<Late>, { as }: Waiting): boolean => as === 'member' && takesMore(one)
 
   function open(isOwn: boolean): boolean {
     try {
-      connection.begin()
+      connection.begin(isOwn)
     } catch (error) {
       // Whoever waited meanwhile has waited as long.
       const refused = waiting.filter(({ as }) => as !== 'alone')
@@ -98,7 +69,25 @@ export function writerOf(connection: Guarded, longestMs: number, awaits: () => b
     return true
   }
 
-  function end(one: Group): void {
+  function end(one: Group<Late>): void {
+    if (one.late.length === 0) {
+      commit(one)
+      return
+    }
+    isTaken = true
+    isEnding = true
+    const over = (conclude: () => void): void => {
+      isEnding = false
+      conclude()
+      giveBack()
+    }
+    finish(one.late).then(
+      () => over(() => commit(one)),
+      (error) => over(() => fail(one, error)),
+    )
+  }
+
+  function commit(one: Group<Late>): void {
     group = null
     try {
       connection.commit()
@@ -108,8 +97,18 @@ export function writerOf(connection: Guarded, longestMs: number, awaits: () => b
     }
   }
 
+  function fail(one: Group<Late>, error: unknown): void {
+    group = null
+    try {
+      connection.undo()
+    } catch {
+      // Tried again before the next one begins.
+    }
+    one.reject(error)
+  }
+
   /** Nobody else is in it. */
-  function abandon(one: Group): void {
+  function abandon(one: Group<Late>): void {
     group = null
     try {
       connection.undo()
@@ -125,12 +124,15 @@ export function writerOf(connection: Guarded, longestMs: number, awaits: () => b
     setImmediate(() => {
       isEndDue = false
       if (group !== null && awaits() && takesMore(group)) endSoon()
-      else settle()
+      else void settle()
     })
   }
 
-  function settle(): void {
-    if (group !== null && !isTaken) end(group)
+  async function settle(): Promise<void> {
+    if (group === null || (isTaken && !isEnding)) return
+    const { done } = group
+    if (!isEnding) end(group)
+    await done.catch(nothing)
   }
 
   function giveBack(): void {
@@ -138,7 +140,7 @@ export function writerOf(connection: Guarded, longestMs: number, awaits: () => b
     serve()
   }
 
-  function turnIn(one: Group): Turn {
+  function turnIn(one: Group<Late>): Turn {
     const isFirst = one.members++ === 0
     if (!isFirst) connection.mark()
     let isOver = false
@@ -156,22 +158,22 @@ export function writerOf(connection: Guarded, longestMs: number, awaits: () => b
 
     return {
       run(query) {
-        if (isOver || group !== one) throw isClosed ? closed() : new Error('The transaction is over.')
+        if (isOver || isClosed || group !== one) throw isClosed ? closed() : new Error('The transaction is over.')
         return connection.run(query)
       },
       async commit() {
-        if (group !== one) throw closed()
+        if (isClosed || group !== one) throw closed()
         await leave(isFirst ? nothing : connection.forgetMark)
       },
       async rollback() {
         // A commit that failed has undone all of it.
-        if (isOver || group !== one) return
+        if (isOver || isClosed || group !== one) return
         await leave(isFirst ? () => abandon(one) : connection.backToMark)
       },
     }
   }
 
-  function changeIn<R>(one: Group, query: Query): Promise<QueryResult<R>> {
+  function changeIn<R>(one: Group<Late>, query: Query): Promise<QueryResult<R>> {
     const isFirst = one.members++ === 0
     try {
       const result = connection.run<R>(query)
@@ -214,8 +216,8 @@ export function writerOf(connection: Guarded, longestMs: number, awaits: () => b
     })
 
   return {
-    begin: (isOwn) => inLine(isOwn ? 'own group' : 'member', () => turnIn(group as Group)),
-    change: <R>(query: Query) => inLine('member', () => changeIn<R>(group as Group, query)),
+    begin: (isOwn) => inLine(isOwn ? 'own group' : 'member', () => turnIn(group as Group<Late>)),
+    change: <R>(query: Query) => inLine('member', () => changeIn<R>(group as Group<Late>, query)),
     outside: <R>(query: Query) =>
       inLine('alone', () => {
         try {
@@ -226,12 +228,17 @@ export function writerOf(connection: Guarded, longestMs: number, awaits: () => b
       }),
     alone: () => inLine('alone', exclusive),
     isIdle: () => group === null && !isTaken && waiting.length === 0,
+    putOff(late) {
+      if (group === null || !isTaken) throw new Error('Nothing can be put off outside of a transaction.')
+      for (const each of late) group.late.push(each)
+    },
     settle,
-    close() {
+    async close() {
       isClosed = true
       const refused = waiting
       waiting = []
-      if (group !== null && isTaken) {
+      if (group !== null && isTaken && !isEnding) {
+        isTaken = false
         try {
           if (group.members === 1) abandon(group)
           else connection.backToMark()
@@ -239,8 +246,8 @@ export function writerOf(connection: Guarded, longestMs: number, awaits: () => b
           // The end of the group says so to all of it.
         }
       }
-      if (group !== null) end(group)
       for (const each of refused) each.refuse(closed())
+      await settle()
     },
   }
 }

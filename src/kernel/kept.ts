@@ -1,8 +1,9 @@
 // What is kept in memory so that it need not be asked for or built again: statements by caller and shape, and what the database said
 // until anything committed changes it (`Store.generation`). Nothing here outlives a user, a store or a change.
-import { type Compilable, CompiledQuery } from 'kysely'
+import type { Compilable, CompiledQuery } from 'kysely'
+import { boundTo, padded, textOnly } from '../../db/compiled.ts'
 import type { Store } from '../../db/open.ts'
-import type { CallingToken, Context } from './context.ts'
+import type { Context } from './context.ts'
 
 /** A query that differs from one time to the next only by what is bound last in it. */
 export interface Shape<Row> {
@@ -14,7 +15,7 @@ export interface Shape<Row> {
 }
 
 interface Statement {
-  text: string
+  query: CompiledQuery
   /** What is bound before the values. */
   first: readonly unknown[]
   asked: number
@@ -32,20 +33,32 @@ export function mapOf<Owner extends object, Key, Value>(
   return made
 }
 
-const mostStatements = 400
-const statements = new WeakMap<object, Map<string, Statement>>()
+/** For one caller and call; of calls there are only so many. */
+const mostStatements = 100
+const statements = new WeakMap<object, Map<string, Map<string, Statement>>>()
 
 /** What rows are seen, and of what they are told, follows from the caller and the call: what is asked for, and what the token may do. */
 const callerOf = ({ user, services }: Context): object => user ?? services
-const callOf = ({ token, operation }: Context): string => `${operation} ${token ? abilitiesOf(token) : ''}`
-const abilities = new WeakMap<CallingToken, string>()
+const calls = new WeakMap<object, Map<string | null, string>>()
 
-function abilitiesOf(token: CallingToken): string {
-  const known = abilities.get(token)
-  if (known !== undefined) return known
-  const text = token.abilities.join()
-  abilities.set(token, text)
+/** The same text each time, since engines look up a new one letter by letter. */
+function callOf({ token, operation, services }: Context): string {
+  const known = mapOf(calls, token ?? services)
+  const found = known.get(operation)
+  if (found !== undefined) return found
+  const text = `${operation} ${token?.abilities.join() ?? ''}`
+  known.set(operation, text)
   return text
+}
+
+function statementsOf(ctx: Context): Map<string, Statement> {
+  const known = mapOf(statements, callerOf(ctx))
+  const call = callOf(ctx)
+  const found = known.get(call)
+  if (found !== undefined) return found
+  const made = new Map<string, Statement>()
+  known.set(call, made)
+  return made
 }
 
 /** The record just written is seen whoever owns it, by some: that makes a query of its own. */
@@ -55,12 +68,13 @@ const isOnce = ({ admitted, user }: Context): boolean =>
 /** The rows of a query that is built and compiled once for each caller and shape, and only bound after that. */
 export async function ask<Row>(ctx: Context, { name, values, build }: Shape<Row>): Promise<Row[]> {
   if (name === null || isOnce(ctx)) return run<Row>(ctx, (await build()).compile())
-  const known = mapOf(statements, callerOf(ctx))
-  const key = `${name} ${values.length} ${callOf(ctx)}`
+  const known = statementsOf(ctx)
+  const key = `${name} ${values.length}`
   const found = known.get(key)
   if (found) {
     if (ctx.services.config.env === 'test') await compare(found, { name, values, build })
-    return run<Row>(ctx, CompiledQuery.raw(found.text, [...found.first, ...values]))
+    const { first } = found
+    return run<Row>(ctx, boundTo(found.query, first.length === 0 ? values : [...first, ...values]))
   }
   const query = (await build()).compile()
   const first = query.parameters.slice(0, query.parameters.length - values.length)
@@ -68,21 +82,22 @@ export async function ask<Row>(ctx: Context, { name, values, build }: Shape<Row>
   // What is bound elsewhere cannot be bound anew: such a query is built each time.
   if (last.length === values.length && last.every((value, index) => Object.is(value, values[index]))) {
     if (known.size >= mostStatements) known.clear()
-    known.set(key, { text: shared(query.sql), first, asked: 0 })
+    known.set(key, { query: shared(query.sql), first, asked: 0 })
   }
   return run<Row>(ctx, query)
 }
 
 const mostTexts = 4_000
-let texts = new Map<string, string>()
+let texts = new Map<string, CompiledQuery>()
 
 /** Most callers ask in the same words: they are kept once. */
-function shared(text: string): string {
+function shared(text: string): CompiledQuery {
   const known = texts.get(text)
   if (known !== undefined) return known
   if (texts.size >= mostTexts) texts = new Map()
-  texts.set(text, text)
-  return text
+  const made = textOnly(text)
+  texts.set(text, made)
+  return made
 }
 
 /** The rows of a query that names ids, in any number; `build` gets each of them at least once. Nothing is asked for none. */
@@ -97,24 +112,23 @@ export async function askFor<Row>(
   return ask(ctx, { name, values, build: () => build(values) })
 }
 
-const lengths = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000]
-
-/** The same ids, the last of them as often as makes one of few lengths: each length is a statement of its own. Of one id at least. */
-export function padded(ids: readonly number[]): number[] {
-  const length = lengths.find((each) => each >= ids.length) ?? ids.length
-  return Array.from({ length }, (_none, index) => ids[Math.min(index, ids.length - 1)] as number)
-}
-
 /** Adds a row, and answers its id. Keys that are undefined are columns left out. */
 export async function insert(ctx: Context, table: string, row: Readonly<Record<string, unknown>>): Promise<number> {
-  const columns = Object.keys(row).filter((column) => row[column] !== undefined)
-  const values = columns.map((column) => row[column])
+  const columns: string[] = []
+  const values: unknown[] = []
+  let isPlain = true
+  for (const column in row) {
+    const value = row[column]
+    if (value === undefined) continue
+    columns.push(column)
+    values.push(value)
+    isPlain &&= typeof value !== 'object' || value === null
+  }
   const build = (): Compilable<{ id: number }> =>
     ctx.db
       .insertInto(table as never)
       .values(row as never)
       .returning('id' as never) as unknown as Compilable<{ id: number }>
-  const isPlain = values.every((value) => typeof value !== 'object' || value === null)
   const [inserted] = await ask(ctx, { name: isPlain ? `insert ${table} ${columns.join()}` : null, values, build })
   if (!inserted) throw new Error(`No row was added to ${table}.`)
   return inserted.id
@@ -128,7 +142,7 @@ async function compare(found: Statement, { name, values, build }: Shape<unknown>
   found.asked++
   if (found.asked > 3 && found.asked % 16 !== 0) return
   const { sql, parameters } = (await build()).compile()
-  const kept = JSON.stringify([found.text, ...found.first, ...values])
+  const kept = JSON.stringify([found.query.sql, ...found.first, ...values])
   if (JSON.stringify([sql, ...parameters]) !== kept)
     throw new Error(`The query "${name}" depends on more than its caller, name and values: ${kept} was kept for ${sql}`)
 }

@@ -75,7 +75,7 @@ export async function transaction<T>(
     result = await begun.execute(async (db) => {
       const done = await work({ ...ctx, db: db as Db, unit })
       if (ctx.dryRun) throw new DryRun(done)
-      await freshen(db as Db, unit.stale, isLong)
+      await freshen(ctx, db as Db, unit.stale, isLong)
       await ctx.beforeCommit?.(db as Db)
       return done
     })
@@ -95,9 +95,15 @@ export const longTransaction = <T>(ctx: Context, work: (ctx: Context & { unit: U
 /** Records whose words are looked at in one piece: the more, the less full text has to merge later. */
 const freshAtOnce = 100
 
-/** The index of the search as the records are by now. */
-async function freshen(db: Db, stale: readonly Stale[], isLong: boolean): Promise<void> {
+/** The index of the search will be as the records are by now. A few are put off until the commit, and shared with those of others. */
+async function freshen(
+  { services }: Pick<Context, 'services'>,
+  db: Db,
+  stale: readonly Stale[],
+  isLong: boolean,
+): Promise<void> {
   const each = [...new Map(stale.map((one) => [`${one.entity} ${one.id}`, one])).values()]
+  if (!isLong && each.length <= freshAtOnce) return services.store.putOff(each)
   for (let from = 0; from < each.length; from += freshAtOnce) {
     // Others wait for the end of an ordinary one.
     if (from > 0 && isLong) await pace()

@@ -145,7 +145,7 @@ async function installation(): Promise<{ image: Buffer; token: string; password:
   await db.updateTable('users').set({ password_hash }).where('id', '=', 1).execute()
   const terms = { abilities: ['*'], expiresAt: null, allowedIps: [] } as const
   const token = await issueToken(db, { userId: 1, name: 'bench', kind: 'personal', ...terms }, now)
-  const image = server.store.image()
+  const image = await server.store.image()
   await server.close()
   return { image, token: token.text, password }
 }

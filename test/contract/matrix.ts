@@ -41,7 +41,7 @@ let baseline: { image: string; of: World } | undefined
 /** Remembers the world as it is; what a refused request must leave. */
 export async function keep(world: World): Promise<void> {
   world.server.events()
-  world.server.keep()
+  await world.server.keep()
   baseline = { image: await stored(world), of: world }
 }
 

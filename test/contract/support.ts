@@ -72,7 +72,7 @@ export async function startWorld(options: ServerOptions = {}): Promise<World> {
   await stage(world)
   await server.admin.get('/account')
   server.events()
-  server.keep()
+  await server.keep()
   return world
 }
 

@@ -134,7 +134,7 @@ describe('what was found wrong', () => {
     const { rows } = await sql<{
       rootpage: number
     }>`select rootpage from sqlite_schema where name = 'lead_types'`.execute(store.db)
-    const image = store.image()
+    const image = await store.image()
     const page = 4096 * ((rows[0]?.rootpage ?? 0) - 1)
     image.fill(0xff, page, page + 4096)
     const damaged = openImage(image)

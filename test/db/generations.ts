@@ -27,7 +27,7 @@ export function keep(store: Store): Store {
 export async function opened(place: string): Promise<Store> {
   const store = keep(openStore(place === 'memory' ? 'sqlite::memory:' : url))
   await migrate(store)
-  return place === 'an image' ? keep(openImage(store.image())) : store
+  return place === 'an image' ? keep(openImage(await store.image())) : store
 }
 
 export const source = (name: string) => ({ name, name_key: name.toLowerCase(), created_at: 'now', updated_at: 'now' })

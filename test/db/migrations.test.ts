@@ -34,10 +34,10 @@ describe('migrate', () => {
     const names = migrations.map((migration) => migration.name)
     expect(await pending(store)).toEqual(names)
     expect(await migrate(store)).toEqual(names)
-    const image = store.image()
+    const image = await store.image()
     expect(await pending(store)).toEqual([])
     expect(await migrate(store)).toEqual([])
-    expect(store.image().equals(image)).toBe(true)
+    expect((await store.image()).equals(image)).toBe(true)
     await store.close()
   })
 
@@ -66,7 +66,7 @@ describe('migrate', () => {
     const store = openStore(`sqlite:${join(data, 'accord.db')}`)
     try {
       await migrate(store)
-      const before = store.image()
+      const before = await store.image()
       const good = {
         name: '9998_good',
         up: (db: Kysely<unknown>) => sql`create table good (id integer)`.execute(db).then(),
@@ -87,7 +87,7 @@ describe('migrate', () => {
       )
       expect(await pending(store)).toEqual([])
       expect(await query(store, "select name from sqlite_schema where name in ('good', 'archives')")).toHaveLength(1)
-      expect(store.image().equals(before)).toBe(true)
+      expect((await store.image()).equals(before)).toBe(true)
       expect(statSync(copy).mode & 0o777).toBe(0o600)
     } finally {
       await store.close()
@@ -123,7 +123,7 @@ describe('migrate', () => {
       await migrate(store)
       await store.db.deleteFrom('migrations').where('name', '=', '0015_archives').execute()
       await sql`drop table archives`.execute(store.db)
-      const before = store.image()
+      const before = await store.image()
       await store.close()
       // No file of this process may get larger than a part of the database.
       const program = `
@@ -147,7 +147,7 @@ describe('migrate', () => {
       )
       expect(readdirSync(join(data, 'backups'))).toEqual([])
       const after = openStore(url)
-      expect(after.image().equals(before)).toBe(true)
+      expect((await after.image()).equals(before)).toBe(true)
       await after.close()
     } finally {
       rmSync(data, { recursive: true, force: true })

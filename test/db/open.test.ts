@@ -62,7 +62,7 @@ describe('openStore', () => {
 describe('openImage', () => {
   it('makes copies that do not see each other', async () => {
     const original = await migrated()
-    const image = original.image()
+    const image = await original.image()
     const [left, right] = [keep(openImage(image)), keep(openImage(image))]
     await left.db.insertInto('lead_sources').values(source('Left')).execute()
     await original.db.insertInto('lead_sources').values(source('Original')).execute()
@@ -70,7 +70,7 @@ describe('openImage', () => {
   })
 
   it('opens the image of a WAL file, with foreign keys on', async () => {
-    const copy = keep(openImage((await migrated(fileUrl())).image()))
+    const copy = keep(openImage(await (await migrated(fileUrl())).image()))
     const failure = await copy.db
       .insertInto('user_groups')
       .values({ user_id: 1, group_id: 1 })

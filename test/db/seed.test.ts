@@ -61,9 +61,9 @@ describe('seed', () => {
 
   it('changes nothing the second time, and does not bring back what was deleted', async () => {
     await store.db.deleteFrom('lead_sources').where('id', '=', 3).execute()
-    const image = store.image()
+    const image = await store.image()
     await seed(store, { ...seeds, adminName: 'Somebody Else', now: '2027-01-01T00:00:00.000Z' })
-    expect(store.image().equals(image)).toBe(true)
+    expect((await store.image()).equals(image)).toBe(true)
   })
 
   it('gives the documented ids to the stages and sources', async () => {

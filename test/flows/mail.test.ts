@@ -28,7 +28,7 @@ beforeAll(async () => {
         }),
     ],
   })
-  server.keep()
+  await server.keep()
 })
 beforeEach(async () => {
   await imap?.close()

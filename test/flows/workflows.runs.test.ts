@@ -18,7 +18,7 @@ beforeAll(async () => {
   server = await startServer({ config: outside })
   await alone(server)
   ;({ workflow, runs, states, tagsOf } = workflowsOn(server))
-  server.keep()
+  await server.keep()
 })
 beforeEach(() => server.rewind())
 afterAll(async () => {

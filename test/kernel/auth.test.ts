@@ -126,7 +126,7 @@ describe('a token', () => {
   it('is stored as a digest only', async () => {
     const [, secret = ''] = (await issue()).split('|')
     expect(secret).toMatch(/^[\w-]{43}$/)
-    expect(server.store.image().includes(secret)).toBe(false)
+    expect((await server.store.image()).includes(secret)).toBe(false)
   })
 
   it.each([

@@ -58,7 +58,7 @@ describe('an export', () => {
     await fill(server)
     await given(server.admin).lead({ tag_ids: [1, 2] })
     for (const subject of ['acme', 'Zeta', 'acme']) await given(server.admin).quote({ subject })
-    server.keep()
+    await server.keep()
   })
   afterAll(() => server.close())
 
@@ -154,7 +154,7 @@ describe('a CSV', () => {
   beforeAll(async () => {
     server = await startServer()
     make = given(server.admin)
-    server.keep()
+    await server.keep()
   })
   afterEach(() => server.rewind())
   afterAll(() => server.close())

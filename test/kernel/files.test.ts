@@ -16,7 +16,7 @@ let server: TestServer
 let before: string[]
 beforeAll(async () => {
   server = await startServer()
-  server.keep()
+  await server.keep()
 })
 beforeEach(async () => {
   await server.rewind()

@@ -8,7 +8,7 @@ import { csvOf, importing } from '../support/importing.ts'
 let server: TestServer
 beforeAll(async () => {
   server = await startServer()
-  server.keep()
+  await server.keep()
 })
 beforeEach(() => server.rewind())
 afterEach(() => {

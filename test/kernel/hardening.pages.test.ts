@@ -14,7 +14,7 @@ const bad = `"><svg/onload=alert(1)><script>alert(2)</script><img src=x onerror=
 let server: TestServer
 beforeAll(async () => {
   server = await startServer({ config: { appName: bad } })
-  server.keep()
+  await server.keep()
 })
 beforeEach(() => server.rewind())
 afterAll(() => server.close())

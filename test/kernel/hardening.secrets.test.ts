@@ -17,7 +17,7 @@ const stranger = createSeal('another secret of at least thirty-two characters')
 beforeAll(async () => {
   receiver = await startReceiver()
   server = await startServer({ config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.0/8'] } })
-  server.keep()
+  await server.keep()
 })
 beforeEach(async () => {
   await server.rewind()

@@ -13,7 +13,7 @@ let make: ReturnType<typeof given>
 beforeAll(async () => {
   server = await startServer()
   make = given(server.admin)
-  server.keep()
+  await server.keep()
 })
 afterEach(() => server.rewind())
 afterAll(() => server.close())

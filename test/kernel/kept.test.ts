@@ -2,9 +2,10 @@
 // another process: nothing but the database tells the server of it.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { padded } from '../../db/compiled.ts'
 import { openStore, type Store } from '../../db/open.ts'
 import { systemContext } from '../../src/kernel/context.ts'
-import { askFor, padded } from '../../src/kernel/kept.ts'
+import { askFor } from '../../src/kernel/kept.ts'
 import { startServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { type Installed, installed } from '../support/installed.ts'

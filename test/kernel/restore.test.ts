@@ -20,7 +20,7 @@ beforeAll(async () => {
   }
   server = await startServer({ extensions: [(events) => void events.on('*', veto)] })
   make = given(server.admin)
-  server.keep()
+  await server.keep()
 })
 afterEach(async () => {
   refused = null

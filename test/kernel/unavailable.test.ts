@@ -93,7 +93,7 @@ describe('a damaged database', () => {
     const damaged = await startServer({ open: (image) => openImage(isDamaged ? broken(image, page) : image) })
     const root = sql<{ rootpage: number }>`select rootpage from sqlite_schema where name = 'users'`
     const page = (await root.execute(damaged.store.db)).rows[0]?.rootpage ?? 0
-    damaged.keep()
+    await damaged.keep()
     expect((await damaged.anonymous.get('//readyz')).status).toBe(200)
     isDamaged = true
     await damaged.rewind()

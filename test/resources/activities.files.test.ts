@@ -14,7 +14,7 @@ beforeAll(async () => {
   server = await startServer()
   admin = server.admin
   make = given(admin)
-  server.keep()
+  await server.keep()
 })
 beforeEach(() => server.rewind())
 afterAll(() => server.close())

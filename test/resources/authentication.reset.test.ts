@@ -18,7 +18,7 @@ async function restart(smtpUrl: string | null): Promise<void> {
   await server?.close()
   const mailer = createMailer({ url: smtpUrl, domain: 'crm.example' })
   server = await startServer({ mailer, config: { appUrl, statefulDomains: ['*'] } })
-  server.keep()
+  await server.keep()
 }
 beforeAll(async () => {
   mailbox = openMailbox()
@@ -84,7 +84,7 @@ describe('forgotPassword', () => {
     expect(JSON.stringify(mail)).not.toContain('evil')
     expect(mail?.html).toContain(link.get('token'))
     // It is in the mail and nowhere else.
-    expect(server.store.image().includes(link.get('token') ?? 'none')).toBe(false)
+    expect((await server.store.image()).includes(link.get('token') ?? 'none')).toBe(false)
     expect(await server.store.db.selectFrom('emails').select('id').execute()).toEqual([])
     expect(await server.store.db.selectFrom('jobs').select('id').execute()).toEqual([])
     expect(server.events()).toEqual([])

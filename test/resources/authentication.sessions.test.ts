@@ -18,7 +18,7 @@ let server: TestServer
 const restart = async (config: Partial<ReturnType<typeof testConfig>> = {}): Promise<void> => {
   await server?.close()
   server = await startServer({ config })
-  server.keep()
+  await server.keep()
 }
 beforeAll(() => restart())
 afterEach(() => server.rewind())
@@ -80,7 +80,7 @@ describe('createSession', () => {
     const [session = '', csrf = ''] = page.set
     expect(session).toMatch(/^accord_session=[\w-]{43}; Path=\/; SameSite=Lax; HttpOnly$/)
     expect(csrf).toMatch(/^XSRF-TOKEN=[0-9a-f]{64}; Path=\/; SameSite=Lax$/)
-    for (const secret of page.jar.values()) expect(server.store.image().includes(secret)).toBe(false)
+    for (const secret of page.jar.values()) expect((await server.store.image()).includes(secret)).toBe(false)
     const { status, body, headers } = await page.get('/session')
     expect([status, body.data.email, body.data.permissions, body.data.abilities]).toEqual([
       200,

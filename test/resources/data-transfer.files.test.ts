@@ -31,7 +31,7 @@ beforeAll(async () => {
   await make({ code: 'partner', name: 'Partner', type: 'boolean', entity_type: 'organizations' })
   await make({ code: 'billing', name: 'Billing', type: 'address', entity_type: 'organizations' })
   await make({ code: 'lines', name: 'Lines', type: 'phone', entity_type: 'organizations' })
-  server.keep()
+  await server.keep()
 })
 beforeEach(() => server.rewind())
 afterAll(() => server.close())

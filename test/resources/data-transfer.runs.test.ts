@@ -24,7 +24,7 @@ beforeAll(async () => {
       if (refused.has('links')) throw new Veto('No tags.')
     })
   server = await startServer({ extensions: [refuse, refuseLinks] })
-  server.keep()
+  await server.keep()
 })
 beforeEach(() => server.rewind())
 afterAll(() => server.close())

@@ -10,7 +10,7 @@ const path = '/settings/email-templates'
 let server: TestServer
 beforeAll(async () => {
   server = await startServer({ config: { timezone: 'Europe/Berlin' } })
-  server.keep()
+  await server.keep()
 })
 beforeEach(() => server.rewind())
 afterAll(() => server.close())

@@ -34,7 +34,7 @@ beforeAll(async () => {
         }),
     ],
   })
-  server.keep()
+  await server.keep()
 })
 beforeEach(() => server.rewind())
 afterAll(() => server.close())

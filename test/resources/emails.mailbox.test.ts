@@ -21,7 +21,7 @@ beforeAll(async () => {
         }),
     ],
   })
-  server.keep()
+  await server.keep()
 })
 beforeEach(async () => {
   await imap?.close()

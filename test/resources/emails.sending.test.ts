@@ -21,7 +21,7 @@ const options = (url: string | null): ServerOptions => ({
 beforeAll(async () => {
   smtp = await startSmtp()
   server = await startServer(options(smtp.url))
-  server.keep()
+  await server.keep()
 })
 beforeEach(async () => {
   await server.rewind()

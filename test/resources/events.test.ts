@@ -18,7 +18,7 @@ beforeAll(async () => {
   server = await startServer()
   anna = await addUser(server, 'Anna', { view: 'individual', permissions: sales })
   ben = await addUser(server, 'Ben', { view: 'individual', permissions: sales })
-  server.keep()
+  await server.keep()
 })
 beforeEach(() => server.rewind())
 afterAll(() => server.close())

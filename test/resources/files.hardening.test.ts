@@ -10,7 +10,7 @@ import { file, form } from '../support/form.ts'
 let server: TestServer
 beforeAll(async () => {
   server = await startServer()
-  server.keep()
+  await server.keep()
 })
 beforeEach(() => server.rewind())
 afterAll(() => server.close())

@@ -11,7 +11,7 @@ const stage = { new: 1, followUp: 2, prospect: 3, negotiation: 4, won: 5, lost: 
 let server: TestServer
 beforeAll(async () => {
   server = await startServer()
-  server.keep()
+  await server.keep()
 })
 afterEach(() => server.rewind())
 afterAll(() => server.close())

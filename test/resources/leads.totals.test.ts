@@ -12,7 +12,7 @@ import { addUser } from '../support/viewers.ts'
 let server: TestServer
 beforeAll(async () => {
   server = await startServer()
-  server.keep()
+  await server.keep()
 })
 afterEach(() => server.rewind())
 afterAll(() => server.close())

@@ -35,7 +35,7 @@ const startWith = (options: ServerOptions['config'] = {}): Promise<TestServer> =
 beforeAll(async () => {
   smtp = await startSmtp()
   server = await startWith()
-  server.keep()
+  await server.keep()
 })
 afterAll(async () => {
   await server.close()

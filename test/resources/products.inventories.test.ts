@@ -27,7 +27,7 @@ beforeAll(async () => {
       ).body.data.id
   }
   server.events()
-  server.keep()
+  await server.keep()
 })
 afterEach(() => server.rewind())
 afterAll(() => server.close())

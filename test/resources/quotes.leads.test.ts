@@ -21,7 +21,7 @@ beforeAll(async () => {
   lead = await make.lead({ title: 'Seats' })
   quote = await make.quote({ subject: '40 seats' })
   server.events()
-  server.keep()
+  await server.keep()
 })
 beforeEach(() => server.rewind())
 afterAll(() => server.close())

@@ -21,7 +21,7 @@ beforeAll(async () => {
   person = await make.person({ name: 'Ada Lovelace', emails: [{ value: 'ada@example.com' }] })
   gtx = await make.product({ sku: 'gtx', name: 'GTX', price: 10.5 })
   server.events()
-  server.keep()
+  await server.keep()
 })
 beforeEach(() => server.rewind())
 afterAll(() => server.close())

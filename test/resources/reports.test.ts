@@ -23,7 +23,7 @@ const types = [
 let server: TestServer
 beforeAll(async () => {
   server = await startServer({ config: { timezone: 'Pacific/Auckland' } })
-  server.keep()
+  await server.keep()
 })
 afterEach(() => server.rewind())
 afterAll(() => server.close())

@@ -15,7 +15,7 @@ let make: ReturnType<typeof given>
 beforeAll(async () => {
   server = await startServer()
   make = given(server.admin)
-  server.keep()
+  await server.keep()
 })
 afterEach(async () => {
   expect(await finding(server.store.db, server.store.dialect)).toBeNull()
@@ -381,10 +381,10 @@ describe('the index', () => {
   it('fires no event and writes nothing when it is asked', async () => {
     await deal()
     server.events()
-    const before = server.store.image()
+    const before = await server.store.image()
     await found('zanzibar')
     expect(server.events()).toEqual([])
-    expect(server.store.image().equals(before)).toBe(true)
+    expect((await server.store.image()).equals(before)).toBe(true)
   })
 
   it('is filled by a migration from the records there are', async () => {

@@ -9,7 +9,7 @@ import { pixel } from '../support/pictures.ts'
 let server: TestServer
 beforeAll(async () => {
   server = await startServer()
-  server.keep()
+  await server.keep()
 })
 beforeEach(() => server.rewind())
 afterAll(() => server.close())

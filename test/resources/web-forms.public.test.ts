@@ -17,7 +17,7 @@ beforeAll(async () => {
   server = await startServer()
   const { body } = await server.admin.get('/settings/attributes?per_page=100')
   for (const { id, code, entity_type } of body.data) attribute[`${entity_type}.${code}`] = id
-  server.keep()
+  await server.keep()
 })
 beforeEach(() => server.rewind())
 afterAll(() => server.close())

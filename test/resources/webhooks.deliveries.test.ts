@@ -41,7 +41,7 @@ beforeAll(async () => {
     },
   }
   server = await startServer({ config: { webhookAllowHttp: true }, outbound })
-  server.keep()
+  await server.keep()
 })
 beforeEach(async () => {
   await server.rewind()

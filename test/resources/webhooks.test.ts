@@ -8,7 +8,7 @@ const path = '/settings/webhooks'
 let server: TestServer
 beforeAll(async () => {
   server = await startServer()
-  server.keep()
+  await server.keep()
 })
 beforeEach(() => server.rewind())
 afterAll(() => server.close())

@@ -31,7 +31,7 @@ beforeAll(async () => {
   make = given(server.admin)
   await alone(server)
   ;({ workflow, runs, states, tagsOf } = workflowsOn(server))
-  server.keep()
+  await server.keep()
 })
 beforeEach(async () => {
   veto = null

@@ -9,7 +9,7 @@ const note = { id: 'add_note_as_activity', value: 'Called.' }
 let server: TestServer
 beforeAll(async () => {
   server = await startServer()
-  server.keep()
+  await server.keep()
 })
 beforeEach(() => server.rewind())
 afterAll(() => server.close())

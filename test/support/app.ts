@@ -48,7 +48,7 @@ export function seededImage(): Promise<Buffer> {
     await migrate(store)
     const adminPasswordHash = await hashPassword(testConfig(), adminPassword)
     await seed(store, { adminName: 'Example Admin', adminEmail: 'admin@example.com', adminPasswordHash, now: start })
-    const bytes = store.image()
+    const bytes = await store.image()
     await store.close()
     return bytes
   })()
@@ -95,7 +95,7 @@ export interface TestServer {
   tick(): Promise<boolean>
   inject(options: InjectOptions): Promise<LightMyRequestResponse>
   /** Remembers the database as it is; `rewind` goes back to it, faster than a new server. */
-  keep(): void
+  keep(): Promise<void>
   rewind(): Promise<void>
   close(): Promise<void>
 }
@@ -128,6 +128,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     retry: () => current.retry(),
     generation: () => current.generation(),
     refresh: (agoMs) => current.refresh(agoMs),
+    putOff: (stale) => current.putOff(stale),
     expect: (writes) => current.expect(writes),
     tend: () => current.tend(),
     image: () => current.image(),
@@ -231,8 +232,8 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     work: () => app.worker.drain(),
     tick: () => app.scheduler.tick(),
     inject,
-    keep: () => {
-      kept = store.image()
+    keep: async () => {
+      kept = await store.image()
     },
     rewind: async () => {
       await current.close()

@@ -75,21 +75,20 @@ export async function setTags(
   if (!ids) return false
   const present = (await tagsOf(ctx, entity, [id])).get(id) ?? []
   const wanted = new Set(ids)
-  let changed = false
-  for (const tag of present) {
-    if (wanted.has(tag.id)) continue
-    await unlink(ctx, entity, id, tag)
-    changed = true
-  }
-  for (const tagId of wanted) {
-    if (present.some((tag) => tag.id === tagId)) continue
-    await link(ctx, entity, id, tagId)
-    changed = true
-  }
-  return changed
+  const removed = present.filter((tag) => !wanted.has(tag.id))
+  const added = [...wanted].filter((tagId) => !present.some((tag) => tag.id === tagId))
+  for (const tag of removed) await unlink(ctx, entity, id, tag)
+  const tags = new Map((await tagRefs(ctx, added)).map((tag) => [tag.id, tag]))
+  for (const tagId of added) await link(ctx, entity, id, tagId, tags.get(tagId))
+  return removed.length + added.length > 0
 }
 
-async function link(ctx: Context, entity: Taggable, id: number, tagId: number): Promise<void> {
+const tagRefs = (ctx: Context, ids: readonly number[]): Promise<TagRef[]> =>
+  askFor(ctx, 'tags: some', ids, (ids) =>
+    ctx.db.selectFrom('tags').select(['id', 'name', 'color']).where('id', 'in', ids),
+  )
+
+async function link(ctx: Context, entity: Taggable, id: number, tagId: number, tag: TagRef | undefined): Promise<void> {
   const { table, column, event } = taggable[entity]
   await write(
     ctx,
@@ -102,9 +101,6 @@ async function link(ctx: Context, entity: Taggable, id: number, tagId: number): 
         values: [id, tagId],
         build: () => ({ compile: () => insertion.compile(ctx.db) }),
       })
-      const [tag] = await askFor(ctx, 'tags: one', [tagId], (ids) =>
-        ctx.db.selectFrom('tags').select(['id', 'name', 'color']).where('id', 'in', ids),
-      )
       return { id, entity: { [column]: id, tag_id: tagId, tag } }
     },
   )
@@ -166,7 +162,7 @@ export function tagging(entity: Taggable, target: Target) {
         const present = await list(ctx, params.id)
         if (!present.some((tag) => tag.id === tagId)) {
           if (present.length >= most) throw new Problem('state_conflict', `A record has at most ${most} tags.`)
-          await link(ctx, entity, params.id, tagId)
+          await link(ctx, entity, params.id, tagId, (await tagRefs(ctx, [tagId]))[0])
           await target.touch(ctx, params.id)
         }
         return { data: await list(ctx, params.id), message: 'Tag attached.' }

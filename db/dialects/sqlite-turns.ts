@@ -1,0 +1,37 @@
+// What those get who take their turn at the connection that writes (sqlite-writer.ts).
+
+import type { QueryResult } from 'kysely'
+import type { Query } from './sqlite-statements.ts'
+
+export interface Writer<Late> {
+  /** `isOwn`: with a commit of its own, for what lasts long: nobody waits for it who was before it, and it sees nobody else's. */
+  begin(isOwn: boolean): Promise<Turn>
+  /** One statement that changes rows: a transaction of its own, in a group like any other. */
+  change<R>(query: Query): Promise<QueryResult<R>>
+  /** One statement that stands in no transaction. */
+  outside<R>(query: Query): Promise<QueryResult<R>>
+  /** The same for more than one: nobody else has the connection until it is given back. */
+  alone(): Promise<Exclusive>
+  /** Whether nobody is waiting, under way or waiting for the commit. */
+  isIdle(): boolean
+  /** For whoever is in a transaction: before it is committed, this is finished, at once with what the others of its group put off. */
+  putOff(late: readonly Late[]): void
+  /** Commits what waits for that, unless somebody is half-way. */
+  settle(): Promise<void>
+  /** Commits what waits for that; what is half-way is lost. Nothing more is done. */
+  close(): Promise<void>
+}
+
+/** A transaction, which has the connection for itself until it ends one way or the other. */
+export interface Turn {
+  run<R>(query: Query): QueryResult<R>
+  /** Settles with the commit of the group. */
+  commit(): Promise<void>
+  /** What it did is gone at once. What it has seen of the others of its group holds once this settles. */
+  rollback(): Promise<void>
+}
+
+export interface Exclusive {
+  run<R>(query: Query): QueryResult<R>
+  giveBack(): void
+}
