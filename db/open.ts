@@ -44,6 +44,8 @@ export interface Store {
    * was read in, asked for before it was read.
    */
   generation(): number
+  /** Another one once a transaction may see another vocabulary.ts than those before it: with the statement that changes it. */
+  vocabulary(): number
   /**
    * What is read from now on is at least as new as this moment, or as the one so many milliseconds ago. Without it that of one turn
    * of the event loop may be of its beginning.
@@ -119,7 +121,8 @@ let opened = 0
 function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: Opening = {}): Store {
   const file = sqliteFile(url)
   // No two databases of one process have a generation in common.
-  const health: SqliteHealth = { trouble: null, commits: opened++ * 2 ** 32 }
+  const first = opened++ * 2 ** 32
+  const health: SqliteHealth = { trouble: null, commits: first, vocabulary: first }
   const reading = file === null ? null : openSqliteReader(file)
   const statements = statementsOf(connection)
   const others = commitsOfOthers(connection)
@@ -134,7 +137,7 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
   }
   const refresh = (agoMs?: number): void => reader?.look.end(agoMs)
   let awaits = (): boolean => false
-  const guard = guarded(connection, statements, { health, onSchema, onWriting: refresh })
+  const guard = guarded(connection, statements, { health, onSchema, onWriting: refresh, others })
   const inside = kyselySqliteInside<DB>(guard.run)
   const writer = writerOf<Stale>(guard, {
     longestMs: groupMs,
@@ -178,6 +181,7 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
       return health.trouble
     },
     generation: () => health.commits + foreign(),
+    vocabulary: () => health.vocabulary,
     refresh,
     expect: (writes) => {
       awaits = writes

@@ -13,6 +13,13 @@ export interface Group<Late> {
   readonly reject: (error: unknown) => void
 }
 
+/** Who waits for the connection, and what for. */
+export interface Waiting {
+  readonly as: 'member' | 'own group' | 'alone'
+  readonly start: () => void
+  readonly refuse: (error: unknown) => void
+}
+
 export interface Groups<Late> {
   /** A group that has lasted so long takes nobody more, and waits for nobody: its first waits for its last. With 0 there are none. */
   readonly longestMs: number

@@ -12,6 +12,8 @@ export interface SqliteHealth {
   trouble: Exclude<Trouble, 'busy'> | null
   /** How often this connection has committed a change of more than bookkeeping. */
   commits: number
+  /** Another number once what a transaction of this connection sees of the vocabulary may have changed. */
+  vocabulary: number
 }
 
 export interface Guarded {
@@ -37,17 +39,21 @@ interface Told {
   onSchema: () => void
   /** Before anything that others may have to be waited for, or whose end others wait for: who reads an old state keeps them waiting. */
   onWriting: () => void
+  /** Another number once others have committed. */
+  others: () => number
 }
 
 export function guarded(
   database: Database.Database,
   statements: Statements,
-  { health, onSchema, onWriting }: Told,
+  { health, onSchema, onWriting, others }: Told,
 ): Guarded {
   let isInside = false
   let isChanged = false
   let isMoreChanged = false
   let isSchemaChanged = false
+  let isVocabularyChanged = false
+  let seenOfOthers = others()
   let lost: unknown
   let oldPages: 'file' | 'memory' = 'file'
 
@@ -84,6 +90,7 @@ export function guarded(
       // What failed has undone it, or the disk cannot; then it is tried again before the next one begins.
       if (sqliteTrouble(error) === null) throw error
     }
+    undone()
     told()
   }
 
@@ -99,6 +106,12 @@ export function guarded(
   function told(): void {
     if (isSchemaChanged) onSchema()
     isSchemaChanged = false
+    isVocabularyChanged = false
+  }
+
+  /** What was read of it since it was changed is no longer so. */
+  function undone(): void {
+    if (isVocabularyChanged) health.vocabulary++
   }
 
   function plainly(text: string): void {
@@ -111,6 +124,10 @@ export function guarded(
     check()
     const statement = statements.of(query.sql)
     if (!isInside) onWriting()
+    if (statement.isVocabulary) {
+      health.vocabulary++
+      isVocabularyChanged = true
+    }
     const done = attempt(() => run<R>(statement, query.parameters), statement.writes)
     const isChange = hasChanged(statement, done)
     isChanged ||= isChange
@@ -130,6 +147,9 @@ export function guarded(
     const { prepared } = statements.of('begin')
     attempt(() => prepared.run(), true)
     isInside = true
+    const now = others()
+    if (now !== seenOfOthers) health.vocabulary++
+    seenOfOthers = now
   }
 
   /** What it takes to undo a member alone: each page as it was. By default that is a file, written page by page with every one. */
@@ -170,6 +190,7 @@ export function guarded(
     mark: () => plainly('savepoint member'),
     forgetMark: () => plainly('release savepoint member'),
     backToMark() {
+      undone()
       plainly('rollback to savepoint member')
       plainly('release savepoint member')
     },

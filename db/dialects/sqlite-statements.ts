@@ -4,6 +4,7 @@
 import type Database from 'better-sqlite3'
 import type { QueryResult } from 'kysely'
 import { bookkeeping } from '../bookkeeping.ts'
+import { vocabulary } from '../vocabulary.ts'
 
 /** Half of what is kept at most. */
 const KEPT = 400
@@ -22,6 +23,8 @@ export interface Statement {
   readonly writes: boolean
   /** It changes nothing that is kept of committed data. */
   readonly isBookkeeping: boolean
+  /** It may change what is kept of the vocabulary. */
+  readonly isVocabulary: boolean
   readonly hasRows: boolean
   /** Its rows as objects. */
   readonly rows: (parameters: readonly unknown[]) => object[]
@@ -39,6 +42,7 @@ const reading = /^\s*(select|values|explain|with)\b/i
 const writing = /^\s*(insert|update|delete|replace|with)\b/i
 const schema = /^\s*(create|alter|drop)\b/i
 const ownNotes = new RegExp(`^(insert into|update|delete from) "(${bookkeeping.join('|')})"`)
+const words = new RegExp(`\\b(${vocabulary.join('|')})\\b`, 'i')
 
 /** Whether it can be a statement that only reads; what begins with `with` can be either. */
 export const mayRead = (text: string): boolean => reading.test(text)
@@ -84,12 +88,14 @@ export function statementsOf(database: Database.Database): Statements {
 function described(text: string, prepared: Database.Statement<unknown[]>): Statement {
   const { readonly, reader } = prepared
   const isRead = readonly && reader && reading.test(text)
+  const isSchema = schema.test(text)
   return {
     prepared,
     kind: isRead ? 'read' : !readonly && writing.test(text) ? 'write' : 'other',
-    isSchema: schema.test(text),
+    isSchema,
     writes: !readonly && !/^\s*pragma\b/i.test(text),
     isBookkeeping: ownNotes.test(text),
+    isVocabulary: isSchema || (!readonly && words.test(text)),
     hasRows: reader,
     rows: reader ? rowsOf(prepared) : () => [],
   }

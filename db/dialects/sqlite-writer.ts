@@ -1,18 +1,11 @@
 // Who may write next, first come, first served. Transactions that come together share one commit: each has a savepoint of its own and
-// is answered once all of them are on the disk. If they cannot get there, none of them has happened. What is the cheaper the more it is
-// done for is put off until just before that commit.
+// is answered once all of them are on the disk. If they cannot get there, none of them has happened. What is put off is done before.
 
 import type { QueryResult } from 'kysely'
-import { type Group, type Groups, newGroup } from './sqlite-group.ts'
+import { type Group, type Groups, newGroup, type Waiting } from './sqlite-group.ts'
 import type { Guarded } from './sqlite-guarded.ts'
 import type { Query } from './sqlite-statements.ts'
 import type { Exclusive, Turn, Writer } from './sqlite-turns.ts'
-
-interface Waiting {
-  readonly as: 'member' | 'own group' | 'alone'
-  readonly start: () => void
-  readonly refuse: (error: unknown) => void
-}
 
 export function writerOf<Late>(connection: Guarded, { longestMs, awaits, finish }: Groups<Late>): Writer<Late> {
   let waiting: Waiting[] = []

@@ -12,6 +12,8 @@ export interface Shape<Row> {
   /** Bound last, in this order. */
   values: readonly unknown[]
   build: () => Compilable<Row> | Promise<Compilable<Row>>
+  /** It reads nothing but tables of db/vocabulary.ts. In a transaction its rows hold until one of those changes, and are nobody's to change. */
+  isVocabulary?: boolean
 }
 
 interface Statement {
@@ -19,6 +21,8 @@ interface Statement {
   /** What is bound before the values. */
   first: readonly unknown[]
   asked: number
+  /** By values, of the vocabulary as it was then. */
+  answers?: { vocabulary: number; rows: Map<string, unknown[]> }
 }
 
 /** What is kept for one owner, and goes with it. */
@@ -66,15 +70,14 @@ const isOnce = ({ admitted, user }: Context): boolean =>
   admitted !== undefined && user !== null && (user.visibleOwners !== null || user.permissions !== 'all')
 
 /** The rows of a query that is built and compiled once for each caller and shape, and only bound after that. */
-export async function ask<Row>(ctx: Context, { name, values, build }: Shape<Row>): Promise<Row[]> {
+export async function ask<Row>(ctx: Context, { name, values, build, isVocabulary }: Shape<Row>): Promise<Row[]> {
   if (name === null || isOnce(ctx)) return run<Row>(ctx, (await build()).compile())
   const known = statementsOf(ctx)
   const key = `${name} ${values.length}`
   const found = known.get(key)
   if (found) {
     if (ctx.services.config.env === 'test') await compare(found, { name, values, build })
-    const { first } = found
-    return run<Row>(ctx, boundTo(found.query, first.length === 0 ? values : [...first, ...values]))
+    return isVocabulary && ctx.unit ? answered<Row>(ctx, found, values) : run<Row>(ctx, bound(found, values))
   }
   const query = (await build()).compile()
   const first = query.parameters.slice(0, query.parameters.length - values.length)
@@ -85,6 +88,29 @@ export async function ask<Row>(ctx: Context, { name, values, build }: Shape<Row>
     known.set(key, { query: shared(query.sql), first, asked: 0 })
   }
   return run<Row>(ctx, query)
+}
+
+const bound = ({ query, first }: Statement, values: readonly unknown[]): CompiledQuery =>
+  boundTo(query, first.length === 0 ? values : [...first, ...values])
+
+const mostAnswers = 100
+
+/** From memory, if the vocabulary is still the one that this was asked of. */
+async function answered<Row>(ctx: Context, statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+  const vocabulary = ctx.services.store.vocabulary()
+  if (statement.answers?.vocabulary !== vocabulary) statement.answers = { vocabulary, rows: new Map() }
+  const { rows } = statement.answers
+  const key = values.join()
+  const known = rows.get(key) as Row[] | undefined
+  if (known !== undefined && ctx.services.config.env !== 'test') return known
+  const read = await run<Row>(ctx, bound(statement, values))
+  // In tests it is looked each time.
+  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(read))
+    throw new Error(`The vocabulary has changed and nobody said so: ${statement.query.sql}`)
+  if (rows.size >= mostAnswers) rows.clear()
+  for (const row of read) Object.freeze(row)
+  rows.set(key, Object.freeze(read) as Row[])
+  return read
 }
 
 const mostTexts = 4_000
@@ -106,10 +132,11 @@ export async function askFor<Row>(
   name: string,
   ids: readonly number[],
   build: (ids: readonly number[]) => Compilable<Row> | Promise<Compilable<Row>>,
+  isVocabulary = false,
 ): Promise<Row[]> {
   if (ids.length === 0) return []
   const values = padded(ids)
-  return ask(ctx, { name, values, build: () => build(values) })
+  return ask(ctx, { name, values, build: () => build(values), isVocabulary })
 }
 
 /** Adds a row, and answers its id. Keys that are undefined are columns left out. */

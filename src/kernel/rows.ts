@@ -1,6 +1,7 @@
 // The rows behind a resource, read by statements that are kept (kept.ts): by id, which of them are seen, and the pages of its list.
 // Like resource.ts it works on any table, hence `any`.
 import { type Expression, type SqlBool, sql } from 'kysely'
+import { isVocabulary } from '../../db/vocabulary.ts'
 import type { Context } from './context.ts'
 import type { Definition, Sorts } from './definition.ts'
 import { conditions, type Fields, type Query, time, value } from './filter.ts'
@@ -48,7 +49,8 @@ export function rowsOf<Row>(d: Described, { entity, table }: { entity: string; t
           .clearSelect()
           .select(sql<number>`${sql.ref(id)}`.as('id'))
           .where(sql.ref(id), 'in', ids)
-      const rows = await askFor(ctx, `${entity}: seen`, [...new Set(ids)], (ids) => lean(selected(ids)))
+      const wanted = [...new Set(ids)]
+      const rows = await askFor(ctx, `${entity}: seen`, wanted, (ids) => lean(selected(ids)), isVocabulary(table))
       return new Set(rows.map(({ id }) => id))
     },
 

@@ -14,6 +14,7 @@ import { issueToken } from '../../src/kernel/auth.ts'
 import type { AccordEvent, Emitter } from '../../src/kernel/events.ts'
 import { hashPassword } from '../../src/kernel/passwords.ts'
 import type { Published } from '../../src/published.ts'
+import { storeOf } from './store.ts'
 
 export const contract = JSON.parse(
   readFileSync(new URL('../../src/contract/document.gen.json', import.meta.url), 'utf8'),
@@ -118,23 +119,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   let kept = await seededImage()
   const { open = openImage } = options
   let current = open(kept)
-  const store: Store = {
-    get db() {
-      return current.db
-    },
-    dialect: current.dialect,
-    url: current.url,
-    health: () => current.health(),
-    retry: () => current.retry(),
-    generation: () => current.generation(),
-    refresh: (agoMs) => current.refresh(agoMs),
-    putOff: (stale) => current.putOff(stale),
-    expect: (writes) => current.expect(writes),
-    tend: () => current.tend(),
-    image: () => current.image(),
-    snapshot: () => current.snapshot(),
-    close: () => current.close(),
-  }
+  const store = storeOf(() => current)
   let time = new Date(start)
   const clock = {
     now: () => time,

@@ -63,6 +63,8 @@ export interface AttributeSet {
 
 const known = new WeakMap<Db, AttributeSet>()
 const inUnit = new WeakMap<Unit, AttributeSet>()
+/** What a transaction saw last, and of which vocabulary. */
+const inside = new WeakMap<Db, { vocabulary: number; set: AttributeSet }>()
 /** Transactions that change attributes: what they read may never be committed. */
 const changing = new WeakSet<Unit>()
 
@@ -79,7 +81,10 @@ export async function attributeSet(ctx: Context): Promise<AttributeSet> {
   if (changing.has(unit)) return load(db, '')
   const seen = inUnit.get(unit)
   if (seen) return seen
-  const set = await committedSet(store, db)
+  const vocabulary = store.vocabulary()
+  const last = inside.get(store.db)
+  const set = last?.vocabulary === vocabulary ? last.set : await committedSet(store, db)
+  inside.set(store.db, { vocabulary, set })
   inUnit.set(unit, set)
   return set
 }

@@ -58,10 +58,7 @@ export async function gatherTags(
 /** Finds what is wrong with `tag_ids` of a body. */
 export async function checkTagIds(ctx: Context, found: Findings, ids: readonly number[] | undefined): Promise<void> {
   if (!ids || ids.length === 0) return
-  const rows = await askFor(ctx, 'tags: known', [...new Set(ids)], (ids) =>
-    ctx.db.selectFrom('tags').select('id').where('id', 'in', ids),
-  )
-  const known = new Set(rows.map(({ id }) => id))
+  const known = new Set((await tagRefs(ctx, [...new Set(ids)])).map(({ id }) => id))
   for (const [index, id] of ids.entries()) if (!known.has(id)) found.invalid(`tag_ids.${index}`, `No tag has id ${id}.`)
 }
 
@@ -84,8 +81,12 @@ export async function setTags(
 }
 
 const tagRefs = (ctx: Context, ids: readonly number[]): Promise<TagRef[]> =>
-  askFor(ctx, 'tags: some', ids, (ids) =>
-    ctx.db.selectFrom('tags').select(['id', 'name', 'color']).where('id', 'in', ids),
+  askFor(
+    ctx,
+    'tags: some',
+    ids,
+    (ids) => ctx.db.selectFrom('tags').select(['id', 'name', 'color']).where('id', 'in', ids),
+    true,
   )
 
 async function link(ctx: Context, entity: Taggable, id: number, tagId: number, tag: TagRef | undefined): Promise<void> {
