@@ -151,6 +151,16 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
     if (file !== null) cutSqliteLog(connection, file)
   }
 
+  /** Waits for the one connection, so that no transaction is half-way. */
+  async function undisturbed<T>(work: () => T): Promise<T> {
+    const { giveBack } = await writer.alone()
+    try {
+      return work()
+    } finally {
+      giveBack()
+    }
+  }
+
   /** What was kept for it can go. */
   function counted(snapshot: Snapshot): Snapshot {
     const close = async (): Promise<void> => {
@@ -188,19 +198,10 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
     },
     putOff: writer.putOff,
     tend,
-    image: async () => {
-      await writer.settle()
-      return sqliteImage(connection)
-    },
+    image: () => undisturbed(() => sqliteImage(connection)),
     snapshot: async () => {
       if (file !== null) return counted(snapshotOf(openSqliteSnapshot(file)))
-      // The one connection is waited for, so that no transaction is half-way.
-      const { giveBack } = await writer.alone()
-      try {
-        return counted(snapshotOf(copySqliteSnapshot(connection)))
-      } finally {
-        giveBack()
-      }
+      return undisturbed(() => counted(snapshotOf(copySqliteSnapshot(connection))))
     },
     close: async () => {
       // The last connection that closes takes the log with it, if it is one that can write.

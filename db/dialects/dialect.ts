@@ -32,6 +32,8 @@ export interface Dialect {
   readonly name: 'sqlite' | 'postgres'
   /** How many parameters a statement can have. */
   readonly mostParameters: number
+  /** Whether an insertion tells the id of its row without being asked to return it, which takes longer. */
+  readonly tellsIds: boolean
 
   /** The type of a column in `create table`; for `id` the whole definition of the generated primary key. */
   columnType(kind: ColumnKind): string

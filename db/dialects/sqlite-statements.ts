@@ -42,6 +42,7 @@ const reading = /^\s*(select|values|explain|with)\b/i
 const writing = /^\s*(insert|update|delete|replace|with)\b/i
 const schema = /^\s*(create|alter|drop)\b/i
 const ownNotes = new RegExp(`^(insert into|update|delete from) "(${bookkeeping.join('|')})"`)
+const undoing = /^\s*rollback\b/i
 const words = new RegExp(`\\b(${vocabulary.join('|')})\\b`, 'i')
 
 /** Whether it can be a statement that only reads; what begins with `with` can be either. */
@@ -95,7 +96,7 @@ function described(text: string, prepared: Database.Statement<unknown[]>): State
     isSchema,
     writes: !readonly && !/^\s*pragma\b/i.test(text),
     isBookkeeping: ownNotes.test(text),
-    isVocabulary: isSchema || (!readonly && words.test(text)),
+    isVocabulary: isSchema || undoing.test(text) || (!readonly && words.test(text)),
     hasRows: reader,
     rows: reader ? rowsOf(prepared) : () => [],
   }

@@ -16,8 +16,6 @@ export interface Writer<Late> {
   isIdle(): boolean
   /** For whoever is in a transaction: before it is committed, this is finished, at once with what the others of its group put off. */
   putOff(late: readonly Late[]): void
-  /** Commits what waits for that, unless somebody is half-way. */
-  settle(): Promise<void>
   /** Commits what waits for that; what is half-way is lost. Nothing more is done. */
   close(): Promise<void>
 }

@@ -222,10 +222,9 @@ export function writerOf<Late>(connection: Guarded, { longestMs, awaits, finish 
     alone: () => inLine('alone', exclusive),
     isIdle: () => group === null && !isTaken && waiting.length === 0,
     putOff(late) {
-      if (group === null || !isTaken) throw new Error('Nothing can be put off outside of a transaction.')
+      if (group === null || !isTaken || isEnding) throw new Error('Nothing can be put off outside of a transaction.')
       for (const each of late) group.late.push(each)
     },
-    settle,
     async close() {
       isClosed = true
       const refused = waiting

@@ -116,6 +116,7 @@ function withoutPatience<Tables>(db: Kysely<Tables>, work: (one: Kysely<Tables>)
 export const sqliteDialect: Dialect = {
   name: 'sqlite',
   mostParameters: 32_766,
+  tellsIds: true,
 
   columnType(kind) {
     if (kind === 'id') return 'integer primary key autoincrement'

@@ -2,6 +2,7 @@
 // anything is committed (`Store.generation`), or until time changes it. Only handlers that say so are kept: their replies follow from
 // the database, the caller, the address and the time, and they change nothing.
 import type { Context } from './context.ts'
+import type { Doorkeeper } from './doorkeeper.ts'
 
 /** The time a reply tells of, and how long it stays so; what asks the context for the time at all says that it does not. */
 export interface Lasting {
@@ -50,8 +51,8 @@ interface Entry {
 /** One reply may take so much of it: many small ones are worth more. */
 const largestShare = 1 / 64
 
-/** `most`: bytes. */
-export function createReplies(most: number): Replies {
+/** `most`: bytes. A reply is kept once the doorkeeper has seen its key before. */
+export function createReplies(most: number, comesAgain: Doorkeeper): Replies {
   let generation = 0
   // Those asked for lately, and those before that; each takes half.
   let recent = new Map<string, Entry>()
@@ -100,6 +101,7 @@ export function createReplies(most: number): Replies {
         if (!isSame(found, anew) && store.generation() === now) throw wrong(key, found)
         return found
       }
+      if (!comesAgain(key)) return answer(ctx)
       const lasting: Lasting = { at: ctx.time, until: Number.POSITIVE_INFINITY }
       watch(ctx, lasting)
       const reply = await answer(ctx)

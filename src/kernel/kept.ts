@@ -1,6 +1,6 @@
 // What is kept in memory so that it need not be asked for or built again: statements by caller and shape, and what the database said
 // until anything committed changes it (`Store.generation`). Nothing here outlives a user, a store or a change.
-import type { Compilable, CompiledQuery } from 'kysely'
+import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
 import { boundTo, padded, textOnly } from '../../db/compiled.ts'
 import type { Store } from '../../db/open.ts'
 import type { Context } from './context.ts'
@@ -22,7 +22,7 @@ interface Statement {
   first: readonly unknown[]
   asked: number
   /** By values, of the vocabulary as it was then. */
-  answers?: { vocabulary: number; rows: Map<string, unknown[]> }
+  answers?: { vocabulary: number; results: Map<string, QueryResult<unknown>> }
 }
 
 /** What is kept for one owner, and goes with it. */
@@ -70,14 +70,21 @@ const isOnce = ({ admitted, user }: Context): boolean =>
   admitted !== undefined && user !== null && (user.visibleOwners !== null || user.permissions !== 'all')
 
 /** The rows of a query that is built and compiled once for each caller and shape, and only bound after that. */
-export async function ask<Row>(ctx: Context, { name, values, build, isVocabulary }: Shape<Row>): Promise<Row[]> {
+export async function ask<Row>(ctx: Context, shape: Shape<Row>): Promise<Row[]> {
+  return (await execute(ctx, shape)).rows
+}
+
+async function execute<Row>(
+  ctx: Context,
+  { name, values, build, isVocabulary }: Shape<Row>,
+): Promise<QueryResult<Row>> {
   if (name === null || isOnce(ctx)) return run<Row>(ctx, (await build()).compile())
   const known = statementsOf(ctx)
   const key = `${name} ${values.length}`
   const found = known.get(key)
   if (found) {
     if (ctx.services.config.env === 'test') await compare(found, { name, values, build })
-    return isVocabulary && ctx.unit ? answered<Row>(ctx, found, values) : run<Row>(ctx, bound(found, values))
+    return isVocabulary && ctx.unit ? answered<Row>(ctx, found, values) : run<Row>(ctx, bound<Row>(found, values))
   }
   const query = (await build()).compile()
   const first = query.parameters.slice(0, query.parameters.length - values.length)
@@ -90,27 +97,32 @@ export async function ask<Row>(ctx: Context, { name, values, build, isVocabulary
   return run<Row>(ctx, query)
 }
 
-const bound = ({ query, first }: Statement, values: readonly unknown[]): CompiledQuery =>
+const bound = <Row>({ query, first }: Statement, values: readonly unknown[]): CompiledQuery<Row> =>
   boundTo(query, first.length === 0 ? values : [...first, ...values])
 
 const mostAnswers = 100
 
 /** From memory, if the vocabulary is still the one that this was asked of. */
-async function answered<Row>(ctx: Context, statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+async function answered<Row>(
+  ctx: Context,
+  statement: Statement,
+  values: readonly unknown[],
+): Promise<QueryResult<Row>> {
   const vocabulary = ctx.services.store.vocabulary()
-  if (statement.answers?.vocabulary !== vocabulary) statement.answers = { vocabulary, rows: new Map() }
-  const { rows } = statement.answers
+  if (statement.answers?.vocabulary !== vocabulary) statement.answers = { vocabulary, results: new Map() }
+  const { results } = statement.answers
   const key = values.join()
-  const known = rows.get(key) as Row[] | undefined
+  const known = results.get(key) as QueryResult<Row> | undefined
   if (known !== undefined && ctx.services.config.env !== 'test') return known
-  const read = await run<Row>(ctx, bound(statement, values))
+  const result = await run<Row>(ctx, bound<Row>(statement, values))
   // In tests it is looked each time.
-  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(read))
+  if (known !== undefined && JSON.stringify(known.rows) !== JSON.stringify(result.rows))
     throw new Error(`The vocabulary has changed and nobody said so: ${statement.query.sql}`)
-  if (rows.size >= mostAnswers) rows.clear()
-  for (const row of read) Object.freeze(row)
-  rows.set(key, Object.freeze(read) as Row[])
-  return read
+  if (results.size >= mostAnswers) results.clear()
+  for (const row of result.rows) Object.freeze(row)
+  Object.freeze(result.rows)
+  results.set(key, result)
+  return result
 }
 
 const mostTexts = 4_000
@@ -151,18 +163,19 @@ export async function insert(ctx: Context, table: string, row: Readonly<Record<s
     values.push(value)
     isPlain &&= typeof value !== 'object' || value === null
   }
-  const build = (): Compilable<{ id: number }> =>
-    ctx.db
-      .insertInto(table as never)
-      .values(row as never)
-      .returning('id' as never) as unknown as Compilable<{ id: number }>
-  const [inserted] = await ask(ctx, { name: isPlain ? `insert ${table} ${columns.join()}` : null, values, build })
-  if (!inserted) throw new Error(`No row was added to ${table}.`)
-  return inserted.id
+  const { tellsIds } = ctx.services.store.dialect
+  const build = (): Compilable<{ id: number }> => {
+    const insertion = ctx.db.insertInto(table as never).values(row as never)
+    return (tellsIds ? insertion : insertion.returning('id' as never)) as Compilable<{ id: number }>
+  }
+  const name = isPlain ? `insert ${table} ${columns.join()}` : null
+  const { rows, insertId } = await execute(ctx, { name, values, build })
+  const id = tellsIds ? insertId : rows[0]?.id
+  if (id === undefined) throw new Error(`No row was added to ${table}.`)
+  return Number(id)
 }
 
-const run = async <Row>({ db }: Context, query: CompiledQuery): Promise<Row[]> =>
-  (await db.executeQuery<Row>(query as CompiledQuery<Row>)).rows
+const run = <Row>({ db }: Context, query: CompiledQuery<Row>): Promise<QueryResult<Row>> => db.executeQuery<Row>(query)
 
 /** In tests it is looked, now and then, whether what is kept still is what would be built. */
 async function compare(found: Statement, { name, values, build }: Shape<unknown>): Promise<void> {

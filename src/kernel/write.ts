@@ -145,10 +145,9 @@ export async function write<Id extends number | null = number>(
   work: (ctx: Context & { unit: Unit }) => Promise<Outcome<Id>>,
 ): Promise<Outcome<Id> & { eventId: number | null }> {
   return transaction(ctx, async (ctx) => {
-    const event = eventOf(ctx, about)
     if (!ctx.dryRun && ctx.services.events.isHeard(`${name}.before`)) {
       offer(ctx, {
-        ...event,
+        ...eventOf(ctx, about),
         name: `${name}.before`,
         entityId: about.id ?? null,
         // Copies: a listener may refuse a change, not make one (DOMAIN 17.1).
@@ -159,22 +158,21 @@ export async function write<Id extends number | null = number>(
     const outcome = await work(ctx)
     if (outcome.id !== null) ctx.unit.stale.push({ entity: about.entity, id: outcome.id })
     const deleted = outcome.entity === null
-    const changed = deleted
-      ? []
-      : [...new Set([...changedKeys(about.before, outcome.entity ?? {}), ...(outcome.hidden ?? [])])]
+    const keys = deleted ? [] : changedKeys(about.before, outcome.entity ?? {})
+    const changed = !deleted && outcome.hidden ? [...new Set([...keys, ...outcome.hidden])] : keys
     const after: AccordEvent = {
-      ...event,
+      ...eventOf(ctx, about),
       name: `${name}.after`,
       entityId: outcome.id,
       entity: outcome.entity ?? about.before ?? null,
-      ...(about.before && { before: about.before }),
       changed,
     }
+    if (about.before) after.before = about.before
     const isChange = deleted || about.before === undefined || changed.length > 0
-    const logged = { ...after, name: bare.has(name) ? name : after.name }
+    const logged = bare.has(name) ? { ...after, name } : after
     const eventId = isChange ? await record(ctx, logged, about.before ?? null, outcome.entity) : null
     ctx.unit.after.push(after)
-    if (bare.has(name)) ctx.unit.after.push({ ...after, name })
+    if (logged !== after) ctx.unit.after.push(logged)
     return { ...outcome, eventId }
   })
 }
@@ -192,16 +190,19 @@ export const announce = (
   })
 
 /** What every event of a write says. */
-const eventOf = (ctx: Context, about: Pick<About, 'entity' | 'related' | 'restored'>) => ({
-  entityType: about.entity,
-  actor: actorOf(ctx),
-  tokenId: ctx.token?.id ?? null,
-  requestId: ctx.requestId,
-  origin: ctx.origin,
-  timestamp: now(ctx),
-  ...(about.related && { related: about.related }),
-  ...(about.restored && { restored: about.restored }),
-})
+function eventOf(ctx: Context, about: Pick<About, 'entity' | 'related' | 'restored'>) {
+  const event: Omit<AccordEvent, 'name' | 'entityId'> = {
+    entityType: about.entity,
+    actor: actorOf(ctx),
+    tokenId: ctx.token?.id ?? null,
+    requestId: ctx.requestId,
+    origin: ctx.origin,
+    timestamp: now(ctx),
+  }
+  if (about.related) event.related = about.related
+  if (about.restored) event.restored = about.restored
+  return event
+}
 
 export const actorOf = (ctx: Context): AccordEvent['actor'] =>
   ctx.user ? { type: 'user', id: ctx.user.id, name: ctx.user.name } : { type: 'system', id: null, name: 'system' }

@@ -1,0 +1,77 @@
+// Records whose documents for search are put off in the database of grouped.ts, and what is found of them.
+import Database from 'better-sqlite3'
+import { sql } from 'kysely'
+import { expect, vi } from 'vitest'
+import type { Db, Store } from '../../db/open.ts'
+import { finding } from '../../db/search.ts'
+import { store } from './grouped.ts'
+
+export const entity = 'organizations'
+const named = (name: string) => ({ name, name_key: name.toLowerCase() })
+
+export async function make(db: Db, name: string): Promise<number> {
+  const row = { ...named(name), created_at: 'now', updated_at: 'now' }
+  const { id } = await db.insertInto(entity).values(row).returning('id').executeTakeFirstOrThrow()
+  store.putOff([{ entity, id }])
+  return id
+}
+
+export async function rename(db: Db, id: number, name: string): Promise<void> {
+  await db.updateTable(entity).set(named(name)).where('id', '=', id).execute()
+  store.putOff([{ entity, id }])
+}
+
+export async function remove(db: Db, id: number): Promise<void> {
+  await db.deleteFrom(entity).where('id', '=', id).execute()
+  store.putOff([{ entity, id }])
+}
+
+export const alone = <T>(work: (db: Db) => Promise<T>): Promise<T> =>
+  store.db
+    .transaction()
+    .setIsolationLevel('serializable')
+    .execute((db) => work(db as Db))
+
+export const records = async ({ db }: Pick<Store, 'db'> = store): Promise<string[]> =>
+  (await db.selectFrom(entity).select('name').orderBy('id').execute()).map(({ name }) => name)
+
+export const titles = async ({ db }: { db: Db } = store): Promise<string[]> =>
+  (await db.selectFrom('search_index').select('title').orderBy('id').execute()).map(({ title }) => title)
+
+/** By the beginning of a word, and by letters in the middle of one. */
+export async function found({ db, dialect }: Store, word: string): Promise<{ words: number[]; pieces: number[] }> {
+  const hits = dialect.fullText.hits('search_index', { words: [word.slice(0, -1)], types: [entity], limit: 9 })
+  const pieces = dialect.fullText.candidates('search_index', entity, [word.slice(1).toLowerCase()])
+  const byWord = sql<{ id: number }>`select entity_id as id from search_index where id in (select id from (${hits}))`
+  const byPiece = sql<{ id: number }>`select entity_id as id from (${pieces})`
+  const [words, inside] = await Promise.all([byWord, byPiece].map((query) => query.execute(db)))
+  return { words: (words?.rows ?? []).map(({ id }) => id), pieces: (inside?.rows ?? []).map(({ id }) => id) }
+}
+
+export const whole = async (of: Store): Promise<void> => {
+  expect(await finding(of.db, of.dialect)).toBeNull()
+  expect(await titles(of)).toEqual(await records(of))
+}
+
+/** Whether a statement puts documents into the index. */
+export const writesDocuments = (text: string): boolean => text.startsWith('insert into "search_index"')
+
+/** Does this once, in the middle of the next finishing. */
+export function whenFinishing(act: () => void): void {
+  const database = new Database(':memory:')
+  const statement = Object.getPrototypeOf(database.prepare('select 1')) as { run: (...all: unknown[]) => unknown }
+  database.close()
+  const { run } = statement
+  const spy = vi.spyOn(statement, 'run').mockImplementation(function (this: { source: string }, ...all) {
+    if (writesDocuments(this.source)) {
+      spy.mockRestore()
+      act()
+    }
+    return run.apply(this, all)
+  })
+}
+
+/** All that is to be done without the event loop going on: then writes wait for their commit. */
+export async function ticks(): Promise<void> {
+  for (let count = 0; count < 200; count++) await undefined
+}
