@@ -1,5 +1,5 @@
-// Who comes again. What is asked for once and never more is not worth a place in memory: it takes that of something else, and collecting
-// what was kept for nothing takes its time.
+// Who comes again. Where memory is short, what is asked for once and never more is not worth a place in it: it takes that of something
+// else, and collecting what was kept for nothing takes its time.
 
 export type Doorkeeper = (key: string) => boolean
 

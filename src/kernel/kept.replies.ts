@@ -51,16 +51,18 @@ interface Entry {
 /** One reply may take so much of it: many small ones are worth more. */
 const largestShare = 1 / 64
 
-/** `most`: bytes. A reply is kept once the doorkeeper has seen its key before. */
+/** `most`: bytes. Once something had to go for another one, a reply is kept only if the doorkeeper has seen its key before. */
 export function createReplies(most: number, comesAgain: Doorkeeper): Replies {
   let generation = 0
   // Those asked for lately, and those before that; each takes half.
   let recent = new Map<string, Entry>()
   let older = new Map<string, Entry>()
   let bytes = 0
+  let isShort = false
 
   function keep(key: string, entry: Entry): void {
     if (bytes + entry.size > most / 2) {
+      isShort ||= older.size > 0
       older = recent
       recent = new Map()
       bytes = 0
@@ -91,6 +93,7 @@ export function createReplies(most: number, comesAgain: Doorkeeper): Replies {
         recent = new Map()
         older = new Map()
         bytes = 0
+        isShort = false
         generation = now
       }
       const found = find(key, ctx.time.getTime())?.reply as R | undefined
@@ -101,7 +104,7 @@ export function createReplies(most: number, comesAgain: Doorkeeper): Replies {
         if (!isSame(found, anew) && store.generation() === now) throw wrong(key, found)
         return found
       }
-      if (!comesAgain(key)) return answer(ctx)
+      if (isShort && !comesAgain(key)) return answer(ctx)
       const lasting: Lasting = { at: ctx.time, until: Number.POSITIVE_INFINITY }
       watch(ctx, lasting)
       const reply = await answer(ctx)

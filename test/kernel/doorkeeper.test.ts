@@ -1,9 +1,6 @@
 // Who is known to the doorkeeper: who came before, hardly ever anybody else, and of very many only the last.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createDoorkeeper, type Doorkeeper } from '../../src/kernel/doorkeeper.ts'
-import { startServer } from '../support/app.ts'
-import { given } from '../support/given.ts'
-import { statementsOf } from '../support/statements.ts'
 
 const keys = (count: number, from = 0): string[] =>
   Array.from({ length: count }, (_none, index) => `getLead 17 https://crm.example.com/api/admin/leads/${from + index}`)
@@ -30,22 +27,5 @@ describe('the doorkeeper', () => {
     keys(10_000).forEach(comesAgain)
     keys(1_000_000, 10_000).forEach(comesAgain)
     expect(keys(10_000).filter(comesAgain).length).toBeLessThan(100)
-  })
-})
-
-describe('a server in use', () => {
-  it('keeps what is asked for a second time, and nothing that is asked for once', async () => {
-    const server = await startServer({ config: { env: 'production' } })
-    try {
-      const make = given(server.admin)
-      const paths = await Promise.all(['A', 'B'].map(async (title) => `/leads/${(await make.lead({ title })).id}`))
-      const asks = async (path: string): Promise<boolean> =>
-        (await statementsOf(() => server.admin.get(path))).some((text) => /\bleads\b/.test(text))
-      const [one, other] = paths as [string, string]
-      expect([await asks(one), await asks(other), await asks(one), await asks(one)]).toEqual([true, true, true, false])
-      expect([await asks(other), await asks(other)]).toEqual([true, false])
-    } finally {
-      await server.close()
-    }
   })
 })

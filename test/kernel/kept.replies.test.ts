@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openStore, type Store } from '../../db/open.ts'
 import type { Context } from '../../src/kernel/context.ts'
+import { createDoorkeeper } from '../../src/kernel/doorkeeper.ts'
 import { createReplies, lasting } from '../../src/kernel/kept.replies.ts'
 import { type Reply, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -31,8 +32,6 @@ describe('a server that is used', () => {
     for (const path of [`/leads/${id}`, '/leads', '/leads?per_page=5&fields=title']) {
       const first = await server.admin.get(path)
       expect(first.status).toBe(200)
-      // It is kept for who comes again, from the second time on.
-      await server.admin.get(path)
       expect(await asked(() => server.admin.get(path))).toBe(0)
       const again = await server.admin.get(path)
       const told = ({ text, headers }: Reply) => [text, headers.etag, headers.link]
@@ -200,6 +199,27 @@ describe('the memory for replies', () => {
     for (let number = 999; number >= 0; number--) await ask(`page ${number}`)
     expect(made).toBeGreaterThanOrEqual(1_000 - 142)
     expect(made).toBeLessThan(960)
+  })
+
+  it('keeps all there is room for, and where room is short only what is asked for a second time', async () => {
+    const replies = createReplies(200_000, createDoorkeeper())
+    let made = 0
+    const ask = (key: string) => replies.kept(contextNow(), key, async () => ({ ...bodyOf(900), number: made++ }))
+    const isMade = async (key: string): Promise<boolean> => {
+      const before = made
+      await ask(key)
+      return made > before
+    }
+    await ask('first')
+    expect(await isMade('first')).toBe(false)
+    for (let number = 0; number < 10_000; number++) await ask(`once ${number}`)
+    // They have taken the place of a few, and then of nothing.
+    const left = []
+    for (let number = 0; number < 200; number++) if (!(await isMade(`once ${number}`))) left.push(number)
+    expect(left.length).toBeGreaterThan(60)
+    expect([await isMade('late'), await isMade('late'), await isMade('late')]).toEqual([true, true, false])
+    setting.generation++
+    expect([await isMade('after a commit'), await isMade('after a commit')]).toEqual([true, false])
   })
 
   it('keeps nothing that is too large, no text, or told of the time it was made', async () => {
