@@ -57,19 +57,23 @@ export async function migrate(store: Store, known = migrations): Promise<string[
     : null
   let current = ''
   try {
-    return await store.db.transaction().execute(async (db) => {
-      // Another process may have been faster.
-      const due = await pending({ db }, known)
-      await createList(db, store.dialect)
-      for (const { name, up } of known.filter(({ name }) => due.includes(name))) {
-        current = name
-        await up(db as unknown as Kysely<unknown>, store.dialect)
-        await db.insertInto('migrations').values({ name, applied_at: new Date().toISOString() }).execute()
-      }
-      // What records are found by is read from the newest shape of the tables, so once they all have it.
-      if (due.length > 0) await rebuild(db, store.dialect)
-      return due
-    })
+    // Of its own, because it may change all there is.
+    return await store.db
+      .transaction()
+      .setIsolationLevel('serializable')
+      .execute(async (db) => {
+        // Another process may have been faster.
+        const due = await pending({ db }, known)
+        await createList(db, store.dialect)
+        for (const { name, up } of known.filter(({ name }) => due.includes(name))) {
+          current = name
+          await up(db as unknown as Kysely<unknown>, store.dialect)
+          await db.insertInto('migrations').values({ name, applied_at: new Date().toISOString() }).execute()
+        }
+        // What records are found by is read from the newest shape of the tables, so once they all have it.
+        if (due.length > 0) await rebuild(db, store.dialect)
+        return due
+      })
   } catch (cause) {
     if (current === '') throw cause
     const reason = cause instanceof Error ? cause.message : String(cause)

@@ -74,7 +74,10 @@ const columnsOf = ({ title, subtitle, body }: Document) => ({ title, subtitle, b
 
 /** The same for a database in use: until it is done the old index answers. Answers how many records are in it. */
 export const rebuildAll = ({ db, dialect }: Store): Promise<number> =>
-  db.transaction().execute((inside) => rebuild(inside, dialect))
+  db
+    .transaction()
+    .setIsolationLevel('serializable')
+    .execute((inside) => rebuild(inside, dialect))
 
 /** Begins anew: the words of every record, as they are now. Runs in the caller's transaction. */
 export async function rebuild(db: Db, dialect: Dialect): Promise<number> {

@@ -124,7 +124,7 @@ export function guarded(
     check()
     const statement = statements.of(query.sql)
     if (!isInside) onWriting()
-    if (statement.isVocabulary) {
+    if (statement.changesVocabulary) {
       health.vocabulary++
       isVocabularyChanged = true
     }

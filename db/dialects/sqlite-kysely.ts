@@ -54,7 +54,7 @@ type Execute = <R>(query: Query) => Promise<QueryResult<R>>
 function kyselyOf<DB>(execute: Execute, connect: () => DatabaseConnection): Kysely<DB> {
   const turnOf = (connection: DatabaseConnection): OneConnection => {
     if (connection instanceof OneConnection) return connection
-    throw new Error('There are no transactions in a snapshot.')
+    throw new Error('Who has a connection for itself begins no transaction on it.')
   }
   const driver: Driver = {
     init: async () => undefined,

@@ -24,7 +24,7 @@ export interface Statement {
   /** It changes nothing that is kept of committed data. */
   readonly isBookkeeping: boolean
   /** It may change what is kept of the vocabulary. */
-  readonly isVocabulary: boolean
+  readonly changesVocabulary: boolean
   readonly hasRows: boolean
   /** Its rows as objects. */
   readonly rows: (parameters: readonly unknown[]) => object[]
@@ -96,7 +96,7 @@ function described(text: string, prepared: Database.Statement<unknown[]>): State
     isSchema,
     writes: !readonly && !/^\s*pragma\b/i.test(text),
     isBookkeeping: ownNotes.test(text),
-    isVocabulary: isSchema || undoing.test(text) || (!readonly && words.test(text)),
+    changesVocabulary: isSchema || undoing.test(text) || (!readonly && words.test(text)),
     hasRows: reader,
     rows: reader ? rowsOf(prepared) : () => [],
   }

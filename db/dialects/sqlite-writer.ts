@@ -222,6 +222,7 @@ export function writerOf<Late>(connection: Guarded, { longestMs, awaits, finish 
     alone: () => inLine('alone', exclusive),
     isIdle: () => group === null && !isTaken && waiting.length === 0,
     putOff(late) {
+      if (isClosed) throw closed()
       if (group === null || !isTaken || isEnding) throw new Error('Nothing can be put off outside of a transaction.')
       for (const each of late) group.late.push(each)
     },

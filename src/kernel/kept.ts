@@ -1,5 +1,6 @@
 // What is kept in memory so that it need not be asked for or built again: statements by caller and shape, and what the database said
-// until anything committed changes it (`Store.generation`). Nothing here outlives a user, a store or a change.
+// until anything committed changes it (`Store.generation`), or what transactions read of the vocabulary, until that is changed
+// (`Store.vocabulary`). Nothing here outlives a user, a store or a change.
 import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
 import { boundTo, padded, textOnly } from '../../db/compiled.ts'
 import type { Store } from '../../db/open.ts'
@@ -13,7 +14,7 @@ export interface Shape<Row> {
   values: readonly unknown[]
   build: () => Compilable<Row> | Promise<Compilable<Row>>
   /** It reads nothing but tables of db/vocabulary.ts. In a transaction its rows hold until one of those changes, and are nobody's to change. */
-  isVocabulary?: boolean
+  ofVocabulary?: boolean
 }
 
 interface Statement {
@@ -37,7 +38,8 @@ export function mapOf<Owner extends object, Key, Value>(
   return made
 }
 
-/** For one caller and call; of calls there are only so many. */
+/** For one caller: so many calls, and so many for each of them. */
+const mostCalls = 50
 const mostStatements = 100
 const statements = new WeakMap<object, Map<string, Map<string, Statement>>>()
 
@@ -50,7 +52,7 @@ function callOf({ token, operation, services }: Context): string {
   const known = mapOf(calls, token ?? services)
   const found = known.get(operation)
   if (found !== undefined) return found
-  const text = `${operation} ${token?.abilities.join() ?? ''}`
+  const text = `${operation} ${token?.abilities.toSorted().join() ?? ''}`
   known.set(operation, text)
   return text
 }
@@ -60,6 +62,7 @@ function statementsOf(ctx: Context): Map<string, Statement> {
   const call = callOf(ctx)
   const found = known.get(call)
   if (found !== undefined) return found
+  if (known.size >= mostCalls) known.clear()
   const made = new Map<string, Statement>()
   known.set(call, made)
   return made
@@ -76,7 +79,7 @@ export async function ask<Row>(ctx: Context, shape: Shape<Row>): Promise<Row[]> 
 
 async function execute<Row>(
   ctx: Context,
-  { name, values, build, isVocabulary }: Shape<Row>,
+  { name, values, build, ofVocabulary }: Shape<Row>,
 ): Promise<QueryResult<Row>> {
   if (name === null || isOnce(ctx)) return run<Row>(ctx, (await build()).compile())
   const known = statementsOf(ctx)
@@ -84,7 +87,7 @@ async function execute<Row>(
   const found = known.get(key)
   if (found) {
     if (ctx.services.config.env === 'test') await compare(found, { name, values, build })
-    return isVocabulary && ctx.unit ? answered<Row>(ctx, found, values) : run<Row>(ctx, bound<Row>(found, values))
+    return ofVocabulary && ctx.unit ? answered<Row>(ctx, found, values) : run<Row>(ctx, bound<Row>(found, values))
   }
   const query = (await build()).compile()
   const first = query.parameters.slice(0, query.parameters.length - values.length)
@@ -144,11 +147,11 @@ export async function askFor<Row>(
   name: string,
   ids: readonly number[],
   build: (ids: readonly number[]) => Compilable<Row> | Promise<Compilable<Row>>,
-  isVocabulary = false,
+  ofVocabulary = false,
 ): Promise<Row[]> {
   if (ids.length === 0) return []
   const values = padded(ids)
-  return ask(ctx, { name, values, build: () => build(values), isVocabulary })
+  return ask(ctx, { name, values, build: () => build(values), ofVocabulary })
 }
 
 /** Adds a row, and answers its id. Keys that are undefined are columns left out. */

@@ -88,6 +88,21 @@ describe('writes that come together', () => {
     expect([stored(), commits()]).toEqual([['a', 'long', 'b'], 3])
   })
 
+  it('keep in memory what it takes to undo one of them, and in a file what may be nearly all of the database', async () => {
+    const placeIn = async (db: Db) =>
+      (await sql<{ temp_store: number }>`pragma temp_store`.execute(db)).rows[0]?.temp_store
+    const places = ['default', 'file', 'memory']
+    const long = (): Promise<number | undefined> =>
+      store.db
+        .transaction()
+        .setIsolationLevel('serializable')
+        .execute((db) => placeIn(db as Db))
+    for (const place of [await long(), await long()]) expect(['default', 'file']).toContain(places[place ?? 2])
+    expect(places[(await write(placeIn)) ?? 0]).toBe('memory')
+    expect(places[(await long()) ?? 2]).toBe('file')
+    expect(places[(await write(placeIn)) ?? 0]).toBe('memory')
+  })
+
   it('wait for those who are about to come, for 100 ms', async () => {
     let left = 5
     store.expect(() => left > 0)

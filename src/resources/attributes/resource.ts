@@ -6,6 +6,7 @@ import { flag, text, value } from '../../kernel/filter.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import { massDestroy, massUpdate } from '../../kernel/mass.ts'
 import { defineResource } from '../../kernel/resource.ts'
+import { longTransaction } from '../../kernel/write.ts'
 import { releaseFilesOf } from './attachments.ts'
 import { clearAll, takeOptions } from './carriers.ts'
 import { columnsOf } from './change.ts'
@@ -92,6 +93,9 @@ async function carryOut(ctx: Context, id: number, body: Body): Promise<void> {
 export const attributes = define(false)
 const forcing = define(true)
 
+/** The values of all records go with it. */
+const remove = (ctx: Context, id: number): Promise<void> => longTransaction(ctx, (ctx) => attributes.remove(ctx, id))
+
 export const handlers: HandlersFor<
   | 'listAttributes'
   | 'getAttribute'
@@ -103,10 +107,14 @@ export const handlers: HandlersFor<
   | 'lookupAttributeValues'
 > = {
   ...attributes.handlers,
-  updateAttribute: (ctx, input) => (input.query.force ? forcing : attributes).handlers.updateAttribute(ctx, input),
+  // An index of all records is made, or their values are taken.
+  createAttribute: (ctx, input) => longTransaction(ctx, (ctx) => attributes.handlers.createAttribute(ctx, input)),
+  updateAttribute: (ctx, input) =>
+    longTransaction(ctx, (ctx) => (input.query.force ? forcing : attributes).handlers.updateAttribute(ctx, input)),
+  deleteAttribute: (ctx, input) => longTransaction(ctx, (ctx) => attributes.handlers.deleteAttribute(ctx, input)),
   massUpdateAttributes: massUpdate(attributes, (ctx, id, quick_add: boolean) =>
     attributes.update(ctx, id, { quick_add }),
   ),
-  massDestroyAttributes: massDestroy(attributes),
+  massDestroyAttributes: massDestroy({ ...attributes, remove }),
   lookupAttributeValues,
 }

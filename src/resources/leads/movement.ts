@@ -15,7 +15,7 @@ export async function movement({ ctx, current, found }: Writing<Standing>, body:
   if (current && [lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason].every((each) => each === undefined))
     return {}
   const build = () => ctx.db.selectFrom('lead_pipeline_stages').select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
-  const stages = await ask(ctx, { name: 'leads: stages', values: [], build, isVocabulary: true })
+  const stages = await ask(ctx, { name: 'leads: stages', values: [], build, ofVocabulary: true })
   const stage = chooseStage(stages, await defaultPipelineId(ctx), current, body, found)
   if (!stage) return {}
   return enter(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), found)
