@@ -55,6 +55,7 @@ export function diskFiles(folder: string): FileStore {
       const hash = createHash('sha256')
       const text = textWatcher()
       let size = 0
+      const file = createWriteStream(path, { flags: 'wx', mode: 0o600, flush: true })
       try {
         await pipeline(
           stream,
@@ -67,7 +68,7 @@ export function diskFiles(folder: string): FileStore {
               yield chunk
             }
           },
-          createWriteStream(path, { flags: 'wx', mode: 0o600, flush: true }),
+          file,
         )
         const safe = safeName(name)
         const upload: Upload = {
@@ -79,6 +80,14 @@ export function diskFiles(folder: string): FileStore {
         places.set(upload, path)
         return upload
       } catch (error) {
+        // It may be about to be opened only now, when whoever sent it is gone.
+        if (!file.closed)
+          await new Promise<void>((resolve) =>
+            file
+              .on('error', () => resolve())
+              .once('close', resolve)
+              .destroy(),
+          )
         await rm(path, { force: true })
         throw error
       }
