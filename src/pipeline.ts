@@ -7,7 +7,6 @@ import type { Answered } from './contract/routes.ts'
 import type { OperationFact, OperationId } from './contract/types.ts'
 import { covers } from './kernel/auth.ts'
 import type { Context, Services } from './kernel/context.ts'
-import { createDoorkeeper } from './kernel/doorkeeper.ts'
 import { answerDownload, Download } from './kernel/download.ts'
 import { Problem } from './kernel/errors.ts'
 import type { Gates, Handlers } from './kernel/handler.ts'
@@ -39,9 +38,7 @@ export function createPipeline(
 ): Pipeline {
   const untried = neverTried(services.contract)
   const recalled = new WeakSet<Call>()
-  const { replyMemoryMb, env } = services.config
-  // In tests at once: what is kept is looked at whenever it is asked for once more.
-  const replies = createReplies(replyMemoryMb * 1024 * 1024, env === 'test' ? () => true : createDoorkeeper())
+  const replies = createReplies(services.config.replyMemoryMb * 1024 * 1024)
   return {
     async authenticate(call) {
       const { headers, request } = call

@@ -2,7 +2,6 @@
 // anything is committed (`Store.generation`), or until time changes it. Only handlers that say so are kept: their replies follow from
 // the database, the caller, the address and the time, and they change nothing.
 import type { Context } from './context.ts'
-import type { Doorkeeper } from './doorkeeper.ts'
 
 /** The time a reply tells of, and how long it stays so; what asks the context for the time at all says that it does not. */
 export interface Lasting {
@@ -51,18 +50,16 @@ interface Entry {
 /** One reply may take so much of it: many small ones are worth more. */
 const largestShare = 1 / 64
 
-/** `most`: bytes. Once something had to go for another one, a reply is kept only if the doorkeeper has seen its key before. */
-export function createReplies(most: number, comesAgain: Doorkeeper): Replies {
+/** `most`: bytes. */
+export function createReplies(most: number): Replies {
   let generation = 0
   // Those asked for lately, and those before that; each takes half.
   let recent = new Map<string, Entry>()
   let older = new Map<string, Entry>()
   let bytes = 0
-  let isShort = false
 
   function keep(key: string, entry: Entry): void {
     if (bytes + entry.size > most / 2) {
-      isShort ||= older.size > 0
       older = recent
       recent = new Map()
       bytes = 0
@@ -93,7 +90,6 @@ export function createReplies(most: number, comesAgain: Doorkeeper): Replies {
         recent = new Map()
         older = new Map()
         bytes = 0
-        isShort = false
         generation = now
       }
       const found = find(key, ctx.time.getTime())?.reply as R | undefined
@@ -104,7 +100,6 @@ export function createReplies(most: number, comesAgain: Doorkeeper): Replies {
         if (!isSame(found, anew) && store.generation() === now) throw wrong(key, found)
         return found
       }
-      if (isShort && !comesAgain(key)) return answer(ctx)
       const lasting: Lasting = { at: ctx.time, until: Number.POSITIVE_INFINITY }
       watch(ctx, lasting)
       const reply = await answer(ctx)

@@ -7,7 +7,6 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openStore, type Store } from '../../db/open.ts'
 import type { Context } from '../../src/kernel/context.ts'
-import { createDoorkeeper } from '../../src/kernel/doorkeeper.ts'
 import { createReplies, lasting } from '../../src/kernel/kept.replies.ts'
 import { type Reply, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -176,7 +175,7 @@ describe('the memory for replies', () => {
   const bodyOf = (letters: number) => ({ body: 'x'.repeat(letters) })
 
   it('knows what is kept until something is committed, and nothing for who was looked up before that', async () => {
-    const replies = createReplies(200_000, () => true)
+    const replies = createReplies(200_000)
     await replies.kept(contextNow(), 'page', async () => bodyOf(9))
     const before = contextNow()
     expect([replies.known(before, 'page'), replies.known(before, 'other')]).toEqual([bodyOf(9), undefined])
@@ -186,7 +185,7 @@ describe('the memory for replies', () => {
   })
 
   it('holds no more than it may, and keeps what is asked for again and again', async () => {
-    const replies = createReplies(200_000, () => true)
+    const replies = createReplies(200_000)
     let made = 0
     const ask = (key: string) => replies.kept(contextNow(), key, async () => ({ ...bodyOf(900), number: made++ }))
     for (let number = 0; number < 1_000; number++) {
@@ -201,29 +200,8 @@ describe('the memory for replies', () => {
     expect(made).toBeLessThan(960)
   })
 
-  it('keeps all there is room for, and where room is short only what is asked for a second time', async () => {
-    const replies = createReplies(200_000, createDoorkeeper())
-    let made = 0
-    const ask = (key: string) => replies.kept(contextNow(), key, async () => ({ ...bodyOf(900), number: made++ }))
-    const isMade = async (key: string): Promise<boolean> => {
-      const before = made
-      await ask(key)
-      return made > before
-    }
-    await ask('first')
-    expect(await isMade('first')).toBe(false)
-    for (let number = 0; number < 10_000; number++) await ask(`once ${number}`)
-    // They have taken the place of a few, and then of nothing.
-    const left = []
-    for (let number = 0; number < 200; number++) if (!(await isMade(`once ${number}`))) left.push(number)
-    expect(left.length).toBeGreaterThan(60)
-    expect([await isMade('late'), await isMade('late'), await isMade('late')]).toEqual([true, true, false])
-    setting.generation++
-    expect([await isMade('after a commit'), await isMade('after a commit')]).toEqual([true, false])
-  })
-
   it('keeps nothing that is too large, no text, or told of the time it was made', async () => {
-    const replies = createReplies(200_000, () => true)
+    const replies = createReplies(200_000)
     let made = 0
     const counts = async (answer: (ctx: Context) => object): Promise<number> => {
       made = 0
@@ -247,7 +225,7 @@ describe('the memory for replies', () => {
   })
 
   it('neither keeps nor gives anything to who was looked up before the last commit', async () => {
-    const replies = createReplies(200_000, () => true)
+    const replies = createReplies(200_000)
     const before = contextNow()
     const answer = (text: string) => async () => ({ body: text })
     setting.generation++
@@ -257,7 +235,7 @@ describe('the memory for replies', () => {
   })
 
   it('lets go of all of it with the next commit, also of what was made meanwhile', async () => {
-    const replies = createReplies(200_000, () => true)
+    const replies = createReplies(200_000)
     const answer = (text: string) => async () => ({ body: text })
     const ask = async (text: string) => (await replies.kept(contextNow(), 'key', answer(text))).body
     expect([await ask('a'), await ask('b')]).toEqual(['a', 'a'])
