@@ -46,9 +46,9 @@ const lengths = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000]
 
 /** The same ids, the last of them as often as makes one of few lengths: each length is a statement of its own. Of one id at least. */
 export function padded(ids: readonly number[]): number[] {
-  if (lengths.includes(ids.length)) return [...ids]
   const length = lengths.find((each) => each >= ids.length) ?? ids.length
-  return Array.from({ length }, (_none, index) => ids[Math.min(index, ids.length - 1)] as number)
+  const last = ids.at(-1) as number
+  return [...ids, ...new Array<number>(length - ids.length).fill(last)]
 }
 
 /** The same in pieces of these lengths, of `most` at most: for what cannot be there twice. */

@@ -26,12 +26,6 @@ export async function remove(db: Db, id: number): Promise<void> {
   store.putOff([{ entity, id }])
 }
 
-export const alone = <T>(work: (db: Db) => Promise<T>): Promise<T> =>
-  store.db
-    .transaction()
-    .setIsolationLevel('serializable')
-    .execute((db) => work(db as Db))
-
 export const records = async ({ db }: Pick<Store, 'db'> = store): Promise<string[]> =>
   (await db.selectFrom(entity).select('name').orderBy('id').execute()).map(({ name }) => name)
 

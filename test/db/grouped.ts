@@ -32,6 +32,12 @@ const source = (name: string) => ({ name, name_key: name.toLowerCase(), created_
 export const add = (name: string, db: Db = store.db) => db.insertInto('lead_sources').values(source(name)).execute()
 export const write = <T>(work: (db: Db) => Promise<T>): Promise<T> =>
   store.db.transaction().execute((db) => work(db as Db))
+/** In a group of its own. */
+export const alone = <T>(work: (db: Db) => Promise<T>): Promise<T> =>
+  store.db
+    .transaction()
+    .setIsolationLevel('serializable')
+    .execute((db) => work(db as Db))
 export const strayMember = (db: Db) => db.insertInto('user_groups').values({ user_id: 1, group_id: 1 }).execute()
 export const stored = (): string[] =>
   other.prepare<[], string>('select name from lead_sources order by id').pluck().all()

@@ -5,7 +5,20 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
 import { type Db, openStore } from '../../db/open.ts'
-import { add, closeAll, commits, failure, file, folder, openAnew, store, stored, turn, write } from './grouped.ts'
+import {
+  add,
+  alone,
+  closeAll,
+  commits,
+  failure,
+  file,
+  folder,
+  openAnew,
+  store,
+  stored,
+  turn,
+  write,
+} from './grouped.ts'
 
 beforeEach(openAnew)
 afterEach(closeAll)
@@ -92,14 +105,10 @@ describe('writes that come together', () => {
     const placeIn = async (db: Db) =>
       (await sql<{ temp_store: number }>`pragma temp_store`.execute(db)).rows[0]?.temp_store
     const places = ['default', 'file', 'memory']
-    const long = (): Promise<number | undefined> =>
-      store.db
-        .transaction()
-        .setIsolationLevel('serializable')
-        .execute((db) => placeIn(db as Db))
-    for (const place of [await long(), await long()]) expect(['default', 'file']).toContain(places[place ?? 2])
+    for (const place of [await alone(placeIn), await alone(placeIn)])
+      expect(['default', 'file']).toContain(places[place ?? 2])
     expect(places[(await write(placeIn)) ?? 0]).toBe('memory')
-    expect(places[(await long()) ?? 2]).toBe('file')
+    expect(places[(await alone(placeIn)) ?? 2]).toBe('file')
     expect(places[(await write(placeIn)) ?? 0]).toBe('memory')
   })
 

@@ -6,7 +6,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Db, openImage, openStore } from '../../db/open.ts'
 import { statementsOf } from '../support/statements.ts'
 import {
-  alone,
   entity,
   found,
   make,
@@ -19,7 +18,7 @@ import {
   whole,
   writesDocuments,
 } from './documents.ts'
-import { closeAll, commits, failure, file, openAnew, store, turn, write } from './grouped.ts'
+import { alone, closeAll, commits, failure, file, openAnew, store, turn, write } from './grouped.ts'
 
 beforeEach(openAnew)
 afterEach(closeAll)

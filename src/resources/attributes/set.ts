@@ -62,7 +62,6 @@ export interface AttributeSet {
 }
 
 const known = new WeakMap<Db, AttributeSet>()
-const inUnit = new WeakMap<Unit, AttributeSet>()
 /** What a transaction saw last, and of which vocabulary. */
 const inside = new WeakMap<Db, { vocabulary: number; set: AttributeSet }>()
 /** Transactions that change attributes: what they read may never be committed. */
@@ -79,13 +78,11 @@ export async function attributeSet(ctx: Context): Promise<AttributeSet> {
   if (!unit)
     return db === store.db ? remembered(store, store, 'attributes', () => committedSet(store)) : committedSet(store, db)
   if (changing.has(unit)) return load(db, '')
-  const seen = inUnit.get(unit)
-  if (seen) return seen
   const vocabulary = store.vocabulary()
   const last = inside.get(store.db)
-  const set = last?.vocabulary === vocabulary ? last.set : await committedSet(store, db)
+  if (last?.vocabulary === vocabulary) return last.set
+  const set = await committedSet(store, db)
   inside.set(store.db, { vocabulary, set })
-  inUnit.set(unit, set)
   return set
 }
 
