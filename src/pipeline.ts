@@ -11,7 +11,7 @@ import { answerDownload, Download } from './kernel/download.ts'
 import { Problem } from './kernel/errors.ts'
 import type { Gates, Handlers } from './kernel/handler.ts'
 import { once } from './kernel/idempotency.ts'
-import { createReplies, isKeepable } from './kernel/kept.replies.ts'
+import { createReplies, isKeepable, timed, type Untimed } from './kernel/kept.replies.ts'
 import { leave, receive } from './kernel/multipart.ts'
 import { checkCsrf, identify } from './kernel/sessions.ts'
 import { header, json, type Rendered, render, unlessUnchanged, varying } from './rendering.ts'
@@ -46,25 +46,21 @@ export function createPipeline(
       services.store.refresh(call.ageMs)
       const knownAt = isKeepable(handlers[call.operation as OperationId]) ? services.store.generation() : undefined
       const at = calledAt(call)
-      const caller = await identify(services, { headers, ip: request.ip, calledAt: at }).catch((cause) => {
-        if (cause instanceof Problem && cause.status === 401) request.passage?.refused()
-        throw cause
-      })
-      const known = caller.session ? `session ${caller.session.id}` : `token ${caller.token?.id}`
-      request.passage?.accepted(known, call.fact.method !== 'get')
-      if (caller.session && call.fact.method !== 'get') checkCsrf(caller.session, headers)
-      call.context = contextOf(services, call, {
-        ...caller,
-        ...(knownAt !== undefined && { knownAt }),
-        isInEarnest: false,
-        calledAt: at,
-      })
+      const { user, token, session } = await identify(services, { headers, ip: request.ip, calledAt: at }).catch(
+        (cause) => {
+          if (cause instanceof Problem && cause.status === 401) request.passage?.refused()
+          throw cause
+        },
+      )
+      request.passage?.accepted(session ? `session ${session.id}` : `token ${token?.id}`, call.fact.method !== 'get')
+      if (session && call.fact.method !== 'get') checkCsrf(session, headers)
+      call.context = contextOf(services, call, { user, token, session, knownAt, isInEarnest: false, calledAt: at })
     },
 
     async welcome(call) {
       services.store.refresh(call.ageMs)
       const isInEarnest = untried.has(call.operation)
-      const nobody = { user: null, token: null, session: null }
+      const nobody = { user: null, token: null, session: null, knownAt: undefined }
       const ctx = contextOf(services, call, { ...nobody, isInEarnest, calledAt: calledAt(call) })
       call.context = ctx
       await gates[call.operation as OperationId]?.(ctx)
@@ -200,36 +196,40 @@ function neverTried(contract: object): ReadonlySet<string> {
 }
 
 interface Caller extends Pick<Context, 'user' | 'token' | 'session' | 'calledAt'> {
-  knownAt?: number
+  knownAt: number | undefined
   /** Whether a dry run is none here. */
   isInEarnest: boolean
 }
 
-function contextOf(services: Services, call: Call, { isInEarnest, ...who }: Caller): Context {
+function contextOf(services: Services, call: Call, caller: Caller): Context {
   const { request } = call
-  const [user_id = null, token_id = null, session_id = null] = [who.user?.id, who.token?.id, who.session?.id]
-  request.caller = { user_id, token_id, session_id }
+  const { user, token, session, knownAt, isInEarnest, calledAt } = caller
+  request.caller = { user_id: user?.id ?? null, token_id: token?.id ?? null, session_id: session?.id ?? null }
   const isTrial = header(call, 'accord-dry-run') === 'true' && call.fact.method !== 'get'
-  return {
+  // Written out, since every request makes one: engines are slow to copy objects into each other.
+  const ctx: Untimed = {
     services,
     db: services.store.db,
     operation: call.operation as OperationId,
-    ...who,
-    origin: who.session ? 'session' : 'api',
+    user,
+    token,
+    session,
+    calledAt,
+    origin: session ? 'session' : 'api',
     requestId: request.id,
     ip: request.ip,
     dryRun: isTrial && !isInEarnest,
     // To an operation that does not answer 412 it says nothing.
     ifMatch: call.fact.statuses.includes(412) ? (header(call, 'if-match') ?? null) : null,
     headers: call.headers,
-    base: services.config.appUrl ?? who.calledAt,
+    base: services.config.appUrl ?? calledAt,
     path: call.path,
     query: call.query,
-    time: services.clock.now(),
     unit: null,
     cookies: [],
     beforeCommit: null,
   }
+  return timed(ctx, services.clock.now(), knownAt)
 }
 
 const calledAt = ({ request }: Call): string => `${request.protocol}://${request.host}`

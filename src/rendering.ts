@@ -24,10 +24,10 @@ export interface Rendered extends Answered {
   isComparable?: boolean
 }
 
-export function unlessUnchanged(call: Call, { isComparable, ...answer }: Rendered): Answered {
+export function unlessUnchanged(call: Call, answer: Rendered): Answered {
   const known = header(call, 'if-none-match')
   const { etag, vary } = answer.headers
-  if (known === undefined || etag === undefined || !isComparable || !matches(known, etag)) return answer
+  if (known === undefined || etag === undefined || !answer.isComparable || !matches(known, etag)) return answer
   return { ...answer, status: 304, headers: { etag, ...(vary !== undefined && { vary }) }, body: undefined }
 }
 

@@ -1,7 +1,7 @@
 // What an engine must offer so that migrations and slices need no SQL of their own engine. One file beside this one
 // per engine implements it; whatever every engine says alike (Kysely, `on conflict`) does not belong here.
 
-import type { AliasedRawBuilder, Expression, Kysely, RawBuilder, SqlBool } from 'kysely'
+import type { AliasedRawBuilder, Expression, Kysely, RawBuilder, SelectQueryBuilder, SqlBool } from 'kysely'
 
 export type ColumnKind = 'id' | 'integer' | 'money' | 'flag' | 'text' | 'date' | 'timestamp' | 'json'
 
@@ -26,6 +26,9 @@ export interface ForeignKey {
  * written; the disk does not do what it is told; what is there is no longer a whole database.
  */
 export type Trouble = 'busy' | 'full' | 'readonly' | 'failing' | 'damaged'
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever is selected of whatever tables
+type AnyRows = SelectQueryBuilder<any, any, any>
 
 /** Rows look the same on every engine: flags are 0/1, JSON is its text, timestamps are ISO text, money is a number. */
 export interface Dialect {
@@ -66,6 +69,8 @@ export interface Dialect {
   /** A JSON column without one key of its object. */
   jsonWithout(column: string, key: string): RawBuilder<string>
 
+  /** The rows of a query that names its columns, in their order: the JSON text of a list of objects. */
+  jsonRows(rows: AnyRows): RawBuilder<string>
   /** One row per text of a JSON column that holds an array of texts, to be joined: its place, from 0, as `key`, and `value`. */
   jsonTexts<A extends string>(column: string, alias: A): AliasedRawBuilder<{ key: number; value: string }, A>
 

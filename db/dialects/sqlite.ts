@@ -5,6 +5,7 @@ import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { type Expression, type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely'
+import { jsonArrayFrom } from 'kysely/helpers/sqlite'
 import { foldText } from '../fold.ts'
 import type { Dialect } from './dialect.ts'
 import { PATIENCE_MS, prepareConnection, prepareReader } from './sqlite-connection.ts'
@@ -148,6 +149,7 @@ export const sqliteDialect: Dialect = {
   jsonHolds: (column, path, numbers) =>
     sql<SqlBool>`exists (select 1 from json_each(${jsonAt(column, path)}) as held where held.value in (${sql.join(numbers)}))`,
   jsonWithout: (column, key) => sql<string>`json_remove(${sql.ref(column)}, ${sql.lit(`$.${plainPath(key)}`)})`,
+  jsonRows: (rows) => jsonArrayFrom(rows) as unknown as RawBuilder<string>,
   jsonTexts<A extends string>(column: string, alias: A) {
     // Only the function itself sees the row it is joined to; a query around it would not.
     return sql<{ key: number; value: string }>`json_each(${sql.ref(column)})`.as(alias)

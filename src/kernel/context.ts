@@ -120,7 +120,7 @@ export interface Context {
   readonly path: string
   readonly query: string
   readonly time: Date
-  /** Set while a reply is made that may be kept; what changes with time says there for how long it holds (`lasting` of kept.replies.ts). */
+  /** Set when the reply may be kept; what changes with time says there for how long it holds (`lasting` of kept.replies.ts). */
   readonly lasting?: Lasting
   /** The generation of the store before it was looked who calls. */
   readonly knownAt?: number

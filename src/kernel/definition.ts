@@ -50,8 +50,8 @@ export interface Definition<
   /** What a deletion is refused for, and what goes with the record (DOMAIN 23). */
   release?: (ctx: Context, row: Row) => Promise<void>
   /**
-   * Links with events of their own, after the record's pair (DOMAIN 17.1 Nesting). True when something changed; never in the record's
-   * own row, which is not read again.
+   * Links with events of their own, after the record's pair (DOMAIN 17.1 Nesting). True when something changed: else the row is not
+   * read again.
    */
   link?: (ctx: Context, id: number, body: Body<U>) => Promise<boolean>
   /** What takes the place of references that are gone when a deleted record comes back (DOMAIN 17.4): columns. */

@@ -10,6 +10,9 @@ export interface Lasting {
   until: number
 }
 
+/** A context that has still to be told the time. */
+export type Untimed = Omit<Context, 'time' | 'lasting' | 'knownAt'>
+
 interface Reply {
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
@@ -31,6 +34,26 @@ export function keepable<H extends object>(handler: H): H {
 }
 
 export const isKeepable = (handler: object): boolean => kept.has(handler)
+
+/**
+ * The context with its time. With `knownAt`, the generation of the store before it was looked who calls, its reply may be kept: then
+ * the context notes when it is asked for the time.
+ */
+export function timed(ctx: Untimed, time: Date, knownAt: number | undefined): Context {
+  if (knownAt === undefined) return Object.assign(ctx, { time })
+  Object.assign(ctx, { knownAt, lasting: { at: time, until: Number.POSITIVE_INFINITY } })
+  return Object.defineProperty(ctx, 'time', watched) as Context
+}
+
+/** It is a call's own; what is copied from it has asked. Defined once, and where nothing was before: all stay objects of one kind. */
+const watched = {
+  enumerable: true,
+  configurable: true,
+  get(this: { lasting: Lasting }): Date {
+    this.lasting.until = 0
+    return this.lasting.at
+  },
+}
 
 /** A value that changes by itself, with the moment up to which it is the same. */
 export function lasting<T>(ctx: Context, of: (at: number) => { value: T; until: number }): T {
@@ -77,22 +100,24 @@ export function createReplies(most: number): Replies {
 
   return {
     known: <R extends Reply>(ctx: Context, key: string): R | undefined =>
-      ctx.knownAt === generation && ctx.knownAt === ctx.services.store.generation()
-        ? (find(key, ctx.time.getTime())?.reply as R | undefined)
+      ctx.lasting !== undefined && ctx.knownAt === generation && ctx.knownAt === ctx.services.store.generation()
+        ? (find(key, ctx.lasting.at.getTime())?.reply as R | undefined)
         : undefined,
 
     async kept<R extends Reply>(ctx: Context, key: string, answer: (ctx: Context) => Promise<R>): Promise<R> {
-      const { store, config } = ctx.services
+      const { services, lasting, knownAt } = ctx
+      const { store, config } = services
       const now = store.generation()
       // Who calls was read before something was committed: what they may see may be another thing by now.
-      if (ctx.knownAt !== now) return answer(ctx)
+      if (lasting === undefined || knownAt !== now) return answer(ctx)
       if (now !== generation) {
         recent = new Map()
         older = new Map()
         bytes = 0
         generation = now
       }
-      const found = find(key, ctx.time.getTime())?.reply as R | undefined
+      const since = lasting.at.getTime()
+      const found = find(key, since)?.reply as R | undefined
       if (found !== undefined) {
         if (config.env !== 'test') return found
         const anew = await answer(ctx)
@@ -100,33 +125,15 @@ export function createReplies(most: number): Replies {
         if (!isSame(found, anew) && store.generation() === now) throw wrong(key, found)
         return found
       }
-      const lasting: Lasting = { at: ctx.time, until: Number.POSITIVE_INFINITY }
-      watch(ctx, lasting)
+      lasting.until = Number.POSITIVE_INFINITY
       const reply = await answer(ctx)
       const size = sizeOf(key, reply)
-      const since = lasting.at.getTime()
       // What was read meanwhile may be newer than what was known before it.
       if (now === generation && lasting.until > since && size <= most * largestShare)
         keep(key, { reply, size, since, until: lasting.until })
       return reply
     },
   }
-}
-
-/** From now on the context notes when it is asked for the time. It is this call's own, and what is copied from it has asked. */
-function watch(ctx: { lasting?: Lasting }, lasting: Lasting): void {
-  ctx.lasting = lasting
-  Object.defineProperty(ctx, 'time', watched)
-}
-
-/** One for all, so that engines see them as objects of one kind. */
-const watched = {
-  enumerable: true,
-  configurable: true,
-  get(this: { lasting: Lasting }): Date {
-    this.lasting.until = 0
-    return this.lasting.at
-  },
 }
 
 /** The entry itself, and the names of headers. */

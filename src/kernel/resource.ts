@@ -117,8 +117,8 @@ export function defineResource<
           row = await rowOf(ctx, id)
           return { id, entity: (await one(ctx, row)) as Snapshot }
         })
-        await d.link?.(ctx, id, body)
-        return shown(ctx, id, row as Row)
+        const isLinked = (await d.link?.(ctx, id, body)) ?? false
+        return isLinked ? written(ctx, id) : shown(ctx, id, row as Row)
       }),
 
     update: (ctx, id, body) =>
@@ -158,12 +158,10 @@ export function defineResource<
           }
           return { id, entity: after, hidden }
         })
+        const isLinked = (await d.link?.(ctx, id, body)) ?? false
         // One request is one change: the version counts it once.
-        if (((await d.link?.(ctx, id, body)) ?? false) && !touched) {
-          await base.touch(ctx, id)
-          row = await rowOf(ctx, id)
-        }
-        return shown(ctx, id, row)
+        if (isLinked && !touched) await base.touch(ctx, id)
+        return isLinked ? written(ctx, id) : shown(ctx, id, row)
       }),
 
     async remove(ctx, id) {
@@ -202,10 +200,10 @@ export function defineResource<
 
   const written = async (ctx: Context, id: number): Promise<Reply> => one(ctx, await rowOf(ctx, id))
 
-  /** The record of a row that was read before `link`, which changes only what stands in other tables; in tests it is looked at. */
+  /** The record of a row that was read before `link`, which says that it has changed nothing; in tests it is looked at. */
   async function shown(ctx: Context, id: number, row: Row): Promise<Reply> {
     if (ctx.services.config.env === 'test' && JSON.stringify(row) !== JSON.stringify(await rowOf(ctx, id)))
-      throw new Error(`What links a ${d.noun} to others has changed its own row.`)
+      throw new Error(`What links a ${d.noun} to others has changed it and did not say so.`)
     return one(ctx, row)
   }
 

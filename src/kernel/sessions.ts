@@ -37,8 +37,10 @@ export type Caller = Pick<Context, 'token' | 'session'> & { user: SignedIn }
  */
 export async function identify(services: Services, calling: Calling, isUse = true): Promise<Caller> {
   const authorization = one(calling.headers.authorization)
-  if (authorization !== undefined && /^\s*bearer\b/i.test(authorization))
-    return { ...(await authenticate(services, authorization, calling.ip)), session: null }
+  if (authorization !== undefined && /^\s*bearer\b/i.test(authorization)) {
+    const { user, token } = await authenticate(services, authorization, calling.ip)
+    return { user, token, session: null }
+  }
   const row = await sessionOf(services, calling)
   if (!row) throw unauthenticated()
   if (row.status !== 1) throw inactive()

@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openStore, type Store } from '../../db/open.ts'
 import type { Context } from '../../src/kernel/context.ts'
-import { createReplies, lasting } from '../../src/kernel/kept.replies.ts'
+import { createReplies, lasting, timed, type Untimed } from '../../src/kernel/kept.replies.ts'
 import { type Reply, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { statementsOf } from '../support/statements.ts'
@@ -167,11 +167,13 @@ async function later(turns: number): Promise<void> {
 describe('the memory for replies', () => {
   const setting = { generation: 1, now: 1_000 }
   const contextNow = () =>
-    ({
-      time: new Date(setting.now),
-      knownAt: setting.generation,
-      services: { store: { generation: () => setting.generation }, config: { env: 'production' } },
-    }) as unknown as Context
+    timed(
+      {
+        services: { store: { generation: () => setting.generation }, config: { env: 'production' } },
+      } as unknown as Untimed,
+      new Date(setting.now),
+      setting.generation,
+    )
   const bodyOf = (letters: number) => ({ body: 'x'.repeat(letters) })
 
   it('knows what is kept until something is committed, and nothing for who was looked up before that', async () => {

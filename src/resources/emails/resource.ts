@@ -10,7 +10,7 @@ import { defineResource, type Writing } from '../../kernel/resource.ts'
 import { leads } from '../leads/resource.ts'
 import { personRef } from '../persons/contacts.ts'
 import { persons } from '../persons/resource.ts'
-import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
+import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tagging.ts'
 import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { gatherAttachments, settleAttachments } from './attachments.ts'
@@ -101,6 +101,7 @@ export const emails = defineResource({
       .leftJoin('users', 'users.id', 'emails.user_id')
       .leftJoin('emails as parent', 'parent.id', 'emails.parent_id')
       .selectAll('emails')
+      .select(tagsIn(ctx, 'emails'))
       .select(['persons.name as person_name', 'persons.emails as person_emails', 'leads.title as lead_title'])
       .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
       .select(['parent.subject as parent_subject', 'parent.from as parent_from'])
@@ -181,7 +182,7 @@ export const emails = defineResource({
     user_id: row.user_id,
     user: userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
     attachments: [],
-    tags: [],
+    tags: readTags(row.tags),
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,
@@ -220,7 +221,6 @@ async function gatherParts(ctx: Context, replies: Email[], include: readonly str
   for (const reply of replies) reply.reference_ids = chains.get(reply.id) ?? []
   await gatherFolders(ctx, replies)
   await gatherAttachments(ctx, replies)
-  await gatherTags(ctx, 'emails', replies)
   await expand(ctx, replies, include, { person: () => persons, lead: () => leads, parent: () => emails })
   if (include.includes('children')) await gatherChildren(ctx, replies)
 }

@@ -1,5 +1,7 @@
 // The product lines of a lead (DOMAIN 9.1 LeadProduct): at most one per product, with name and SKU kept as they were. The
 // plan is pure; `keepLines` carries it out inside the lead's own write.
+import { sql } from 'kysely'
+import type { Db } from '../../../db/open.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Findings } from '../../kernel/errors.ts'
@@ -19,21 +21,32 @@ export interface Line {
   updated_at: string
 }
 
+/** With what its product is called by now. */
+export type ShownLine = Line & { product_name: string | null; product_sku: string | null }
+
 type Input = Schema<'LeadProductInput'>
 export type PlannedLine = Pick<Line, 'product_id' | 'name' | 'sku' | 'quantity' | 'price' | 'amount'> & {
   id: number | null
 }
 
+const lines = (db: Db) =>
+  db
+    .selectFrom('lead_products')
+    .leftJoin('products', 'products.id', 'lead_products.product_id')
+    .select(['lead_products.id', 'lead_products.lead_id', 'lead_products.product_id', 'lead_products.name'])
+    .select(['lead_products.sku', 'lead_products.quantity', 'lead_products.price', 'lead_products.amount'])
+    .select(['lead_products.created_at', 'lead_products.updated_at'])
+    .select(['products.name as product_name', 'products.sku as product_sku'])
+    .orderBy('lead_products.id')
+
 export const linesOf = (ctx: Context, leadIds: readonly number[]) =>
-  askFor(ctx, 'lines of leads', leadIds, (ids) =>
-    ctx.db
-      .selectFrom('lead_products')
-      .leftJoin('products', 'products.id', 'lead_products.product_id')
-      .selectAll('lead_products')
-      .select(['products.name as product_name', 'products.sku as product_sku'])
-      .where('lead_products.lead_id', 'in', ids)
-      .orderBy('lead_products.id'),
-  )
+  askFor(ctx, 'lines of leads', leadIds, (ids) => lines(ctx.db).where('lead_products.lead_id', 'in', ids))
+
+/** A column of a query of leads: the lines of each, for `readLines`. */
+export const linesIn = ({ db, services }: Context) =>
+  services.store.dialect.jsonRows(lines(db).whereRef('lead_products.lead_id', '=', sql.ref('leads.id'))).as('lines')
+
+export const readLines = (stored: string): ShownLine[] => JSON.parse(stored)
 
 /** One line as it will be; `present` is the line it changes. Finds an unknown product and an amount that no field can hold. */
 export function planLine(
@@ -122,9 +135,7 @@ export async function keepLines(ctx: Context, leadId: number, planned: readonly 
   for (const line of planned) await keepLine(ctx, leadId, present.get(line.id ?? 0), line)
 }
 
-export const presentLine = (
-  line: Line & { product_name: string | null; product_sku: string | null },
-): Schema<'LeadProduct'> => ({
+export const presentLine = (line: ShownLine): Schema<'LeadProduct'> => ({
   id: line.id,
   product_id: line.product_id,
   name: line.name,

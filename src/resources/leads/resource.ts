@@ -18,14 +18,14 @@ import { pipelines } from '../pipelines/resource.ts'
 import { pricedProducts } from '../products/prices.ts'
 import { includeQuotes, quotesCount } from '../quotes/links.ts'
 import { sources } from '../sources/resource.ts'
-import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
+import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tagging.ts'
 import { types } from '../types/resource.ts'
 import { ownerOf, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 import { expandStages, fallback, mendLead, movement } from './movement.ts'
 import { personOf } from './person.ts'
-import { keepLines, linesOf, planLines, presentLine } from './products.ts'
+import { keepLines, linesIn, linesOf, planLines, presentLine, readLines } from './products.ts'
 import { rotten, rottenDays } from './rotting.ts'
 
 type Body = Schema<'LeadUpdate'> & Pick<Schema<'LeadCreate'>, 'email_id'>
@@ -47,6 +47,7 @@ export const leads = defineResource(
         .leftJoin('persons', 'persons.id', 'leads.person_id')
         .leftJoin('organizations', 'organizations.id', 'persons.organization_id')
         .selectAll('leads')
+        .select([tagsIn(ctx, 'leads'), linesIn(ctx)])
         .select([
           'users.name as user_name',
           'users.email as user_email',
@@ -76,6 +77,8 @@ export const leads = defineResource(
             'activities_count',
           ),
         )
+        // With those out of sight: gather sees to it.
+        .select(sql<number>`(select count(*) from emails where emails.lead_id = leads.id)`.as('emails_count'))
         .where(visible(ctx, 'leads.user_id')),
     sort: {
       id: 'leads.id',
@@ -160,6 +163,7 @@ export const leads = defineResource(
     },
     present: (row, ctx): Schema<'Lead'> => {
       const days = rottenDays(ctx, row)
+      const lines = readLines(row.lines)
       return {
         id: row.id,
         title: row.title,
@@ -193,12 +197,12 @@ export const leads = defineResource(
           probability: row.stage_probability,
           sort_order: row.stage_sort_order,
         },
-        tags: [],
-        lead_products: [],
-        products_amount: 0,
+        tags: readTags(row.tags),
+        lead_products: lines.map(presentLine),
+        products_amount: totalOf(lines.map(({ amount }) => amount)),
         quotes_count: Number(row.quotes_count),
         activities_count: Number(row.activities_count),
-        emails_count: 0,
+        emails_count: Number(row.emails_count),
         custom_attributes: {},
         created_at: row.created_at,
         updated_at: row.updated_at,
@@ -206,16 +210,6 @@ export const leads = defineResource(
       }
     },
     gather: async (ctx, replies, include) => {
-      const lines = await linesOf(
-        ctx,
-        replies.map(({ id }) => id),
-      )
-      for (const reply of replies) {
-        const own = lines.filter(({ lead_id }) => lead_id === reply.id)
-        reply.lead_products = own.map(presentLine)
-        reply.products_amount = totalOf(own.map(({ amount }) => amount))
-      }
-      await gatherTags(ctx, 'leads', replies)
       await countEmails(ctx, replies)
       await expand(ctx, replies, include, {
         user: () => users,
@@ -237,7 +231,7 @@ export const leads = defineResource(
     link: async (ctx, id, body: Body) => {
       const isTagged = await setTags(ctx, 'leads', id, body.tag_ids)
       await linkEmail(ctx, body.email_id, { lead_id: id })
-      return isTagged
+      return isTagged || body.email_id !== undefined
     },
   }),
 )

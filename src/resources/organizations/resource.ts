@@ -13,7 +13,7 @@ import { expand, unique } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { visible } from '../../kernel/visibility.ts'
 import { withAttributes } from '../attributes/values.ts'
-import { checkTagIds, gatherTags, setTags, tagging } from '../tags/tagging.ts'
+import { checkTagIds, readTags, setTags, tagging, tagsIn } from '../tags/tagging.ts'
 import { ownerOf, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
@@ -35,6 +35,7 @@ export const organizations = defineResource(
         .selectFrom('organizations')
         .leftJoin('users', 'users.id', 'organizations.user_id')
         .selectAll('organizations')
+        .select(tagsIn(ctx, 'organizations'))
         .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
         .select([personsCount(ctx), leadsCount(ctx)])
         .where(visible(ctx, 'organizations.user_id')),
@@ -89,7 +90,7 @@ export const organizations = defineResource(
       address: readAddress(row.address),
       user_id: row.user_id,
       user: userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
-      tags: [],
+      tags: readTags(row.tags),
       persons_count: Number(row.persons_count),
       leads_count: Number(row.leads_count),
       custom_attributes: {},
@@ -98,7 +99,6 @@ export const organizations = defineResource(
       version: row.version,
     }),
     gather: async (ctx, replies, include) => {
-      await gatherTags(ctx, 'organizations', replies)
       await expand(ctx, replies, include, { user: () => users })
     },
     link: (ctx, id, { tag_ids }) => setTags(ctx, 'organizations', id, tag_ids),

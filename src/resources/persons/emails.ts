@@ -27,7 +27,7 @@ export async function linkEmail(ctx: Context, id: number | undefined, link: Link
   if (id !== undefined) await emailsOf(ctx).update({ ...ctx, ifMatch: null }, id, link)
 }
 
-/** Counts the mails of a page of leads that the caller sees, with one query. */
+/** Of leads with their mails counted: without the mails that the caller does not see, with one query. */
 export async function countEmails(ctx: Context, leads: { id: number; emails_count: number }[]): Promise<void> {
   const counted = async (ids: readonly number[]) => {
     const rows: Rows<unknown> = (await emailsOf(ctx).matching(ctx, {})).clearSelect().clearOrderBy()
@@ -36,7 +36,7 @@ export async function countEmails(ctx: Context, leads: { id: number; emails_coun
       .where('emails.lead_id', 'in', ids)
       .groupBy('emails.lead_id')
   }
-  const ids = leads.map(({ id }) => id)
+  const ids = leads.flatMap(({ id, emails_count }) => (emails_count > 0 ? [id] : []))
   const counts = await askFor<{ lead: number; count: number }>(ctx, 'emails of leads', ids, async (ids) =>
     lean(await counted(ids)),
   )

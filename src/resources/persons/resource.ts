@@ -11,7 +11,7 @@ import { defineResource, type Writing } from '../../kernel/resource.ts'
 import { seesOwner, visible } from '../../kernel/visibility.ts'
 import { checkValues, withAttributes } from '../attributes/values.ts'
 import { organizations } from '../organizations/resource.ts'
-import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
+import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tagging.ts'
 import { ownerOf, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
@@ -89,6 +89,7 @@ export const persons = defineResource(
         .leftJoin('organizations', 'organizations.id', 'persons.organization_id')
         .leftJoin('users', 'users.id', 'persons.user_id')
         .selectAll('persons')
+        .select(tagsIn(ctx, 'persons'))
         .select([
           'organizations.name as organization_name',
           'organizations.address as organization_address',
@@ -162,7 +163,7 @@ export const persons = defineResource(
         user_id: row.user_id,
         user: owner,
         sales_owner: owner,
-        tags: [],
+        tags: readTags(row.tags),
         unsubscribed_at: null,
         leads_count: Number(row.leads_count),
         quotes_count: Number(row.quotes_count),
@@ -174,7 +175,6 @@ export const persons = defineResource(
       }
     },
     gather: async (ctx, replies, include) => {
-      await gatherTags(ctx, 'persons', replies)
       await gatherUnsubscribed(ctx, replies)
       await expand(ctx, replies, include, { organization: () => organizations, user: () => users })
     },

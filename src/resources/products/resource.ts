@@ -6,7 +6,7 @@ import { fromScaled, scaled } from '../../kernel/money.ts'
 import { unique } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { withAttributes } from '../attributes/values.ts'
-import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
+import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tagging.ts'
 import { inventoriesOf } from './inventories.ts'
 
 export const products = defineResource(
@@ -20,7 +20,7 @@ export const products = defineResource(
       update: 'updateProduct',
       delete: 'deleteProduct',
     },
-    rows: (_ctx, db) => db.selectFrom('products').selectAll('products'),
+    rows: (ctx, db) => db.selectFrom('products').selectAll('products').select(tagsIn(ctx, 'products')),
     sort: {
       id: 'products.id',
       sku: 'products.sku_key',
@@ -82,14 +82,13 @@ export const products = defineResource(
       in_stock: row.in_stock,
       allocated: row.allocated,
       on_hand: row.on_hand,
-      tags: [],
+      tags: readTags(row.tags),
       custom_attributes: {},
       created_at: row.created_at,
       updated_at: row.updated_at,
       version: row.version,
     }),
     gather: async (ctx, replies, include) => {
-      await gatherTags(ctx, 'products', replies)
       if (!include.includes('inventories')) return
       const productIds = replies.map(({ id }) => id)
       const inventories = await inventoriesOf(ctx, { productIds })

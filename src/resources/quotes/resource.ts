@@ -15,7 +15,7 @@ import { withAttributes } from '../attributes/values.ts'
 import { leads } from '../leads/resource.ts'
 import { personRef } from '../persons/contacts.ts'
 import { persons } from '../persons/resource.ts'
-import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
+import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tagging.ts'
 import { ownerOf, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
@@ -134,6 +134,7 @@ export const quotes = defineResource(
         .leftJoin('persons', 'persons.id', 'quotes.person_id')
         .leftJoin('users', 'users.id', 'quotes.user_id')
         .selectAll('quotes')
+        .select(tagsIn(ctx, 'quotes'))
         .select(['persons.name as person_name', 'persons.emails as person_emails'])
         .$narrowType<{ person_name: string; person_emails: string }>()
         .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
@@ -192,7 +193,7 @@ export const quotes = defineResource(
       grand_total: fromScaled(row.grand_total),
       items: [],
       leads: [],
-      tags: [],
+      tags: readTags(row.tags),
       custom_attributes: {},
       created_at: row.created_at,
       updated_at: row.updated_at,
@@ -205,7 +206,6 @@ export const quotes = defineResource(
       )
       for (const reply of replies) reply.items = items.filter(({ quote_id }) => quote_id === reply.id).map(presentItem)
       await gatherLeads(ctx, replies)
-      await gatherTags(ctx, 'quotes', replies)
       await expand(ctx, replies, include, { user: () => users, person: () => persons, leads: () => leads })
     },
     settle: async (ctx, id, { items }) => {

@@ -1,6 +1,6 @@
 // Tags on records (DOMAIN 9.6): the same list, attach and detach for every taggable resource, and `tag_ids` in bodies. Each
 // link is a write of its own, with the events of its resource, after the record's own pair.
-import { type Compilable, sql } from 'kysely'
+import { type AliasedRawBuilder, type Compilable, type Kysely, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Findings, invalid, notFound, Problem } from '../../kernel/errors.ts'
@@ -41,19 +41,20 @@ export async function tagsOf(ctx: Context, entity: Taggable, ids: readonly numbe
   return found
 }
 
-/** Fills `tags` of a page of replies, with one query. */
-export async function gatherTags(
-  ctx: Context,
-  entity: Taggable,
-  replies: readonly { id: number; tags: TagRef[] }[],
-): Promise<void> {
-  const found = await tagsOf(
-    ctx,
-    entity,
-    replies.map(({ id }) => id),
-  )
-  for (const reply of replies) reply.tags = found.get(reply.id) ?? []
+/** A column of a query of taggable records: the tags of each, by name, for `readTags`. */
+export function tagsIn({ db, services }: Context, entity: Taggable): AliasedRawBuilder<string, 'tags'> {
+  const { table, column } = taggable[entity]
+  // biome-ignore lint/suspicious/noExplicitAny: one of seven tables of links, all of them alike
+  const rows = (db as unknown as Kysely<any>)
+    .selectFrom(`${table} as link`)
+    .innerJoin('tags', 'tags.id', 'link.tag_id')
+    .select(['tags.id', 'tags.name', 'tags.color'])
+    .whereRef(`link.${column}`, '=', `${entity}.id`)
+    .orderBy('tags.name_key')
+  return services.store.dialect.jsonRows(rows).as('tags')
 }
+
+export const readTags = (stored: string): TagRef[] => JSON.parse(stored)
 
 /** Finds what is wrong with `tag_ids` of a body. */
 export async function checkTagIds(ctx: Context, found: Findings, ids: readonly number[] | undefined): Promise<void> {

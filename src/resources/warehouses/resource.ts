@@ -9,7 +9,7 @@ import { defineResource, type Writing } from '../../kernel/resource.ts'
 import { withAttributes } from '../attributes/values.ts'
 import { checkUnique, cleanPoints, keepUnique } from '../persons/contacts.ts'
 import { clearInventories, refuseStocked } from '../products/inventories.ts'
-import { checkTagIds, gatherTags, setTags } from '../tags/tagging.ts'
+import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tagging.ts'
 import { gatherActivities, gatherLocations } from './children.ts'
 
 type Row = { id: number; contact_address: string }
@@ -48,10 +48,11 @@ export const warehouses = defineResource(
       update: 'updateWarehouse',
       delete: 'deleteWarehouse',
     },
-    rows: (_ctx, db) =>
+    rows: (ctx, db) =>
       db
         .selectFrom('warehouses')
         .selectAll('warehouses')
+        .select(tagsIn(ctx, 'warehouses'))
         .select(
           sql<number>`(select count(distinct row.product_id) from product_inventories as row where row.warehouse_id = warehouses.id)`.as(
             'products_count',
@@ -84,14 +85,13 @@ export const warehouses = defineResource(
       contact_address: readAddress(row.contact_address) as Schema<'Address'>,
       locations: [],
       products_count: Number(row.products_count),
-      tags: [],
+      tags: readTags(row.tags),
       custom_attributes: {},
       created_at: row.created_at,
       updated_at: row.updated_at,
       version: row.version,
     }),
     gather: async (ctx, replies, include) => {
-      await gatherTags(ctx, 'warehouses', replies)
       await gatherLocations(ctx, replies, include)
       if (include.includes('activities')) await gatherActivities(ctx, replies)
     },
