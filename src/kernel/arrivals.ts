@@ -23,21 +23,23 @@ const afterwardsMs = 5
 const mostHeld = 2_000
 
 export function createArrivals(stopwatch = fineStopwatch): Arrivals {
-  const held = new Set<() => void>()
+  // No set, for the reason in turns.ts.
+  const held: (() => void)[] = []
   let hasTaken = false
   let areComing = false
 
   function endTurn(): void {
     const spent = stopwatch()
-    const most = hasTaken ? whileComingMs + held.size * moreForEachMs : afterwardsMs
+    const most = hasTaken ? whileComingMs + held.length * moreForEachMs : afterwardsMs
+    let looked = 0
     try {
-      for (const look of held) {
-        held.delete(look)
-        look()
+      while (looked < held.length) {
+        held[looked++]?.()
         if (spent() >= most) break
       }
     } finally {
-      areComing = hasTaken || held.size > 0
+      held.splice(0, looked)
+      areComing = hasTaken || held.length > 0
       hasTaken = false
       if (areComing) setImmediate(endTurn)
     }
@@ -51,7 +53,7 @@ export function createArrivals(stopwatch = fineStopwatch): Arrivals {
       setImmediate(endTurn)
     },
     request(look) {
-      if (areComing && held.size < mostHeld) held.add(look)
+      if (areComing && held.length < mostHeld) held.push(look)
       else look()
     },
     areComing: () => areComing,

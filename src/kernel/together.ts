@@ -9,18 +9,19 @@ export type Together = (send: () => void) => void
 const most = 100
 
 export function together(): Together {
-  const waiting = new Set<() => void>()
+  // No set: of one that is filled and emptied for good, engines keep alive what once was in it (turns.ts).
+  const waiting: (() => void)[] = []
   let isDue = false
 
   function sendAll(): void {
     isDue = false
+    const all = waiting.splice(0)
+    let sent = 0
     try {
-      for (const send of waiting) {
-        waiting.delete(send)
-        send()
-      }
+      while (sent < all.length) all[sent++]?.()
     } finally {
-      if (waiting.size > 0) sendSoon()
+      waiting.unshift(...all.slice(sent))
+      if (waiting.length > 0) sendSoon()
     }
   }
 
@@ -31,8 +32,8 @@ export function together(): Together {
   }
 
   return (send) => {
-    waiting.add(send)
-    if (waiting.size >= most) sendAll()
+    waiting.push(send)
+    if (waiting.length >= most) sendAll()
     else sendSoon()
   }
 }

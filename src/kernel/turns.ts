@@ -34,7 +34,9 @@ export function createTurns({
   stopwatch = fineStopwatch,
   areComing = (): boolean => false,
 } = {}): Turns {
-  const waiting = new Set<() => void>()
+  // No set: when engines make its table anew, which is every few requests, the old one keeps whoever was in it, and the new one, until
+  // all of the memory is looked through; so every request would be kept for seconds.
+  const waiting: (() => void)[] = []
   let begun = 0
   let writes = 0
   let isDue = false
@@ -45,11 +47,11 @@ export function createTurns({
 
   /** After what came in meanwhile was read: otherwise who must be refused would wait for all who are not. */
   function next(): void {
-    if (isDue || begun >= most.begun || waiting.size === 0) return
+    if (isDue || begun >= most.begun || waiting.length === 0) return
     isDue = true
     setImmediate(open)
     // One each, so that what one does is done before the next one begins.
-    for (let left = Math.min(waiting.size, mostInTurn); left > 0; left--) setImmediate(beginOne)
+    for (let left = Math.min(waiting.length, mostInTurn); left > 0; left--) setImmediate(beginOne)
     setImmediate(close)
   }
 
@@ -57,7 +59,7 @@ export function createTurns({
     credit = Math.min(credit + elsewhere() * (areComing() ? shareOfArrivals : 1), mostCreditMs)
     here = stopwatch()
     // Of a long line nobody while connections come: others may wait behind those that were taken.
-    atLeast = waiting.size <= few ? few : areComing() ? 0 : 1
+    atLeast = waiting.length <= few ? few : areComing() ? 0 : 1
   }
 
   function beginOne(): void {
@@ -75,14 +77,17 @@ export function createTurns({
   }
 
   return {
-    isFull: () => waiting.size >= most.waiting,
+    isFull: () => waiting.length >= most.waiting,
     hasWrites: () => writes > 0,
     enter(begin, isWrite = false) {
-      if (waiting.size >= most.waiting) return false
+      if (waiting.length >= most.waiting) return false
       let isBegun = false
       let hasLeft = false
       const leaveLine = (): void => {
-        if (waiting.delete(turn) && isWrite) writes--
+        const place = waiting.indexOf(turn)
+        if (place < 0) return
+        waiting.splice(place, 1)
+        if (isWrite) writes--
       }
       const turn = (): void => {
         leaveLine()
@@ -90,7 +95,7 @@ export function createTurns({
         begun++
         begin()
       }
-      waiting.add(turn)
+      waiting.push(turn)
       if (isWrite) writes++
       next()
       return () => {

@@ -1,5 +1,6 @@
 // Custom attributes in replies: every one of the entity in its order, null when unset; and what chosen options and records
 // are called (DOMAIN 8.3). A fixed number of queries for a whole page.
+import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { fileRefs } from '../files/attach.ts'
 import { type LookupType, labels } from './lookups.ts'
@@ -13,7 +14,7 @@ export interface Carrier {
   custom_labels?: Record<string, unknown>
 }
 
-/** Turns the stored values that `present` has put into the replies into what is shown. */
+/** Turns the stored values that `present` has put into the replies, as they were read, into what is shown. */
 export async function gatherValues(
   ctx: Context,
   entity: EntityType,
@@ -22,33 +23,42 @@ export async function gatherValues(
 ): Promise<void> {
   const typed = valued(await ownAttributes(ctx, entity))
   const attributes = typed.map(({ attribute }) => attribute)
-  // Without what every object inherits: codes are words of users.
-  const stored = replies.map((reply): Stored => Object.assign(Object.create(null), reply.custom_attributes))
-  const files = await fileRefs(ctx, idsIn(attributes.filter(holdsFile), stored))
+  const stored = replies.map((reply): Stored => reply.custom_attributes)
+  const holding = attributes.filter(holdsFile)
+  const files = holding.length > 0 ? await fileRefs(ctx, idsIn(holding, stored)) : none
   const shown = (type: ValueType, attribute: Attribute, value: unknown): unknown => {
     if (value === undefined || value === null) return null
     if (holdsFile(attribute)) return files.get(value as number) ?? null
     return type.show ? type.show(value) : value
   }
   const wanted = include.includes('custom_labels') ? attributes.filter(isChoice) : []
-  const nameOf = await names(ctx, wanted, stored)
+  const nameOf = wanted.length > 0 ? await names(ctx, wanted, stored) : nobody
   for (const [index, reply] of replies.entries()) {
     const values = stored[index] ?? {}
-    reply.custom_attributes = Object.fromEntries(
-      typed.map(({ attribute, type }) => [attribute.code, shown(type, attribute, values[attribute.code])]),
-    )
+    const all: Record<string, unknown> = {}
+    for (const { attribute, type } of typed) all[attribute.code] = shown(type, attribute, valueIn(values, attribute))
+    reply.custom_attributes = all
     if (!include.includes('custom_labels')) continue
     reply.custom_labels = Object.fromEntries(
-      wanted.map((attribute) => [attribute.code, labelled(attribute, values[attribute.code], nameOf)]),
+      wanted.map((attribute) => [attribute.code, labelled(attribute, valueIn(values, attribute), nameOf)]),
     )
   }
 }
 
+const none: ReadonlyMap<number, Schema<'FileRef'>> = new Map()
+const nobody: NameOf = () => undefined
+
+/** Codes are words of users: what every object inherits is no value. */
+const valueIn = (values: Stored, { code }: Attribute): unknown =>
+  Object.hasOwn(values, code) ? values[code] : undefined
+
 const isChoice = ({ type }: Attribute): boolean => ['select', 'multiselect', 'checkbox', 'lookup'].includes(type)
 
 const idsIn = (attributes: readonly Attribute[], stored: readonly Stored[]): number[] =>
-  attributes.flatMap(({ code }) =>
-    stored.flatMap((values) => ([values[code] ?? []].flat() as unknown[]).filter((id) => typeof id === 'number')),
+  attributes.flatMap((attribute) =>
+    stored.flatMap((values) =>
+      ([valueIn(values, attribute) ?? []].flat() as unknown[]).filter((id) => typeof id === 'number'),
+    ),
   )
 
 type NameOf = (attribute: Attribute, id: number) => string | undefined

@@ -54,7 +54,7 @@ export function withAttributes<
     },
     present: (row, ctx) => {
       const reply = d.present(row, ctx)
-      ;(reply as Carrier).custom_attributes = { ...readStored((row as Row).custom_attributes) }
+      ;(reply as Carrier).custom_attributes = JSON.parse((row as Row).custom_attributes)
       return reply
     },
     gather: async (ctx, replies, include) => {
