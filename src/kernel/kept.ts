@@ -57,7 +57,19 @@ function callOf({ token, operation, services }: Context): string {
   return text
 }
 
+type Asking = Pick<Context, 'user' | 'token' | 'operation' | 'services'>
+let last: (Asking & { statements: Map<string, Statement> }) | undefined
+
+/** A call asks for them again and again. */
 function statementsOf(ctx: Context): Map<string, Statement> {
+  const { user, token, operation, services } = ctx
+  const isSame =
+    last?.user === user && last.token === token && last.operation === operation && last.services === services
+  if (last === undefined || !isSame) last = { user, token, operation, services, statements: statementsFor(ctx) }
+  return last.statements
+}
+
+function statementsFor(ctx: Context): Map<string, Statement> {
   const known = mapOf(statements, callerOf(ctx))
   const call = callOf(ctx)
   const found = known.get(call)
@@ -83,7 +95,7 @@ async function execute<Row>(
 ): Promise<QueryResult<Row>> {
   if (name === null || isOnce(ctx)) return run<Row>(ctx, (await build()).compile())
   const known = statementsOf(ctx)
-  const key = `${name} ${values.length}`
+  const key = keyOf(name, values.length)
   const found = known.get(key)
   if (found) {
     if (ctx.services.config.env === 'test') await compare(found, { name, values, build })
@@ -99,6 +111,9 @@ async function execute<Row>(
   }
   return run<Row>(ctx, query)
 }
+
+/** Those that bind one value are looked up by their name as it is, which saves engines a new text. No name begins with a number. */
+const keyOf = (name: string, count: number): string => (count === 1 ? name : `${count} ${name}`)
 
 const bound = <Row>({ query, first }: Statement, values: readonly unknown[]): CompiledQuery<Row> =>
   boundTo(query, first.length === 0 ? values : [...first, ...values])
@@ -154,6 +169,18 @@ export async function askFor<Row>(
   return ask(ctx, { name, values, build: () => build(values), ofVocabulary })
 }
 
+/** By table, what was added last: most rows of a table have the same columns. */
+const insertions = new Map<string, { columns: readonly string[]; name: string }>()
+
+function insertionOf(table: string, columns: readonly string[]): string {
+  const last = insertions.get(table)
+  if (last?.columns.length === columns.length && last.columns.every((column, at) => column === columns[at]))
+    return last.name
+  const name = `insert ${table} ${columns.join()}`
+  insertions.set(table, { columns, name })
+  return name
+}
+
 /** Adds a row, and answers its id. Keys that are undefined are columns left out. */
 export async function insert(ctx: Context, table: string, row: Readonly<Record<string, unknown>>): Promise<number> {
   const columns: string[] = []
@@ -171,7 +198,7 @@ export async function insert(ctx: Context, table: string, row: Readonly<Record<s
     const insertion = ctx.db.insertInto(table as never).values(row as never)
     return (tellsIds ? insertion : insertion.returning('id' as never)) as Compilable<{ id: number }>
   }
-  const name = isPlain ? `insert ${table} ${columns.join()}` : null
+  const name = isPlain ? insertionOf(table, columns) : null
   const { rows, insertId } = await execute(ctx, { name, values, build })
   const id = tellsIds ? insertId : rows[0]?.id
   if (id === undefined) throw new Error(`No row was added to ${table}.`)

@@ -146,27 +146,20 @@ export async function write<Id extends number | null = number>(
 ): Promise<Outcome<Id> & { eventId: number | null }> {
   return transaction(ctx, async (ctx) => {
     if (!ctx.dryRun && ctx.services.events.isHeard(`${name}.before`)) {
-      offer(ctx, {
-        ...eventOf(ctx, about),
-        name: `${name}.before`,
-        entityId: about.id ?? null,
-        // Copies: a listener may refuse a change, not make one (DOMAIN 17.1).
-        input: structuredClone(withoutSecretKeys(about.input)),
-        ...(about.before && { entity: structuredClone(about.before) }),
-      })
+      const event = eventOf(ctx, `${name}.before`, about.id ?? null, about)
+      // Copies: a listener may refuse a change, not make one (DOMAIN 17.1).
+      event.input = structuredClone(withoutSecretKeys(about.input))
+      if (about.before) event.entity = structuredClone(about.before)
+      offer(ctx, event)
     }
     const outcome = await work(ctx)
     if (outcome.id !== null) ctx.unit.stale.push({ entity: about.entity, id: outcome.id })
     const deleted = outcome.entity === null
     const keys = deleted ? [] : changedKeys(about.before, outcome.entity ?? {})
     const changed = !deleted && outcome.hidden ? [...new Set([...keys, ...outcome.hidden])] : keys
-    const after: AccordEvent = {
-      ...eventOf(ctx, about),
-      name: `${name}.after`,
-      entityId: outcome.id,
-      entity: outcome.entity ?? about.before ?? null,
-      changed,
-    }
+    const after = eventOf(ctx, `${name}.after`, outcome.id, about)
+    after.entity = outcome.entity ?? about.before ?? null
+    after.changed = changed
     if (about.before) after.before = about.before
     const isChange = deleted || about.before === undefined || changed.length > 0
     const logged = bare.has(name) ? { ...after, name } : after
@@ -184,15 +177,24 @@ export const announce = (
   { entity, id, shown }: { entity: string; id: number; shown: Snapshot },
 ): Promise<void> =>
   transaction(ctx, async (ctx) => {
-    const event = { ...eventOf(ctx, { entity }), name, entityId: id, entity: shown, changed: [] }
+    const event = eventOf(ctx, name, id, { entity })
+    event.entity = shown
+    event.changed = []
     await record(ctx, event, null, shown)
     ctx.unit.after.push(event)
   })
 
 /** What every event of a write says. */
-function eventOf(ctx: Context, about: Pick<About, 'entity' | 'related' | 'restored'>) {
-  const event: Omit<AccordEvent, 'name' | 'entityId'> = {
+function eventOf(
+  ctx: Context,
+  name: string,
+  entityId: number | null,
+  about: Pick<About, 'entity' | 'related' | 'restored'>,
+): AccordEvent {
+  const event: AccordEvent = {
+    name,
     entityType: about.entity,
+    entityId,
     actor: actorOf(ctx),
     tokenId: ctx.token?.id ?? null,
     requestId: ctx.requestId,
