@@ -111,12 +111,11 @@ export function watchRequests(http: FastifyInstance, metrics: Metrics): Watch {
 
 function watcher(metrics: Metrics): Watch {
   /** A request that waits behind another one on its connection is not told that the connection has closed. */
-  const open = new WeakMap<Socket, (() => void)[]>()
-  const waitingOn = (socket: Socket): (() => void)[] => {
+  const open = new WeakMap<Socket, Set<() => void>>()
+  const waitingOn = (socket: Socket): Set<() => void> => {
     const known = open.get(socket)
     if (known) return known
-    // No set, for the reason in kernel/turns.ts.
-    const waiting: (() => void)[] = []
+    const waiting = new Set<() => void>()
     open.set(socket, waiting)
     socket.once('close', () => {
       for (const end of [...waiting]) end()
@@ -132,9 +131,7 @@ function watcher(metrics: Metrics): Watch {
     const endings = new Set<() => void>()
     request.endings = endings
     const end = (isAborted: boolean): void => {
-      const place = waiting.indexOf(goesAway)
-      if (place < 0) return
-      waiting.splice(place, 1)
+      if (!waiting.delete(goesAway)) return
       request.endings = null
       for (const each of endings) each()
       const status = isAborted && !raw.headersSent ? goneAway : raw.statusCode
@@ -159,7 +156,7 @@ function watcher(metrics: Metrics): Watch {
       )
     }
     const goesAway = (): void => end(true)
-    waiting.push(goesAway)
+    waiting.add(goesAway)
     raw.once('finish', () => end(false)).once('close', goesAway)
   }
 }

@@ -23,23 +23,21 @@ const afterwardsMs = 5
 const mostHeld = 2_000
 
 export function createArrivals(stopwatch = fineStopwatch): Arrivals {
-  // No set, for the reason in turns.ts.
-  const held: (() => void)[] = []
+  const held = new Set<() => void>()
   let hasTaken = false
   let areComing = false
 
   function endTurn(): void {
     const spent = stopwatch()
-    const most = hasTaken ? whileComingMs + held.length * moreForEachMs : afterwardsMs
-    let looked = 0
+    const most = hasTaken ? whileComingMs + held.size * moreForEachMs : afterwardsMs
     try {
-      while (looked < held.length) {
-        held[looked++]?.()
+      for (const look of held) {
+        held.delete(look)
+        look()
         if (spent() >= most) break
       }
     } finally {
-      held.splice(0, looked)
-      areComing = hasTaken || held.length > 0
+      areComing = hasTaken || held.size > 0
       hasTaken = false
       if (areComing) setImmediate(endTurn)
     }
@@ -53,7 +51,7 @@ export function createArrivals(stopwatch = fineStopwatch): Arrivals {
       setImmediate(endTurn)
     },
     request(look) {
-      if (areComing && held.length < mostHeld) held.push(look)
+      if (areComing && held.size < mostHeld) held.add(look)
       else look()
     },
     areComing: () => areComing,
