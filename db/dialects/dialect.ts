@@ -69,8 +69,12 @@ export interface Dialect {
   /** A JSON column without one key of its object. */
   jsonWithout(column: string, key: string): RawBuilder<string>
 
-  /** The rows of a query that names its columns, in their order: the JSON text of a list of objects. */
+  /**
+   * The rows of a query that names its columns, in their order: the JSON text of a list of objects, whose values are told as those of
+   * rows are.
+   */
   jsonRows(rows: AnyRows): RawBuilder<string>
+
   /** One row per text of a JSON column that holds an array of texts, to be joined: its place, from 0, as `key`, and `value`. */
   jsonTexts<A extends string>(column: string, alias: A): AliasedRawBuilder<{ key: number; value: string }, A>
 

@@ -45,7 +45,7 @@ export function timed(ctx: Untimed, time: Date, knownAt: number | undefined): Co
   return Object.defineProperty(ctx, 'time', watched) as Context
 }
 
-/** It is a call's own; what is copied from it has asked. Defined once, and where nothing was before: all stay objects of one kind. */
+/** It is a call's own; what is copied from it has asked. Put in the place of another property, it would make engines slow with them. */
 const watched = {
   enumerable: true,
   configurable: true,
@@ -125,6 +125,8 @@ export function createReplies(most: number): Replies {
         if (!isSame(found, anew) && store.generation() === now) throw wrong(key, found)
         return found
       }
+      if (config.env === 'test' && Object.getOwnPropertyDescriptor(ctx, 'time')?.get !== watched.get)
+        throw new Error('Of a copied context nobody knows whether it was asked for the time.')
       lasting.until = Number.POSITIVE_INFINITY
       const reply = await answer(ctx)
       const size = sizeOf(key, reply)

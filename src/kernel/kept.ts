@@ -57,16 +57,20 @@ function callOf({ token, operation, services }: Context): string {
   return text
 }
 
-type Asking = Pick<Context, 'user' | 'token' | 'operation' | 'services'>
-let last: (Asking & { statements: Map<string, Statement> }) | undefined
+interface Asking extends Pick<Context, 'user' | 'token' | 'operation'> {
+  statements: Map<string, Statement>
+}
 
-/** A call asks for them again and again. */
+/** Of each server the call that asked last: calls ask again and again. */
+const asking = new WeakMap<object, Asking>()
+
 function statementsOf(ctx: Context): Map<string, Statement> {
   const { user, token, operation, services } = ctx
-  const isSame =
-    last?.user === user && last.token === token && last.operation === operation && last.services === services
-  if (last === undefined || !isSame) last = { user, token, operation, services, statements: statementsFor(ctx) }
-  return last.statements
+  const last = asking.get(services)
+  if (last?.user === user && last.token === token && last.operation === operation) return last.statements
+  const found = statementsFor(ctx)
+  asking.set(services, { user, token, operation, statements: found })
+  return found
 }
 
 function statementsFor(ctx: Context): Map<string, Statement> {
@@ -173,9 +177,9 @@ export async function askFor<Row>(
 const insertions = new Map<string, { columns: readonly string[]; name: string }>()
 
 function insertionOf(table: string, columns: readonly string[]): string {
-  const last = insertions.get(table)
-  if (last?.columns.length === columns.length && last.columns.every((column, at) => column === columns[at]))
-    return last.name
+  const known = insertions.get(table)
+  if (known?.columns.length === columns.length && known.columns.every((column, at) => column === columns[at]))
+    return known.name
   const name = `insert ${table} ${columns.join()}`
   insertions.set(table, { columns, name })
   return name

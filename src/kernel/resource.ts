@@ -117,7 +117,7 @@ export function defineResource<
           row = await rowOf(ctx, id)
           return { id, entity: (await one(ctx, row)) as Snapshot }
         })
-        const isLinked = (await d.link?.(ctx, id, body)) ?? false
+        const isLinked = await link(ctx, id, body)
         return isLinked ? written(ctx, id) : shown(ctx, id, row as Row)
       }),
 
@@ -133,11 +133,7 @@ export function defineResource<
         let touched = false
         let row = current
         await write(ctx, events.update, { entity, input: body, id, before }, async (ctx) => {
-          const stored = await (ctx.db as any)
-            .selectFrom(table)
-            .selectAll()
-            .where('id', '=', id)
-            .executeTakeFirstOrThrow()
+          const stored = await storedIn(ctx, id)
           const changes = Object.fromEntries(
             Object.entries(columns).filter(([column, value]) => value !== undefined && stored[column] !== value),
           )
@@ -158,7 +154,7 @@ export function defineResource<
           }
           return { id, entity: after, hidden }
         })
-        const isLinked = (await d.link?.(ctx, id, body)) ?? false
+        const isLinked = await link(ctx, id, body)
         // One request is one change: the version counts it once.
         if (isLinked && !touched) await base.touch(ctx, id)
         return isLinked ? written(ctx, id) : shown(ctx, id, row)
@@ -195,10 +191,24 @@ export function defineResource<
     },
   }
 
+  const storedIn = (ctx: Context, id: number): Promise<Record<string, unknown>> =>
+    (ctx.db as any).selectFrom(table).selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+
   /** The row as it is after a write, also when the write moved it out of the caller's sight. */
   const rowOf = (ctx: Context, id: number): Promise<Row> => find({ ...ctx, admitted: { table, id } }, id)
 
   const written = async (ctx: Context, id: number): Promise<Reply> => one(ctx, await rowOf(ctx, id))
+
+  /** Its version is counted by whoever calls this; in tests it is looked whether it was left alone. */
+  async function link(ctx: Context, id: number, body: Body<U>): Promise<boolean> {
+    if (d.link === undefined) return false
+    const isTest = ctx.services.config.env === 'test'
+    const stored = async () => JSON.stringify(isTest && (await storedIn(ctx, id)))
+    const before = await stored()
+    const isLinked = await d.link(ctx, id, body)
+    if ((await stored()) !== before) throw new Error(`What links a ${d.noun} to others has changed its own row.`)
+    return isLinked
+  }
 
   /** The record of a row that was read before `link`, which says that it has changed nothing; in tests it is looked at. */
   async function shown(ctx: Context, id: number, row: Row): Promise<Reply> {

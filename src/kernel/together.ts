@@ -20,7 +20,7 @@ export function together(): Together {
     try {
       while (sent < all.length) all[sent++]?.()
     } finally {
-      waiting.unshift(...all.slice(sent))
+      if (sent < all.length) waiting.unshift(...all.slice(sent))
       if (waiting.length > 0) sendSoon()
     }
   }

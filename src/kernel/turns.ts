@@ -65,8 +65,7 @@ export function createTurns({
   function beginOne(): void {
     if (begun >= most.begun || (atLeast <= 0 && credit <= here())) return
     atLeast--
-    const [first] = waiting
-    first?.()
+    waiting[0]?.()
   }
 
   function close(): void {

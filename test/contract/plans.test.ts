@@ -141,6 +141,23 @@ describe.each(['listLeads', 'listPersons'] as const)('%s by cursor', (list) => {
   })
 })
 
+describe.each(lists)('%s', (list) => {
+  it('reads what it shows of a record, and what hangs on it, by keys and indexes', async () => {
+    const statements = await statementsOf(() => server.admin.get(fact(list).path.replace('/api/admin', '')))
+    const shown = statements.filter((statement) => statement.includes(`"${tables[list]}"."id" in (`))
+    for (const statement of shown) {
+      const { rows } = await sql
+        .raw<{ detail: string }>(`explain query plan ${statement.replaceAll('?', '1')}`)
+        .execute(server.store.db)
+      const steps = rows.map(({ detail }) => detail)
+      // The rows of a question in the middle of another one are there already.
+      const scanned = steps.filter((step) => /^SCAN (?!agg$|tags$)/.test(step))
+      expect(scanned, `${statement}\n  ${steps.join('\n  ')}`).toEqual([])
+    }
+    if (['listLeads', 'listPersons'].includes(list)) expect(shown).not.toEqual([])
+  })
+})
+
 describe('q', () => {
   it('looks into candidates of the index of texts only, where a word has three letters', async () => {
     for (const list of lists) {

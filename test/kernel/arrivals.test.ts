@@ -132,6 +132,20 @@ describe('answers of one turn', () => {
     expect(sent).toEqual([1, 3, 4])
   })
 
+  it('wait for the next turn when they are asked for while others are sent', () => {
+    const { step } = stopped()
+    const send = together()
+    const sent: number[] = []
+    send(() => {
+      sent.push(1)
+      for (let number = 3; number < 110; number++) send(() => void sent.push(number))
+    })
+    send(() => void sent.push(2))
+    step()
+    step()
+    expect([...sent].sort((one, other) => one - other)).toEqual(Array.from({ length: 109 }, (_, index) => index + 1))
+  })
+
   it('are given up when who has asked goes before they are sent', async () => {
     listening = await listeningServer()
     const turns = stopped()

@@ -34,6 +34,20 @@ describe('what a server keeps in memory', () => {
     expect([await total('/leads'), await total('/leads?title=kept 1')]).toEqual([2, 0])
   })
 
+  it('is kept apart for tokens of one user, by what each may do', async () => {
+    const make = given(here.server.admin)
+    const person = await make.person({ name: 'Zoe', job_title: 'Engineer' })
+    const { id } = await make.lead({ person_id: person.id })
+    const [all, leadsOnly] = [await here.server.as(1), await here.server.as(1, ['leads:*'])]
+    for (let round = 0; round < 3; round++) {
+      const title = `Round ${round}`
+      expect((await all.put(`/leads/${id}`, { title })).body.data.title).toBe(title)
+      expect((await all.get(`/leads/${id}?include=person`)).body.data.person).toMatchObject({ job_title: 'Engineer' })
+      expect((await leadsOnly.get(`/leads/${id}?include=person`)).body.data.person).not.toHaveProperty('job_title')
+      expect((await leadsOnly.put(`/leads/${id}`, { title: 'Other' })).status).toBe(200)
+    }
+  })
+
   it('does not hold what another process has rolled back', async () => {
     const before = await total('/leads')
     const failing = other.db.transaction().execute(async (db) => {

@@ -25,6 +25,8 @@ const rounds = 10_000
 /** 2 KB, and more with what is made of them. */
 const payload = (): number[] => Array.from({ length: 250 }, (_, index) => index)
 const all = each * rounds * 2_000
+/** Of all of it: 1 % was found, and 67 % where the line was a set. */
+const share = 1 / 8
 
 /** Eight at a time come, with their payload, and are done with in the same turn of the event loop, or the one after it. */
 async function come(take: (done: () => void) => void): Promise<void> {
@@ -51,11 +53,11 @@ describe('in memory', () => {
         })
       }),
     )
-    expect(kept).toBeLessThan(all / 8)
+    expect(kept).toBeLessThan(all * share)
   })
 
   it('no answer is kept that was sent', async () => {
     const send = together()
-    expect(await keptBy(() => come(send))).toBeLessThan(all / 8)
+    expect(await keptBy(() => come(send))).toBeLessThan(all * share)
   })
 })

@@ -122,6 +122,26 @@ describe('deleteTag', () => {
   })
 })
 
+describe('tags of a record', () => {
+  it('are told by name, and product lines in the order they came, wherever the record is shown', async () => {
+    const tag_ids: number[] = []
+    for (const name of ['plum', 'Apple', 'zinnia', 'banana']) tag_ids.push((await make.tag({ name })).id)
+    const [first, second] = [await make.product({ sku: 'Z-1' }), await make.product({ sku: 'A-1' })]
+    const products = [first, second].map(({ id }) => ({ product_id: id, quantity: 2, price: 0.1 }))
+    const { id, ...made } = await make.lead({ tag_ids, products })
+    const listed = (await admin.get('/leads?per_page=1')).body.data[0]
+    const shown = (await admin.get(`/leads/${id}`)).body.data
+    const changed = (await admin.put(`/leads/${id}`, { title: 'Another' })).body.data
+    for (const each of [made, listed, shown, changed]) {
+      expect(each.tags.map(({ name }: { name: string }) => name)).toEqual(['Apple', 'banana', 'plum', 'zinnia'])
+      expect(each.lead_products.map(({ sku }: { sku: string }) => sku)).toEqual(['Z-1', 'A-1'])
+      expect(each.products_amount).toBe(0.4)
+    }
+    const lines = (await admin.get(`/leads/${id}/products`)).body.data
+    expect(lines).toEqual(shown.lead_products)
+  })
+})
+
 describe('massDestroyTags', () => {
   it('deletes the own tags of a user with a narrow view and reports the others as not found', async () => {
     const ada = await addUser(server, 'Ada', { view: 'individual' })

@@ -35,6 +35,7 @@ export async function gatherValues(
   const nameOf = wanted.length > 0 ? await names(ctx, wanted, stored) : nobody
   for (const [index, reply] of replies.entries()) {
     const values = stored[index] ?? {}
+    // No code has the name of a prototype: they begin with a letter.
     const all: Record<string, unknown> = {}
     for (const { attribute, type } of typed) all[attribute.code] = shown(type, attribute, valueIn(values, attribute))
     reply.custom_attributes = all

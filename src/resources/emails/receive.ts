@@ -220,7 +220,7 @@ async function isOurs({ db, services }: Context, { from }: ReceivedMail): Promis
 async function personOf(ctx: Context, { from }: ReceivedMail): Promise<number | null> {
   if (from === null) return null
   const rows = await persons.matching(ctx, { email: [from.address], sort: ['id'] })
-  const person = (await rows.limit(1).executeTakeFirst()) as { id: number } | undefined
+  const person = await rows.clearSelect().select('persons.id').limit(1).executeTakeFirst()
   return person?.id ?? null
 }
 

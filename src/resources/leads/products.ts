@@ -33,7 +33,7 @@ const lines = (db: Db) =>
   db
     .selectFrom('lead_products')
     .leftJoin('products', 'products.id', 'lead_products.product_id')
-    .select(['lead_products.id', 'lead_products.lead_id', 'lead_products.product_id', 'lead_products.name'])
+    .select(['lead_products.id', 'lead_products.product_id', 'lead_products.name'])
     .select(['lead_products.sku', 'lead_products.quantity', 'lead_products.price', 'lead_products.amount'])
     .select(['lead_products.created_at', 'lead_products.updated_at'])
     .select(['products.name as product_name', 'products.sku as product_sku'])

@@ -77,8 +77,7 @@ export const leads = defineResource(
             'activities_count',
           ),
         )
-        // With those out of sight: gather sees to it.
-        .select(sql<number>`(select count(*) from emails where emails.lead_id = leads.id)`.as('emails_count'))
+        .select(sql<number>`exists (select 1 from emails where emails.lead_id = leads.id)`.as('has_emails'))
         .where(visible(ctx, 'leads.user_id')),
     sort: {
       id: 'leads.id',
@@ -202,7 +201,8 @@ export const leads = defineResource(
         products_amount: totalOf(lines.map(({ amount }) => amount)),
         quotes_count: Number(row.quotes_count),
         activities_count: Number(row.activities_count),
-        emails_count: Number(row.emails_count),
+        // Whether there are any; gather counts those that the caller sees.
+        emails_count: Number(row.has_emails),
         custom_attributes: {},
         created_at: row.created_at,
         updated_at: row.updated_at,

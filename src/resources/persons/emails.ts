@@ -27,7 +27,7 @@ export async function linkEmail(ctx: Context, id: number | undefined, link: Link
   if (id !== undefined) await emailsOf(ctx).update({ ...ctx, ifMatch: null }, id, link)
 }
 
-/** Of leads with their mails counted: without the mails that the caller does not see, with one query. */
+/** Counts the mails of a page of leads that the caller sees, with one query. Leads that say 0 have none at all. */
 export async function countEmails(ctx: Context, leads: { id: number; emails_count: number }[]): Promise<void> {
   const counted = async (ids: readonly number[]) => {
     const rows: Rows<unknown> = (await emailsOf(ctx).matching(ctx, {})).clearSelect().clearOrderBy()

@@ -1,6 +1,7 @@
 // Tags on records (DOMAIN 9.6): the same list, attach and detach for every taggable resource, and `tag_ids` in bodies. Each
 // link is a write of its own, with the events of its resource, after the record's own pair.
-import { type AliasedRawBuilder, type Compilable, type Kysely, sql } from 'kysely'
+import { type AliasedRawBuilder, type Kysely, sql } from 'kysely'
+import type { Db } from '../../../db/open.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Findings, invalid, notFound, Problem } from '../../kernel/errors.ts'
@@ -24,35 +25,28 @@ export type Taggable = keyof typeof taggable
 type TagRef = Schema<'TagRef'>
 const most = 50
 
-/** The tags of each of the records, by name. */
-export async function tagsOf(ctx: Context, entity: Taggable, ids: readonly number[]): Promise<Map<number, TagRef[]>> {
-  const { table, column } = taggable[entity]
-  const found = new Map<number, TagRef[]>()
-  const query = (ids: readonly number[]): Compilable<TagRef & { owner: number }> => ({
-    compile: () =>
-      sql<
-        TagRef & { owner: number }
-      >`select ${sql.ref(`link.${column}`)} as owner, tags.id, tags.name, tags.color from ${sql.table(table)} as link join tags on tags.id = link.tag_id where ${sql.ref(`link.${column}`)} in (${sql.join(ids)}) order by tags.name_key`.compile(
-        ctx.db,
-      ),
-  })
-  const rows = await askFor(ctx, `tags of ${entity}`, ids, query)
-  for (const { owner, id, name, color } of rows) found.set(owner, [...(found.get(owner) ?? []), { id, name, color }])
-  return found
-}
-
-/** A column of a query of taggable records: the tags of each, by name, for `readTags`. */
-export function tagsIn({ db, services }: Context, entity: Taggable): AliasedRawBuilder<string, 'tags'> {
-  const { table, column } = taggable[entity]
+/** Tags by name, of the records that `link` says. */
+const linked = (db: Db, entity: Taggable) =>
   // biome-ignore lint/suspicious/noExplicitAny: one of seven tables of links, all of them alike
-  const rows = (db as unknown as Kysely<any>)
-    .selectFrom(`${table} as link`)
+  (db as unknown as Kysely<any>)
+    .selectFrom(`${taggable[entity].table} as link`)
     .innerJoin('tags', 'tags.id', 'link.tag_id')
     .select(['tags.id', 'tags.name', 'tags.color'])
-    .whereRef(`link.${column}`, '=', `${entity}.id`)
     .orderBy('tags.name_key')
-  return services.store.dialect.jsonRows(rows).as('tags')
-}
+
+/** The tags of a record. */
+const tagsOf = (ctx: Context, entity: Taggable, id: number): Promise<TagRef[]> =>
+  ask<TagRef>(ctx, {
+    name: `tags of ${entity}`,
+    values: [id],
+    build: () => linked(ctx.db, entity).where(`link.${taggable[entity].column}`, '=', id),
+  })
+
+/** A column of a query of taggable records: the tags of each, for `readTags`. */
+export const tagsIn = ({ db, services }: Context, entity: Taggable): AliasedRawBuilder<string, 'tags'> =>
+  services.store.dialect
+    .jsonRows(linked(db, entity).whereRef(`link.${taggable[entity].column}`, '=', `${entity}.id`))
+    .as('tags')
 
 export const readTags = (stored: string): TagRef[] => JSON.parse(stored)
 
@@ -71,7 +65,7 @@ export async function setTags(
   ids: readonly number[] | undefined,
 ): Promise<boolean> {
   if (!ids) return false
-  const present = (await tagsOf(ctx, entity, [id])).get(id) ?? []
+  const present = await tagsOf(ctx, entity, id)
   const wanted = new Set(ids)
   const removed = present.filter((tag) => !wanted.has(tag.id))
   const added = [...wanted].filter((tagId) => !present.some((tag) => tag.id === tagId))
@@ -151,7 +145,7 @@ interface Attach {
 
 /** The three handlers of a taggable resource. */
 export function tagging(entity: Taggable, target: Target) {
-  const list = async (ctx: Context, id: number): Promise<TagRef[]> => (await tagsOf(ctx, entity, [id])).get(id) ?? []
+  const list = (ctx: Context, id: number): Promise<TagRef[]> => tagsOf(ctx, entity, id)
   return {
     list: async (ctx: Context, { params }: { params: { id: number } }) => {
       await target.locate(ctx, params.id)
