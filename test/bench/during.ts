@@ -192,7 +192,7 @@ const { values } = parseArgs({
   options: {
     program: { type: 'string', default: built },
     leads: { type: 'string', default: '100000' },
-    rows: { type: 'string', default: '10000' },
+    rows: { type: 'string', default: '30000' },
     rate: { type: 'string', default: '100' },
     seconds: { type: 'string', default: '15' },
   },
