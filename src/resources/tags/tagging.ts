@@ -145,28 +145,27 @@ interface Attach {
 
 /** The three handlers of a taggable resource. */
 export function tagging(entity: Taggable, target: Target) {
-  const list = (ctx: Context, id: number): Promise<TagRef[]> => tagsOf(ctx, entity, id)
   return {
     list: async (ctx: Context, { params }: { params: { id: number } }) => {
       await target.locate(ctx, params.id)
-      return { data: await list(ctx, params.id) }
+      return { data: await tagsOf(ctx, entity, params.id) }
     },
     attach: (ctx: Context, { params, body }: Attach) =>
       transaction(ctx, async (ctx) => {
         await target.locate(ctx, params.id)
         const tagId = await namedTag(ctx, body)
-        const present = await list(ctx, params.id)
+        const present = await tagsOf(ctx, entity, params.id)
         if (!present.some((tag) => tag.id === tagId)) {
           if (present.length >= most) throw new Problem('state_conflict', `A record has at most ${most} tags.`)
           await link(ctx, entity, params.id, tagId, (await tagRefs(ctx, [tagId]))[0])
           await target.touch(ctx, params.id)
         }
-        return { data: await list(ctx, params.id), message: 'Tag attached.' }
+        return { data: await tagsOf(ctx, entity, params.id), message: 'Tag attached.' }
       }),
     detach: (ctx: Context, { params }: { params: { id: number; tag_id: number } }) =>
       transaction(ctx, async (ctx) => {
         await target.locate(ctx, params.id)
-        const tag = (await list(ctx, params.id)).find(({ id }) => id === params.tag_id)
+        const tag = (await tagsOf(ctx, entity, params.id)).find(({ id }) => id === params.tag_id)
         if (!tag) throw notFound('attached tag', params.tag_id)
         await unlink(ctx, entity, params.id, tag)
         await target.touch(ctx, params.id)
