@@ -3,11 +3,10 @@
 
 import { existsSync } from 'node:fs'
 import type { Database as SqliteConnection } from 'better-sqlite3'
-import type { Compilable, Kysely } from 'kysely'
+import type { Kysely } from 'kysely'
 import type { Dialect } from './dialects/dialect.ts'
 import {
   copySqliteSnapshot,
-  eachSqliteRow,
   isSqliteUrl,
   openSqlite,
   openSqliteImage,
@@ -17,15 +16,20 @@ import {
   sqliteFile,
   sqliteImage,
 } from './dialects/sqlite.ts'
-import { commitsOfOthers, cutSqliteLog } from './dialects/sqlite-connection.ts'
+import { commitsOfOthers } from './dialects/sqlite-connection.ts'
 import { besideSqlite, settleSqliteAlone } from './dialects/sqlite-copies.ts'
+import { mergesOf } from './dialects/sqlite-fulltext.ts'
 import { guarded, type SqliteHealth } from './dialects/sqlite-guarded.ts'
-import { kyselySqlite, kyselySqliteInside, kyselySqliteSnapshot } from './dialects/sqlite-kysely.ts'
+import { kyselySqlite, kyselySqliteInside } from './dialects/sqlite-kysely.ts'
 import { lookOf } from './dialects/sqlite-look.ts'
 import { statementsOf } from './dialects/sqlite-statements.ts'
+import { upkeepOf } from './dialects/sqlite-upkeep.ts'
 import { writerOf } from './dialects/sqlite-writer.ts'
-import { refresh as index, type Stale } from './search.ts'
+import { refresh as index, table as indexTable, type Stale } from './search.ts'
+import { type Snapshot, snapshotOf } from './snapshots.ts'
 import type { DB } from './tables.gen.ts'
+
+export type { Snapshot } from './snapshots.ts'
 
 export type Db = Kysely<DB>
 
@@ -58,19 +62,12 @@ export interface Store {
    * text writes down what it has for all that share the commit at once.
    */
   putOff(stale: readonly Stale[]): void
-  /** Cuts the log of changes back when it has grown; to be called now and then. Waits for nobody. */
-  tend(): void
+  /** Does what is due of what writing leaves for later; to be called now and then. Never rejects. */
+  tend(): Promise<void>
   /** The whole database as bytes for `openImage`; tests open one copy each. */
   image(): Promise<Buffer>
   /** The database as it is now, to be read for long while others read and write. Close it: it keeps old pages alive. */
   snapshot(): Promise<Snapshot>
-}
-
-export interface Snapshot {
-  readonly db: Db
-  /** Rows one by one, without holding them all; `db` answers other queries in between. */
-  each<Row>(query: Compilable<Row>): AsyncIterable<Row>
-  close(): Promise<void>
 }
 
 export interface Copy extends Snapshot {
@@ -137,7 +134,13 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
   }
   const refresh = (agoMs?: number): void => reader?.look.end(agoMs)
   let awaits = (): boolean => false
-  const guard = guarded(connection, statements, { health, onSchema, onWriting: refresh, others })
+  const guard = guarded(connection, statements, {
+    health,
+    onSchema,
+    onWriting: refresh,
+    onCommitted: () => upkeep?.look(),
+    others,
+  })
   const inside = kyselySqliteInside<DB>(guard.run)
   const writer = writerOf<Stale>(guard, {
     longestMs: groupMs,
@@ -146,10 +149,15 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
   })
   const db = kyselySqlite<DB>(writer, { own: statements, reader })
   const snapshots = new Set<Snapshot>()
-  const tend = (): void => {
-    refresh()
-    if (file !== null) cutSqliteLog(connection, file)
-  }
+  const upkeep =
+    file === null
+      ? null
+      : upkeepOf(connection, file, {
+          alone: writer.alone,
+          refresh,
+          merges: mergesOf(indexTable),
+        })
+  const tend = async (): Promise<void> => upkeep?.tend()
 
   /** Waits for the one connection, so that no transaction is half-way. */
   async function undisturbed<T>(work: () => T): Promise<T> {
@@ -165,7 +173,7 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
   function counted(snapshot: Snapshot): Snapshot {
     const close = async (): Promise<void> => {
       await snapshot.close()
-      if (snapshots.delete(own)) tend()
+      if (snapshots.delete(own)) void tend()
     }
     const own = { ...snapshot, close }
     snapshots.add(own)
@@ -208,35 +216,13 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
       for (const each of [...snapshots]) await each.close()
       try {
         refresh()
+        const kept = upkeep?.close()
         await writer.close()
+        await kept
       } finally {
         reading?.close()
         connection.close()
       }
-    },
-  }
-}
-
-function snapshotOf(connection: SqliteConnection): Snapshot {
-  const db = kyselySqliteSnapshot<DB>(statementsOf(connection))
-  let isClosed = false
-  // A query that was begun keeps the connection from closing.
-  const begun = new Set<IterableIterator<unknown>>()
-  return {
-    db,
-    async *each<Row>(query: Compilable<Row>) {
-      const rows = eachSqliteRow(connection, query.compile())
-      begun.add(rows)
-      yield* rows as IterableIterator<Row>
-      begun.delete(rows)
-      // Rows that are missing must not look like the end.
-      if (isClosed) throw new Error('The snapshot was closed while it was read.')
-    },
-    close: async () => {
-      isClosed = true
-      for (const rows of begun) rows.return?.()
-      begun.clear()
-      connection.close()
     },
   }
 }

@@ -9,7 +9,7 @@ import type { Db, Store } from './open.ts'
 
 export type { Stale } from './documents.ts'
 
-const table = 'search_index'
+export const table = 'search_index'
 const batch = 500
 
 /** Makes the documents of these records what they should be, and of those who quote them where that made a difference. */

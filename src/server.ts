@@ -61,7 +61,7 @@ export async function startServer(config: Config, store: Store = openData(config
         {},
         'Anybody can post e-mails to POST /admin/mail/inbound-parse, 60 a minute. To allow it to your mail service only, set ACCORD_INBOUND_SECRET',
       )
-    const timers = [warmUpSoon(app), setInterval(() => store.tend(), tendMs).unref()]
+    const timers = [warmUpSoon(app), setInterval(() => void store.tend(), tendMs).unref()]
     if (config.worker) startWork(app)
     return { app, store, url, close: closer(app, store, timers) }
   } catch (error) {

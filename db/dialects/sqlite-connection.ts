@@ -1,21 +1,21 @@
 // How a connection to SQLite is set up, how its log of changes is kept short, and what tells that something was committed.
 
-import { statSync } from 'node:fs'
 import type Database from 'better-sqlite3'
-import { sqliteTrouble } from './sqlite-errors.ts'
 
 /** How long another connection is waited for. */
 export const PATIENCE_MS = 5000
-/** The log of changes (WAL) goes into the database once it has so many pages of 4 KiB … */
-const LOG_PAGES = 1000
-/** … and its file is cut back to this, once nobody reads an old state any more. */
+/** The log of changes (WAL) goes into the database once it has so many pages of 4 KiB (sqlite-upkeep.ts) … */
+export const LOG_PAGES = 1000
+/** … or within a commit once it has so many, because it did not. */
+const MOST_LOG_PAGES = 8 * LOG_PAGES
+/** Its file is cut back to this, once nobody reads an old state any more. */
 export const LONGEST_LOG = 16 * 1024 * 1024
 
 /** A transaction that is answered is on the disk: every connection that can write is opened with this. */
 export function prepareConnection(database: Database.Database): Database.Database {
   database.pragma('journal_mode = WAL')
   prepareReader(database)
-  database.pragma(`wal_autocheckpoint = ${LOG_PAGES}`)
+  database.pragma(`wal_autocheckpoint = ${MOST_LOG_PAGES}`)
   database.pragma(`journal_size_limit = ${LONGEST_LOG}`)
   return database
 }
@@ -29,24 +29,6 @@ export function prepareReader(database: Database.Database): Database.Database {
   database.pragma('foreign_keys = ON')
   database.pragma(`busy_timeout = ${PATIENCE_MS}`)
   return database
-}
-
-/**
- * Empties the log into the database when it is longer than it should be, and cuts it back. Waits for nobody: as long as an old
- * state is read, or a transaction is under way, it stays as it is.
- */
-export function cutSqliteLog(database: Database.Database, file: string): void {
-  if (!database.open || database.inTransaction) return
-  const size = statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0
-  if (size <= LONGEST_LOG) return
-  database.pragma('busy_timeout = 0')
-  try {
-    database.pragma('wal_checkpoint(truncate)')
-  } catch (error) {
-    if (sqliteTrouble(error) === null) throw error
-  } finally {
-    database.pragma(`busy_timeout = ${PATIENCE_MS}`)
-  }
 }
 
 /** Another number once others have committed: the engine leaves the connection's own commits out. Asking takes a microsecond. */

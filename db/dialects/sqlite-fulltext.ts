@@ -11,6 +11,19 @@ const weights = sql.raw('0.0, 10.0, 1.0')
 const wordsOf = (table: string): string => `${table}_words`
 const piecesOf = (table: string): string => `${table}_pieces`
 
+const indexesOf = (table: string): string[] => [wordsOf(table), piecesOf(table)]
+
+/** So many pieces of about one size are put together, … */
+const mergedAtOnce = 16
+/** … or all there are once they are so many, because nobody did it: each is looked into by every question. */
+const mostUnmerged = 500
+/** As long as one of these takes nobody can write: some milliseconds, or as long as the commonest word needs. */
+const pagesAtOnce = 100
+
+/** Each puts together a little of an index; to be repeated until it changes no more than one row (sqlite-upkeep.ts). */
+export const mergesOf = (table: string): string[] =>
+  indexesOf(table).map((index) => `insert into ${index} (${index}, rank) values ('merge', ${pagesAtOnce})`)
+
 /** A word as FTS5 reads nothing but text; one with a stop in it, such as an address, is a phrase. The end may go on. */
 const beginning = (word: string): string => `${quoted(word)}*`
 
@@ -37,6 +50,12 @@ export const sqliteFullText: FullText = {
       `create trigger ${words}_update after update of ${columns} on ${table} begin ${remove} ${add} end`,
       `insert into ${words} (${words}) values ('rebuild')`,
       ...createPieces(table),
+      ...indexesOf(table).flatMap((index) => [
+        // Every write leaves a piece of index behind. FTS5 would put them together in the middle of a later one, for a second now and then.
+        `insert into ${index} (${index}, rank) values ('automerge', 0)`,
+        `insert into ${index} (${index}, rank) values ('usermerge', ${mergedAtOnce})`,
+        `insert into ${index} (${index}, rank) values ('crisismerge', ${mostUnmerged})`,
+      ]),
     ]
     for (const statement of statements) await sql.raw(statement).execute(db)
   },

@@ -39,6 +39,8 @@ interface Told {
   onSchema: () => void
   /** Before anything that others may have to be waited for, or whose end others wait for: who reads an old state keeps them waiting. */
   onWriting: () => void
+  /** Changes are on the disk, and no transaction is under way. */
+  onCommitted: () => void
   /** Another number once others have committed. */
   others: () => number
 }
@@ -46,7 +48,7 @@ interface Told {
 export function guarded(
   database: Database.Database,
   statements: Statements,
-  { health, onSchema, onWriting, others }: Told,
+  { health, onSchema, onWriting, onCommitted, others }: Told,
 ): Guarded {
   let isInside = false
   let isChanged = false
@@ -98,9 +100,11 @@ export function guarded(
     isInside = false
     if (isChanged) health.trouble = null
     if (isMoreChanged) health.commits++
+    const isWritten = isChanged
     isChanged = false
     isMoreChanged = false
     told()
+    if (isWritten) onCommitted()
   }
 
   function told(): void {

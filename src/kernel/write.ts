@@ -8,7 +8,7 @@ import { type Context, now } from './context.ts'
 import { Problem } from './errors.ts'
 import { changedKeys, record, withoutSecretKeys } from './eventlog.ts'
 import { type AccordEvent, type Snapshot, Veto } from './events.ts'
-import { pace } from './pace.ts'
+import { pace, portions } from './pace.ts'
 import { asUnavailable } from './unavailable.ts'
 
 /** One transaction in progress. */
@@ -92,8 +92,11 @@ export async function transaction<T>(
 export const longTransaction = <T>(ctx: Context, work: (ctx: Context & { unit: Unit }) => Promise<T>): Promise<T> =>
   transaction(ctx, work, { isLong: true })
 
-/** Records whose words are looked at in one piece: the more, the less full text has to merge later. */
+/** Records whose words are looked at in one piece: what others wait for is done in a few large ones. */
 const freshAtOnce = 100
+/** What others need not wait for, in as many as take a moment, but so many at least: every piece has to be put together with the others later. */
+const fewest = 10
+const first = 20
 
 /** The index of the search will be as the records are by now. A few are put off until the commit, and shared with those of others. */
 async function freshen(
@@ -104,10 +107,12 @@ async function freshen(
 ): Promise<void> {
   const each = [...new Map(stale.map((one) => [`${one.entity} ${one.id}`, one])).values()]
   if (!isLong && each.length <= freshAtOnce) return services.store.putOff(each)
-  for (let from = 0; from < each.length; from += freshAtOnce) {
-    // Others wait for the end of an ordinary one.
-    if (from > 0 && isLong) await pace()
-    await refresh(db, each.slice(from, from + freshAtOnce))
+  const some = isLong ? portions(fewest, freshAtOnce, first) : null
+  for (let from = 0, to = 0; from < each.length; from = to) {
+    to = from + (some?.size() ?? freshAtOnce)
+    const piece = each.slice(from, to)
+    await (some ? some.taking(piece.length, () => refresh(db, piece)) : refresh(db, piece))
+    if (isLong) await pace()
   }
 }
 

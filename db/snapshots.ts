@@ -1,0 +1,39 @@
+// A database as it was at one moment, read for as long as it takes while others read and write.
+
+import type { Database as SqliteConnection } from 'better-sqlite3'
+import type { Compilable, Kysely } from 'kysely'
+import { eachSqliteRow } from './dialects/sqlite.ts'
+import { kyselySqliteSnapshot } from './dialects/sqlite-kysely.ts'
+import { statementsOf } from './dialects/sqlite-statements.ts'
+import type { DB } from './tables.gen.ts'
+
+export interface Snapshot {
+  readonly db: Kysely<DB>
+  /** Rows one by one, without holding them all; `db` answers other queries in between. */
+  each<Row>(query: Compilable<Row>): AsyncIterable<Row>
+  close(): Promise<void>
+}
+
+export function snapshotOf(connection: SqliteConnection): Snapshot {
+  const db = kyselySqliteSnapshot<DB>(statementsOf(connection))
+  let isClosed = false
+  // A query that was begun keeps the connection from closing.
+  const begun = new Set<IterableIterator<unknown>>()
+  return {
+    db,
+    async *each<Row>(query: Compilable<Row>) {
+      const rows = eachSqliteRow(connection, query.compile())
+      begun.add(rows)
+      yield* rows as IterableIterator<Row>
+      begun.delete(rows)
+      // Rows that are missing must not look like the end.
+      if (isClosed) throw new Error('The snapshot was closed while it was read.')
+    },
+    close: async () => {
+      isClosed = true
+      for (const rows of begun) rows.return?.()
+      begun.clear()
+      connection.close()
+    },
+  }
+}
