@@ -53,7 +53,7 @@ export interface Definition<
    * Links with events of their own, after the record's pair (DOMAIN 17.1 Nesting). True when something changed: else the row is not
    * read again.
    */
-  link?: (ctx: Context, id: number, body: Body<U>) => Promise<boolean>
+  link?: (ctx: Context, id: number, body: Body<U>, isNew: boolean) => Promise<boolean>
   /** What takes the place of references that are gone when a deleted record comes back (DOMAIN 17.4): columns. */
   mend?: Mend
   /** What the caller must hold, besides seeing its owner, to know of a deleted record. */

@@ -117,7 +117,7 @@ export function defineResource<
           row = await rowOf(ctx, id)
           return { id, entity: (await one(ctx, row)) as Snapshot }
         })
-        const isLinked = await link(ctx, id, body)
+        const isLinked = await link(ctx, id, body, true)
         return isLinked ? written(ctx, id) : shown(ctx, id, row as Row)
       }),
 
@@ -154,7 +154,7 @@ export function defineResource<
           }
           return { id, entity: after, hidden }
         })
-        const isLinked = await link(ctx, id, body)
+        const isLinked = await link(ctx, id, body, false)
         // One request is one change: the version counts it once.
         if (isLinked && !touched) await base.touch(ctx, id)
         return isLinked ? written(ctx, id) : shown(ctx, id, row)
@@ -200,12 +200,12 @@ export function defineResource<
   const written = async (ctx: Context, id: number): Promise<Reply> => one(ctx, await rowOf(ctx, id))
 
   /** Its version is counted by whoever calls this; in tests it is looked whether it was left alone. */
-  async function link(ctx: Context, id: number, body: Body<U>): Promise<boolean> {
+  async function link(ctx: Context, id: number, body: Body<U>, isNew: boolean): Promise<boolean> {
     if (d.link === undefined) return false
     const isTest = ctx.services.config.env === 'test'
     const stored = async () => JSON.stringify(isTest && (await storedIn(ctx, id)))
     const before = await stored()
-    const isLinked = await d.link(ctx, id, body)
+    const isLinked = await d.link(ctx, id, body, isNew)
     if ((await stored()) !== before) throw new Error(`What links a ${d.noun} to others has changed its own row.`)
     return isLinked
   }

@@ -197,7 +197,7 @@ export const emails = defineResource({
   },
   release: checkAtRest,
   mend: (ctx, { row }) => queuedAgain(ctx, { id: Number(row.id), status: String(row.status) }),
-  link: (ctx, id, body) => setTags(ctx, 'emails', id, body.tag_ids),
+  link: (ctx, id, body, isNew) => setTags(ctx, 'emails', id, body.tag_ids, isNew),
   opensDeleted: (ctx, last) => opensOneOf(ctx, last.folders as Folder[]),
 })
 

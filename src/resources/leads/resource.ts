@@ -228,8 +228,8 @@ export const leads = defineResource(
       await keepLines(ctx, id, planLines(await linesOf(ctx, [id]), products, priced, new Findings()))
     },
     mend: mendLead,
-    link: async (ctx, id, body: Body) => {
-      const isTagged = await setTags(ctx, 'leads', id, body.tag_ids)
+    link: async (ctx, id, body: Body, isNew) => {
+      const isTagged = await setTags(ctx, 'leads', id, body.tag_ids, isNew)
       await linkEmail(ctx, body.email_id, { lead_id: id })
       return isTagged || body.email_id !== undefined
     },

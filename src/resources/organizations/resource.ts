@@ -101,7 +101,7 @@ export const organizations = defineResource(
     gather: async (ctx, replies, include) => {
       await expand(ctx, replies, include, { user: () => users })
     },
-    link: (ctx, id, { tag_ids }) => setTags(ctx, 'organizations', id, tag_ids),
+    link: (ctx, id, { tag_ids }, isNew) => setTags(ctx, 'organizations', id, tag_ids, isNew),
   }),
 )
 

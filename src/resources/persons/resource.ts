@@ -182,8 +182,8 @@ export const persons = defineResource(
       await keepUnique(ctx, 'persons', id, 'emails', body.emails)
       await keepUnique(ctx, 'persons', id, 'contact_numbers', body.contact_numbers)
     },
-    link: async (ctx, id, body: Body) => {
-      const isTagged = await setTags(ctx, 'persons', id, body.tag_ids)
+    link: async (ctx, id, body: Body, isNew) => {
+      const isTagged = await setTags(ctx, 'persons', id, body.tag_ids, isNew)
       await linkEmail(ctx, body.email_id, { person_id: id })
       return isTagged
     },

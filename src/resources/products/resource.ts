@@ -94,6 +94,6 @@ export const products = defineResource(
       const inventories = await inventoriesOf(ctx, { productIds })
       for (const reply of replies) reply.inventories = inventories.filter(({ product_id }) => product_id === reply.id)
     },
-    link: (ctx, id, { tag_ids }) => setTags(ctx, 'products', id, tag_ids),
+    link: (ctx, id, { tag_ids }, isNew) => setTags(ctx, 'products', id, tag_ids, isNew),
   }),
 )

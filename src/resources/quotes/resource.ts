@@ -211,8 +211,8 @@ export const quotes = defineResource(
     settle: async (ctx, id, { items }) => {
       if (items) await keepItems(ctx, id, await planItems(ctx, id, items, new Findings()))
     },
-    link: async (ctx, id, { tag_ids, lead_id }) => {
-      const changes = [await setTags(ctx, 'quotes', id, tag_ids)]
+    link: async (ctx, id, { tag_ids, lead_id }, isNew) => {
+      const changes = [await setTags(ctx, 'quotes', id, tag_ids, isNew)]
       if (lead_id !== undefined) changes.push(await linkLead(ctx, { leadId: lead_id, quoteId: id }))
       return changes.includes(true)
     },

@@ -57,15 +57,16 @@ export async function checkTagIds(ctx: Context, found: Findings, ids: readonly n
   for (const [index, id] of ids.entries()) if (!known.has(id)) found.invalid(`tag_ids.${index}`, `No tag has id ${id}.`)
 }
 
-/** Makes `ids` the complete set of tags of a record. True when something changed. */
+/** Makes `ids` the complete set of tags of a record, which has none yet when it is new. True when something changed. */
 export async function setTags(
   ctx: Context,
   entity: Taggable,
   id: number,
   ids: readonly number[] | undefined,
+  isNew = false,
 ): Promise<boolean> {
   if (!ids) return false
-  const present = await tagsOf(ctx, entity, id)
+  const present = isNew ? [] : await tagsOf(ctx, entity, id)
   const wanted = new Set(ids)
   const removed = present.filter((tag) => !wanted.has(tag.id))
   const added = [...wanted].filter((tagId) => !present.some((tag) => tag.id === tagId))

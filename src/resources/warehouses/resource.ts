@@ -98,7 +98,7 @@ export const warehouses = defineResource(
     settle: async (ctx, id, body) => {
       for (const field of fields) await keepUnique(ctx, 'warehouses', id, field, body[field])
     },
-    link: (ctx, id, body) => setTags(ctx, 'warehouses', id, body.tag_ids),
+    link: (ctx, id, body, isNew) => setTags(ctx, 'warehouses', id, body.tag_ids, isNew),
     release: async (ctx, row) => {
       await refuseStocked(ctx, 'warehouse_id', row)
       await clearInventories(ctx, { warehouseId: row.id })
