@@ -138,7 +138,7 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
     health,
     onSchema,
     onWriting: refresh,
-    onCommitted: () => upkeep?.look(),
+    onCommitted: () => upkeep.look(),
     others,
   })
   const inside = kyselySqliteInside<DB>(guard.run)
@@ -149,15 +149,8 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
   })
   const db = kyselySqlite<DB>(writer, { own: statements, reader })
   const snapshots = new Set<Snapshot>()
-  const upkeep =
-    file === null
-      ? null
-      : upkeepOf(connection, file, {
-          alone: writer.alone,
-          refresh,
-          merges: mergesOf(indexTable),
-        })
-  const tend = async (): Promise<void> => upkeep?.tend()
+  const upkeep = upkeepOf(connection, file, { alone: writer.alone, merges: mergesOf(indexTable) })
+  const { tend } = upkeep
 
   /** Waits for the one connection, so that no transaction is half-way. */
   async function undisturbed<T>(work: () => T): Promise<T> {
@@ -216,7 +209,7 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
       for (const each of [...snapshots]) await each.close()
       try {
         refresh()
-        const kept = upkeep?.close()
+        const kept = upkeep.close()
         await writer.close()
         await kept
       } finally {

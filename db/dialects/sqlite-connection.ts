@@ -6,8 +6,8 @@ import type Database from 'better-sqlite3'
 export const PATIENCE_MS = 5000
 /** The log of changes (WAL) goes into the database once it has so many pages of 4 KiB (sqlite-upkeep.ts) … */
 export const LOG_PAGES = 1000
-/** … or within a commit once it has so many, because it did not. */
-const MOST_LOG_PAGES = 8 * LOG_PAGES
+/** … or within a commit that finds so many in it, whatever is in the file already. */
+const MOST_LOG_PAGES = 16 * LOG_PAGES
 /** Its file is cut back to this, once nobody reads an old state any more. */
 export const LONGEST_LOG = 16 * 1024 * 1024
 

@@ -15,9 +15,9 @@ const indexesOf = (table: string): string[] => [wordsOf(table), piecesOf(table)]
 
 /** So many pieces of about one size are put together, … */
 const mergedAtOnce = 16
-/** … or all there are once they are so many, because nobody did it: each is looked into by every question. */
+/** … or all there are by whoever writes one more, because nobody has done it yet: each is looked into by every question. */
 const mostUnmerged = 500
-/** As long as one of these takes nobody can write: some milliseconds, or as long as the commonest word needs. */
+/** Nobody can write meanwhile: some tens of milliseconds. With fewer it takes longer in all, because each of the pieces is written anew. */
 const pagesAtOnce = 100
 
 /** Each puts together a little of an index; to be repeated until it changes no more than one row (sqlite-upkeep.ts). */
@@ -105,7 +105,7 @@ export const sqliteFullText: FullText = {
   },
 }
 
-/** It keeps no places, only which rows have a piece: a tenth of the texts. `fold` is a function of every connection that writes. */
+/** It keeps no places, only which rows have a piece: a tenth of the texts. `fold` is a function of every connection that writes rows. */
 function createPieces(table: string): string[] {
   const pieces = piecesOf(table)
   const text = (row: string): string => `fold(${row}title || char(10) || ${row}body)`

@@ -2,6 +2,7 @@
 
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
+import type Database from 'better-sqlite3'
 import { LONGEST_LOG } from './sqlite-connection.ts'
 
 interface Done {
@@ -11,19 +12,37 @@ interface Done {
   changed: number
 }
 
+/** Who runs statements, one at a time. */
 export interface Thread {
-  /** Runs one statement after the other. Rejects when it fails. */
+  /** Rejects when it fails. */
   run(text: string): Promise<Done>
+  /** There is nothing to do for now. */
+  rest(): void
   end(): Promise<void>
 }
 
-/** Run in the thread; of this program it has what it is given. It waits for nobody. */
+/** The same in the connection that there is, while everything else waits: of a database in memory there is no other one. */
+export function inPlace(database: Database.Database): Thread {
+  const changes = database.prepare<[], number>('select total_changes()').pluck()
+  const count = (): number => changes.get() ?? 0
+  return {
+    async run(text) {
+      const before = count()
+      database.prepare(text).run()
+      return { row: [], changed: count() - before }
+    },
+    rest: () => undefined,
+    end: async () => undefined,
+  }
+}
+
+/** Run in the thread; of this program it has what it is given. For another process it waits a moment. */
 const program = `
 const { parentPort, workerData: { library, file, longest } } = require('node:worker_threads')
 let database
 let changes
 const open = () => {
-  database = new (require(library))(file, { timeout: 0, fileMustExist: true })
+  database = new (require(library))(file, { timeout: 100, fileMustExist: true })
   database.pragma('synchronous = FULL')
   database.pragma('wal_autocheckpoint = 0')
   database.pragma('journal_size_limit = ' + longest)
@@ -50,26 +69,16 @@ parentPort.on('message', (text) => {
 })
 `
 
-/** Begun when it is needed, and again after it has ended: when it had nothing to do for so long, because it takes some megabytes. */
+/** Begun when it is needed, and again after it has ended: when it has rested for so long, because it takes some megabytes. */
 export function threadOf(file: string, { idleMs = 10_000 } = {}): Thread {
   let worker: Worker | null = null
+  let ending: Promise<unknown> = Promise.resolve()
   let idle: NodeJS.Timeout | undefined
-
-  async function end(): Promise<void> {
-    clearTimeout(idle)
-    const last = worker
-    worker = null
-    if (last === null) return
-    last.ref()
-    const gone = new Promise((resolve) => last.once('exit', resolve))
-    last.postMessage(null)
-    await gone
-  }
 
   function begun(): Worker {
     const library = createRequire(import.meta.url).resolve('better-sqlite3')
     const workerData = { library, file, longest: LONGEST_LOG }
-    const made = new Worker(program, { eval: true, workerData, env: {}, stdin: false })
+    const made = new Worker(program, { eval: true, workerData, env: {}, execArgv: [], stdin: false })
     // Whoever asked it for something is told; otherwise nobody misses it.
     made.on('error', () => undefined)
     made.once('exit', () => {
@@ -78,26 +87,46 @@ export function threadOf(file: string, { idleMs = 10_000 } = {}): Thread {
     return made
   }
 
+  async function end(): Promise<void> {
+    clearTimeout(idle)
+    if (worker !== null) {
+      const last = worker
+      worker = null
+      last.ref()
+      ending = new Promise((resolve) => last.once('exit', resolve))
+      last.postMessage(null)
+    }
+    await ending
+  }
+
   return {
-    run(text) {
+    async run(text) {
       clearTimeout(idle)
       worker ??= begun()
       const one = worker
       one.ref()
-      return new Promise<Done>((resolve, reject) => {
-        const settle = (conclude: () => void): void => {
-          one.off('message', onMessage).off('error', onError).off('exit', onExit)
-          one.unref()
-          idle = setTimeout(() => void end(), idleMs).unref()
-          conclude()
-        }
-        const onMessage = ({ done, failure }: { done?: Done; failure?: string }): void =>
-          settle(() => (done ? resolve(done) : reject(new Error(failure))))
-        const onError = (error: unknown): void => settle(() => reject(error))
-        const onExit = (): void => settle(() => reject(new Error('The thread has ended.')))
-        one.on('message', onMessage).on('error', onError).on('exit', onExit)
-        one.postMessage(text)
-      })
+      const listening = new AbortController()
+      const { signal } = listening
+      try {
+        return await new Promise<Done>((resolve, reject) => {
+          const told = ({ done, failure }: { done?: Done; failure?: string }): void =>
+            done ? resolve(done) : reject(new Error(failure))
+          const gone = (): void => reject(new Error('The thread has ended.'))
+          const listeners = { message: told, error: reject, exit: gone }
+          for (const [name, listener] of Object.entries(listeners)) {
+            one.on(name, listener)
+            signal.addEventListener('abort', () => one.off(name, listener))
+          }
+          one.postMessage(text)
+        })
+      } finally {
+        listening.abort()
+        one.unref()
+      }
+    },
+    rest() {
+      clearTimeout(idle)
+      if (worker !== null) idle = setTimeout(() => void end(), idleMs).unref()
     },
     end,
   }

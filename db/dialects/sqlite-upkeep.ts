@@ -2,9 +2,10 @@
 // and the words of full text are put together. A thread does it, with a connection of its own, while this one goes on reading.
 
 import { statSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type Database from 'better-sqlite3'
 import { LOG_PAGES, LONGEST_LOG } from './sqlite-connection.ts'
-import { threadOf } from './sqlite-thread.ts'
+import { inPlace, threadOf } from './sqlite-thread.ts'
 import type { Exclusive } from './sqlite-turns.ts'
 
 export interface Upkeep {
@@ -12,102 +13,143 @@ export interface Upkeep {
   look(): void
   /** Waits for what is under way, and does what is left. Never rejects: what cannot be done now is done next time. */
   tend(): Promise<void>
-  /** Waits for what is under way; no more is begun. */
+  /** Waits for the step that is under way; no more is begun. */
   close(): Promise<void>
 }
 
 interface Wanted {
-  /** Nobody else writes until it is given back. Rejects once the database is being closed. */
+  /** Nobody else of this process writes until it is given back. Rejects once the database is being closed. */
   alone: () => Promise<Exclusive>
-  /** Ends what is read, so that the log can begin anew. */
-  refresh: () => void
   /** Statements that each put together a little, and change at least two rows unless nothing is left to do. */
   merges: readonly string[]
 }
 
-/** After so many commits there is something to put together: each leaves a piece, and full text takes sixteen at once (sqlite-fulltext.ts). */
+/** Fewer commits have left too little to put together (sqlite-fulltext.ts), … */
 const fewestCommits = 16
+/** … and so many have left much, however few pages they took. */
+const mostCommits = 64
 /** A log that long begins anew only when all of it is in the file, for which those who write have to wait. */
 const mostPages = 3 * LOG_PAGES
+/** Between two steps. Another process that waits for its turn to write looks for it ten times a second. */
+const pauseMs = 120
 
-const sizeOf = (file: string): number => statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0
+/** It changes nothing. */
+const asking = 'pragma wal_checkpoint(noop)'
 
-const checkpoint = 'pragma wal_checkpoint(passive)'
+interface Log {
+  pages: number
+  /** Those that are not in the file. */
+  open: number
+}
 
-export function upkeepOf(connection: Database.Database, file: string, { alone, refresh, merges }: Wanted): Upkeep {
-  const log = connection.prepare<[], [number, number, number]>('pragma wal_checkpoint(noop)').raw()
-  const thread = threadOf(file)
+/** Of a database in memory, which has no `file` and no log, the words are put together in its one connection. */
+export function upkeepOf(connection: Database.Database, file: string | null, { alone, merges }: Wanted): Upkeep {
+  const own = connection.prepare<[], number[]>(asking).raw()
+  const thread = file === null ? inPlace(connection) : threadOf(file)
+  const closing = new AbortController()
   let underWay: Promise<void> | null = null
-  let isClosed = false
   let commits = 0
   /** Pages that stay in the log for now, because somebody reads an old state. */
   let left = 0
 
+  const logOf = ([busy, pages = 0, done = 0]: number[]): Log => {
+    // Somebody else is doing it.
+    if (busy === 1) throw new Error('The log is being emptied.')
+    return { pages, open: pages - done }
+  }
+
   function openPages(): number {
     try {
-      const [, pages, done] = log.get() ?? [0, 0, 0]
-      return pages - done
+      return file === null ? 0 : logOf(own.get() ?? []).open
     } catch {
       // The disk fails, which whoever writes will meet.
       return 0
     }
   }
 
+  function isTooLong(): boolean {
+    try {
+      return file !== null && (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > LONGEST_LOG
+    } catch {
+      return false
+    }
+  }
+
   async function held<T>(work: () => Promise<T>): Promise<T> {
     const { giveBack } = await alone()
     try {
-      refresh()
       return await work()
     } finally {
       giveBack()
     }
   }
 
-  const empty = async (): Promise<{ pages: number; open: number }> => {
-    const [, pages = 0, done = 0] = (await thread.run(checkpoint)).row
-    return { pages, open: pages - done }
+  const logAfter = async (text: string): Promise<Log> => logOf((await thread.run(text)).row)
+  const empty = (): Promise<Log> => logAfter('pragma wal_checkpoint(passive)')
+
+  /** Those who write need not wait for it, unless the log is long. */
+  async function emptied(): Promise<Log> {
+    const log = await empty()
+    return log.pages < mostPages ? log : held(empty)
   }
 
-  async function round(isAsked: boolean): Promise<void> {
-    // Those who write need not wait for this.
-    let state = await empty()
-    if (isAsked || commits >= fewestCommits) {
-      commits = 0
-      for (const merge of merges) while (!isClosed && (await held(() => thread.run(merge))).changed >= 2);
-      state = await empty()
+  /** What it writes goes through the log as well. */
+  async function putTogether(): Promise<void> {
+    for (const merge of merges) {
+      for (;;) {
+        const { changed } = await held(() => thread.run(merge))
+        if (changed < 2) break
+        if (file === null) continue
+        if ((await logAfter(asking)).open >= LOG_PAGES) await emptied()
+        await sleep(pauseMs, undefined, { signal: closing.signal, ref: false })
+      }
     }
-    if (state.pages >= mostPages) state = await held(empty)
-    if (sizeOf(file) > LONGEST_LOG && state.open === 0) await held(() => thread.run('pragma wal_checkpoint(truncate)'))
-    left = state.open
   }
 
-  function begin(isAsked: boolean): Promise<void> {
-    underWay = round(isAsked)
-      // Somebody else has the database, or the disk is full: whoever writes will meet it.
+  async function round(): Promise<void> {
+    if (file !== null) left = (await emptied()).open
+    if (commits >= fewestCommits) {
+      commits = 0
+      await putTogether()
+      if (file !== null) left = (await emptied()).open
+    }
+    if (isTooLong() && left === 0) await held(() => thread.run('pragma wal_checkpoint(truncate)'))
+  }
+
+  function begin(): Promise<void> {
+    underWay = round()
       .catch(() => {
-        // Not with every commit from now on.
+        // Another process has the database, or the disk is full, and whoever writes meets it too. Not again with every commit from now on.
         left = Number.POSITIVE_INFINITY
       })
       .finally(() => {
         underWay = null
+        thread.rest()
       })
     return underWay
   }
 
+  const isDue = (): boolean => {
+    const open = openPages()
+    left = Math.min(left, open)
+    return open - left >= LOG_PAGES || commits >= mostCommits
+  }
+
+  const beginIf = (isWanted: () => boolean): Promise<void> | null =>
+    underWay === null && !closing.signal.aborted && isWanted() ? begin() : null
+
   return {
     look() {
       commits++
-      if (isClosed || underWay) return
-      const open = openPages()
-      left = Math.min(left, open)
-      if (open - left >= LOG_PAGES) void begin(false)
+      // Whoever waits for the commit is told first.
+      if (underWay === null && isDue()) setImmediate(beginIf, isDue)
     },
     async tend() {
       while (underWay) await underWay
-      if (!isClosed && (commits >= fewestCommits || left > 0 || sizeOf(file) > LONGEST_LOG)) await begin(true)
+      await beginIf(() => isDue() || commits >= fewestCommits || left > 0 || isTooLong())
     },
     async close() {
-      isClosed = true
+      closing.abort()
       while (underWay) await underWay
       await thread.end()
     },

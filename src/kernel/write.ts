@@ -92,11 +92,10 @@ export async function transaction<T>(
 export const longTransaction = <T>(ctx: Context, work: (ctx: Context & { unit: Unit }) => Promise<T>): Promise<T> =>
   transaction(ctx, work, { isLong: true })
 
-/** Records whose words are looked at in one piece: what others wait for is done in a few large ones. */
+/** Records whose words are looked at in one piece when others wait: the more, the less is put together later. */
 const freshAtOnce = 100
-/** What others need not wait for, in as many as take a moment, but so many at least: every piece has to be put together with the others later. */
-const fewest = 10
-const first = 20
+/** When nobody waits: so many that it takes a moment, but for the first piece. */
+const freshInTurn = { fewest: 10, most: freshAtOnce, first: 20 }
 
 /** The index of the search will be as the records are by now. A few are put off until the commit, and shared with those of others. */
 async function freshen(
@@ -107,11 +106,12 @@ async function freshen(
 ): Promise<void> {
   const each = [...new Map(stale.map((one) => [`${one.entity} ${one.id}`, one])).values()]
   if (!isLong && each.length <= freshAtOnce) return services.store.putOff(each)
-  const some = isLong ? portions(fewest, freshAtOnce, first) : null
+  const { fewest, most, first } = freshInTurn
+  const some = isLong ? portions(fewest, most, first) : portions(freshAtOnce, freshAtOnce, freshAtOnce)
   for (let from = 0, to = 0; from < each.length; from = to) {
-    to = from + (some?.size() ?? freshAtOnce)
+    to = from + some.size()
     const piece = each.slice(from, to)
-    await (some ? some.taking(piece.length, () => refresh(db, piece)) : refresh(db, piece))
+    await some.taking(piece.length, () => refresh(db, piece))
     if (isLong) await pace()
   }
 }

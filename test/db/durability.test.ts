@@ -220,7 +220,7 @@ describe('the log of changes', () => {
           async (name) => (await sql<Record<string, number>>`pragma ${sql.raw(name)}`.execute(db)).rows[0],
         ),
       )
-      expect(found.map((row) => Object.values(row as object)[0])).toEqual([2, 8000, longestLog])
+      expect(found.map((row) => Object.values(row as object)[0])).toEqual([2, 16_000, longestLog])
     }
     await other.close()
   })
