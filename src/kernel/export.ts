@@ -128,6 +128,8 @@ async function* batches<Reply>(
     return write(ids.flatMap((each) => replies.get(each) ?? []))
   }
   try {
+    // A connection was opened and has read which tables there are: a piece of work for itself.
+    await giveWay()
     const id = sql.ref<number>(`${resource.table}.id`).as('id')
     const rows = (await resource.matching(inside, query)).clearSelect().select(id)
     for await (const ids of chunks(snapshot.each<{ id: number }>(rows))) {
