@@ -23,11 +23,12 @@ import { guarded, type SqliteHealth } from './dialects/sqlite-guarded.ts'
 import { kyselySqlite, kyselySqliteInside } from './dialects/sqlite-kysely.ts'
 import { lookOf } from './dialects/sqlite-look.ts'
 import { statementsOf } from './dialects/sqlite-statements.ts'
-import { upkeepOf } from './dialects/sqlite-upkeep.ts'
+import { upkeepInPlace, upkeepOf } from './dialects/sqlite-upkeep.ts'
 import { writerOf } from './dialects/sqlite-writer.ts'
-import { refresh as index, table as indexTable, type Stale } from './search.ts'
+import { refresh as index, type Stale } from './search.ts'
 import { type Snapshot, snapshotOf } from './snapshots.ts'
 import type { DB } from './tables.gen.ts'
+import { searchIndex } from './vocabulary.ts'
 
 export type { Snapshot } from './snapshots.ts'
 
@@ -138,7 +139,7 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
     health,
     onSchema,
     onWriting: refresh,
-    onCommitted: () => upkeep.look(),
+    onCommitted: (pieces) => upkeep.look(pieces),
     others,
   })
   const inside = kyselySqliteInside<DB>(guard.run)
@@ -149,7 +150,9 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
   })
   const db = kyselySqlite<DB>(writer, { own: statements, reader })
   const snapshots = new Set<Snapshot>()
-  const upkeep = upkeepOf(connection, file, { alone: writer.alone, merges: mergesOf(indexTable) })
+  const merges = mergesOf(searchIndex)
+  const upkeep =
+    file === null ? upkeepInPlace(connection, merges) : upkeepOf(connection, file, { alone: writer.alone, merges })
   const { tend } = upkeep
 
   /** Waits for the one connection, so that no transaction is half-way. */
@@ -207,12 +210,12 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
     close: async () => {
       // The last connection that closes takes the log with it, if it is one that can write.
       for (const each of [...snapshots]) await each.close()
+      const kept = upkeep.close()
       try {
         refresh()
-        const kept = upkeep.close()
         await writer.close()
-        await kept
       } finally {
+        await kept
         reading?.close()
         connection.close()
       }

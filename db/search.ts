@@ -6,10 +6,11 @@ import { asked, padded, pieces } from './compiled.ts'
 import type { Dialect } from './dialects/dialect.ts'
 import { type Document, indexed, type Stale } from './documents.ts'
 import type { Db, Store } from './open.ts'
+import { searchIndex } from './vocabulary.ts'
 
 export type { Stale } from './documents.ts'
 
-export const table = 'search_index'
+const table = searchIndex
 const batch = 500
 
 /** Makes the documents of these records what they should be, and of those who quote them where that made a difference. */

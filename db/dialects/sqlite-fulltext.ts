@@ -17,7 +17,7 @@ const indexesOf = (table: string): string[] => [wordsOf(table), piecesOf(table)]
 const mergedAtOnce = 16
 /** … or all there are by whoever writes one more, because nobody has done it yet: each is looked into by every question. */
 const mostUnmerged = 500
-/** Nobody can write meanwhile: some tens of milliseconds. With fewer it takes longer in all, because each of the pieces is written anew. */
+/** Nobody can write meanwhile: some tens of milliseconds, or as long as the commonest word needs. With fewer it takes longer in all, because each of the pieces is written anew. */
 const pagesAtOnce = 100
 
 /** Each puts together a little of an index; to be repeated until it changes no more than one row (sqlite-upkeep.ts). */

@@ -39,8 +39,8 @@ interface Told {
   onSchema: () => void
   /** Before anything that others may have to be waited for, or whose end others wait for: who reads an old state keeps them waiting. */
   onWriting: () => void
-  /** Changes are on the disk, and no transaction is under way. */
-  onCommitted: () => void
+  /** Changes are on the disk, and so many pieces of full text; no transaction is under way. */
+  onCommitted: (pieces: number) => void
   /** Another number once others have committed. */
   others: () => number
 }
@@ -53,6 +53,7 @@ export function guarded(
   let isInside = false
   let isChanged = false
   let isMoreChanged = false
+  let pieces = 0
   let isSchemaChanged = false
   let isVocabularyChanged = false
   let seenOfOthers = others()
@@ -85,6 +86,7 @@ export function guarded(
     isInside = false
     isChanged = false
     isMoreChanged = false
+    pieces = 0
     lost = undefined
     try {
       if (database.inTransaction) database.exec('rollback')
@@ -100,11 +102,12 @@ export function guarded(
     isInside = false
     if (isChanged) health.trouble = null
     if (isMoreChanged) health.commits++
-    const isWritten = isChanged
+    const written = isChanged ? pieces : null
     isChanged = false
     isMoreChanged = false
+    pieces = 0
     told()
-    if (isWritten) onCommitted()
+    if (written !== null) onCommitted(written)
   }
 
   function told(): void {
@@ -136,6 +139,7 @@ export function guarded(
     const isChange = hasChanged(statement, done)
     isChanged ||= isChange
     isMoreChanged ||= isChange && !statement.isBookkeeping
+    if (isChange && statement.leavesPiece) pieces++
     isSchemaChanged ||= statement.isSchema
     // Before the next statement is prepared; and once more when it is certain which tables there are.
     if (statement.isSchema) onSchema()

@@ -4,7 +4,7 @@
 import type Database from 'better-sqlite3'
 import type { QueryResult } from 'kysely'
 import { bookkeeping } from '../bookkeeping.ts'
-import { vocabulary } from '../vocabulary.ts'
+import { searchIndex, vocabulary } from '../vocabulary.ts'
 
 /** Half of what is kept at most. */
 const KEPT = 400
@@ -25,6 +25,8 @@ export interface Statement {
   readonly isBookkeeping: boolean
   /** It may change what is kept of the vocabulary. */
   readonly changesVocabulary: boolean
+  /** Full text writes down what it changes as a piece of its own. */
+  readonly leavesPiece: boolean
   readonly hasRows: boolean
   /** Its rows as objects. */
   readonly rows: (parameters: readonly unknown[]) => object[]
@@ -42,6 +44,7 @@ const reading = /^\s*(select|values|explain|with)\b/i
 const writing = /^\s*(insert|update|delete|replace|with)\b/i
 const schema = /^\s*(create|alter|drop)\b/i
 const ownNotes = new RegExp(`^(insert into|update|delete from) "(${bookkeeping.join('|')})"`)
+const indexing = new RegExp(`^(insert into|update|delete from) "${searchIndex}"`)
 const undoing = /^\s*rollback\b/i
 const words = new RegExp(`\\b(${vocabulary.join('|')})\\b`, 'i')
 
@@ -97,6 +100,7 @@ function described(text: string, prepared: Database.Statement<unknown[]>): State
     writes: !readonly && !/^\s*pragma\b/i.test(text),
     isBookkeeping: ownNotes.test(text),
     changesVocabulary: isSchema || undoing.test(text) || (!readonly && words.test(text)),
+    leavesPiece: indexing.test(text),
     hasRows: reader,
     rows: reader ? rowsOf(prepared) : () => [],
   }

@@ -2,7 +2,6 @@
 
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
-import type Database from 'better-sqlite3'
 import { LONGEST_LOG } from './sqlite-connection.ts'
 
 interface Done {
@@ -19,21 +18,6 @@ export interface Thread {
   /** There is nothing to do for now. */
   rest(): void
   end(): Promise<void>
-}
-
-/** The same in the connection that there is, while everything else waits: of a database in memory there is no other one. */
-export function inPlace(database: Database.Database): Thread {
-  const changes = database.prepare<[], number>('select total_changes()').pluck()
-  const count = (): number => changes.get() ?? 0
-  return {
-    async run(text) {
-      const before = count()
-      database.prepare(text).run()
-      return { row: [], changed: count() - before }
-    },
-    rest: () => undefined,
-    end: async () => undefined,
-  }
 }
 
 /** Run in the thread; of this program it has what it is given. For another process it waits a moment. */

@@ -5,12 +5,15 @@ import { statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type Database from 'better-sqlite3'
 import { LOG_PAGES, LONGEST_LOG } from './sqlite-connection.ts'
-import { inPlace, threadOf } from './sqlite-thread.ts'
+import { threadOf } from './sqlite-thread.ts'
 import type { Exclusive } from './sqlite-turns.ts'
 
 export interface Upkeep {
-  /** To be called after a commit, outside of transactions: asks whether much was written, and lets what is due go on by itself. */
-  look(): void
+  /**
+   * To be called after a commit, which has left so many pieces of full text, outside of transactions: asks whether much was written, and
+   * lets what is due go on by itself.
+   */
+  look(pieces: number): void
   /** Waits for what is under way, and does what is left. Never rejects: what cannot be done now is done next time. */
   tend(): Promise<void>
   /** Waits for the step that is under way; no more is begun. */
@@ -24,10 +27,14 @@ interface Wanted {
   merges: readonly string[]
 }
 
-/** Fewer commits have left too little to put together (sqlite-fulltext.ts), … */
-const fewestCommits = 16
-/** … and so many have left much, however few pages they took. */
-const mostCommits = 64
+/** Fewer pieces are not worth it: full text takes sixteen of a size at once (sqlite-fulltext.ts). */
+const fewestPieces = 16
+/** With so many it is begun, however short the log is. */
+const manyPieces = 64
+/** After a failure so many commits go by before it is tried again. */
+const patience = 64
+/** While much is written there may always be more to put together; the log, which is looked at after that, must not wait for ever. */
+const mostSteps = 50
 /** A log that long begins anew only when all of it is in the file, for which those who write have to wait. */
 const mostPages = 3 * LOG_PAGES
 /** Between two steps. Another process that waits for its turn to write looks for it ten times a second. */
@@ -42,15 +49,18 @@ interface Log {
   open: number
 }
 
-/** Of a database in memory, which has no `file` and no log, the words are put together in its one connection. */
-export function upkeepOf(connection: Database.Database, file: string | null, { alone, merges }: Wanted): Upkeep {
+export function upkeepOf(connection: Database.Database, file: string, { alone, merges }: Wanted): Upkeep {
   const own = connection.prepare<[], number[]>(asking).raw()
-  const thread = file === null ? inPlace(connection) : threadOf(file)
+  const thread = threadOf(file)
   const closing = new AbortController()
   let underWay: Promise<void> | null = null
-  let commits = 0
+  let isComing = false
+  /** Pieces that were left since all were put together. */
+  let pieces = 0
   /** Pages that stay in the log for now, because somebody reads an old state. */
   let left = 0
+  let commits = 0
+  let notBefore = 0
 
   const logOf = ([busy, pages = 0, done = 0]: number[]): Log => {
     // Somebody else is doing it.
@@ -58,18 +68,18 @@ export function upkeepOf(connection: Database.Database, file: string | null, { a
     return { pages, open: pages - done }
   }
 
-  function openPages(): number {
+  /** Null when it cannot be said: in a transaction, or when the disk fails, which whoever writes will meet. */
+  function openPages(): number | null {
     try {
-      return file === null ? 0 : logOf(own.get() ?? []).open
+      return logOf(own.get() ?? []).open
     } catch {
-      // The disk fails, which whoever writes will meet.
-      return 0
+      return null
     }
   }
 
   function isTooLong(): boolean {
     try {
-      return file !== null && (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > LONGEST_LOG
+      return (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > LONGEST_LOG
     } catch {
       return false
     }
@@ -95,23 +105,28 @@ export function upkeepOf(connection: Database.Database, file: string | null, { a
 
   /** What it writes goes through the log as well. */
   async function putTogether(): Promise<void> {
-    for (const merge of merges) {
-      for (;;) {
+    const counted = pieces
+    let unfinished = merges
+    for (let steps = 0; unfinished.length > 0 && steps < mostSteps; steps++) {
+      const changing: string[] = []
+      for (const merge of unfinished) {
         const { changed } = await held(() => thread.run(merge))
-        if (changed < 2) break
-        if (file === null) continue
-        if ((await logAfter(asking)).open >= LOG_PAGES) await emptied()
-        await sleep(pauseMs, undefined, { signal: closing.signal, ref: false })
+        closing.signal.throwIfAborted()
+        if (changed >= 2) changing.push(merge)
       }
+      unfinished = changing
+      if (unfinished.length === 0) break
+      if ((await logAfter(asking)).open >= LOG_PAGES) await emptied()
+      await sleep(pauseMs, undefined, { signal: closing.signal, ref: false })
     }
+    if (unfinished.length === 0) pieces -= counted
   }
 
   async function round(): Promise<void> {
-    if (file !== null) left = (await emptied()).open
-    if (commits >= fewestCommits) {
-      commits = 0
+    left = (await emptied()).open
+    if (pieces >= fewestPieces) {
       await putTogether()
-      if (file !== null) left = (await emptied()).open
+      left = (await emptied()).open
     }
     if (isTooLong() && left === 0) await held(() => thread.run('pragma wal_checkpoint(truncate)'))
   }
@@ -119,8 +134,8 @@ export function upkeepOf(connection: Database.Database, file: string | null, { a
   function begin(): Promise<void> {
     underWay = round()
       .catch(() => {
-        // Another process has the database, or the disk is full, and whoever writes meets it too. Not again with every commit from now on.
-        left = Number.POSITIVE_INFINITY
+        // Another process has the database, or the disk is full, and whoever writes meets it too.
+        notBefore = commits + patience
       })
       .finally(() => {
         underWay = null
@@ -129,29 +144,60 @@ export function upkeepOf(connection: Database.Database, file: string | null, { a
     return underWay
   }
 
-  const isDue = (): boolean => {
+  const isFree = (): boolean => underWay === null && !closing.signal.aborted
+
+  function isDue(): boolean {
     const open = openPages()
-    left = Math.min(left, open)
-    return open - left >= LOG_PAGES || commits >= mostCommits
+    if (open !== null) left = Math.min(left, open)
+    return (open !== null && open - left >= LOG_PAGES) || pieces >= manyPieces
   }
 
-  const beginIf = (isWanted: () => boolean): Promise<void> | null =>
-    underWay === null && !closing.signal.aborted && isWanted() ? begin() : null
+  /** Whoever waits for the commit is told first. */
+  function beginSoon(): void {
+    isComing = true
+    setImmediate(() => {
+      isComing = false
+      if (isFree()) void begin()
+    })
+  }
 
   return {
-    look() {
+    look(more) {
       commits++
-      // Whoever waits for the commit is told first.
-      if (underWay === null && isDue()) setImmediate(beginIf, isDue)
+      pieces += more
+      if (isFree() && !isComing && commits >= notBefore && isDue()) beginSoon()
     },
     async tend() {
       while (underWay) await underWay
-      await beginIf(() => isDue() || commits >= fewestCommits || left > 0 || isTooLong())
+      if (isFree() && (pieces >= fewestPieces || left > 0 || isTooLong() || isDue())) await begin()
     },
     async close() {
       closing.abort()
       while (underWay) await underWay
       await thread.end()
     },
+  }
+}
+
+/** Of a database in memory, which has no log and no other connection: at once, by whoever has left many pieces. */
+export function upkeepInPlace(connection: Database.Database, merges: readonly string[]): Upkeep {
+  const total = connection.prepare<[], number>('select total_changes()').pluck()
+  let pieces = 0
+
+  function changedBy(merge: string): number {
+    const before = total.get() ?? 0
+    connection.prepare(merge).run()
+    return (total.get() ?? 0) - before
+  }
+
+  return {
+    look(more) {
+      pieces += more
+      if (pieces < manyPieces) return
+      pieces = 0
+      for (const merge of merges) while (changedBy(merge) >= 2);
+    },
+    tend: async () => undefined,
+    close: async () => undefined,
   }
 }

@@ -37,7 +37,7 @@ describe('the index of words', () => {
     expect((await found(store, 'Amber')).pieces).toHaveLength(40)
   })
 
-  it('is put together after many commits, however little was written, between those who write: none is refused or lost', async () => {
+  it('is put together once it is in many pieces, however little was written, between those who write: none is refused or lost', async () => {
     const writing = async (word: string): Promise<void> => {
       for (let count = 0; count < 80; count++) {
         await write((db) => make(db, `${word}${count}`))
@@ -47,13 +47,12 @@ describe('the index of words', () => {
     await Promise.all(['Birch', 'Cedar', 'Dahlia'].map(writing))
     await vi.waitFor(() => expect(steps()).toBeGreaterThan(0))
     await store.tend()
-    expect(Math.max(...pieces())).toBeLessThan(32)
+    expect(Math.max(...pieces())).toBeLessThan(64)
     for (const word of ['Birch', 'Cedar', 'Dahlia']) expect((await found(store, word)).pieces).toHaveLength(80)
     await whole(store)
   })
 
   it('is put together in steps, between which others write, and the log is emptied', async () => {
-    await makeMuch()
     const other = anotherProcess()
     let before: number | undefined
     other.once('message', () => {
@@ -62,6 +61,7 @@ describe('the index of words', () => {
     whenAsked((_, text) => {
       if (isStep(text) && steps() === 1) other.postMessage('write')
     })
+    await makeMuch()
     await store.tend()
     await other.terminate()
     expect(before).toBeLessThan(steps())
@@ -120,8 +120,8 @@ describe('the index of words', () => {
 })
 
 describe('what is due', () => {
-  const writeMuch = async (word = 'Ginger'): Promise<void> => {
-    for (let count = 0; count < 40; count++) await write((db) => make(db, `${word}${count}`))
+  const writeMuch = async (): Promise<void> => {
+    for (let count = 0; count < 40; count++) await write((db) => make(db, `Ginger${count}`))
   }
 
   it('is left alone while another process writes, and done next time', async () => {
@@ -132,7 +132,6 @@ describe('what is due', () => {
     expect(Math.min(...pieces())).toBeGreaterThanOrEqual(40)
     other.exec('rollback')
     other.close()
-    await writeMuch('Hazel')
     await store.tend()
     expect(Math.max(...pieces())).toBeLessThan(16)
   })
@@ -140,10 +139,11 @@ describe('what is due', () => {
   it('goes no further than a step when the database is closed meanwhile', async () => {
     await makeMuch()
     const tending = store.tend()
-    await vi.waitFor(() => expect(steps()).toBe(1), { interval: 1 })
+    await vi.waitFor(() => expect(steps()).toBeGreaterThan(0), { interval: 1 })
+    const begun = steps()
     await store.close()
     await tending
-    expect(steps()).toBeLessThan(3)
+    expect(steps()).toBeLessThanOrEqual(begun + 1)
     asked.mockClear()
     await store.tend()
     expect(asked).not.toHaveBeenCalled()

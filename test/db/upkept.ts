@@ -5,8 +5,9 @@ import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { type MockInstance, vi } from 'vitest'
 import type { Snapshot } from '../../db/open.ts'
-import { make } from './documents.ts'
-import { closeAll, file, openAnew, store, write } from './grouped.ts'
+import { refresh, type Stale } from '../../db/search.ts'
+import { entity } from './documents.ts'
+import { alone, closeAll, file, openAnew, store } from './grouped.ts'
 
 export const sources = ({ db }: Pick<Snapshot, 'db'>) => db.selectFrom('lead_sources').select('id').execute()
 export const page = 4096
@@ -54,20 +55,28 @@ export const steps = (): number => asked.mock.calls.filter(([text]) => isStep(te
 export const checkpoints = (): number =>
   asked.mock.calls.filter(([text]) => String(text).includes('wal_checkpoint')).length
 
-/** Words that make an index of some thousand pages. */
-export async function makeMuch(): Promise<void> {
+/** Words in sixty pieces that make an index of some thousand pages. */
+export function makeMuch(): Promise<void> {
   let seed = 7
   const word = (): string => {
     seed = (seed * 16807) % 2147483647
     return seed.toString(36)
   }
-  for (let count = 0; count < 60; count++)
-    await write(async (db) => {
-      for (let each = 0; each < 10; each++) await make(db, Array.from({ length: 300 }, word).join(' '))
-    })
+  return alone(async (db) => {
+    for (let count = 0; count < 60; count++) {
+      const stale: Stale[] = []
+      for (let each = 0; each < 10; each++) {
+        const name = Array.from({ length: 300 }, word).join(' ')
+        const row = { name, name_key: name, created_at: 'now', updated_at: 'now' }
+        const { id } = await db.insertInto(entity).values(row).returning('id').executeTakeFirstOrThrow()
+        stale.push({ entity, id })
+      }
+      await refresh(db, stale)
+    }
+  })
 }
 
-/** Writes once when it is told to, as soon as it can, and says so. Meanwhile it does nothing else. */
+/** As another process would: writes once when it is told to, as soon as it can, and says so. Meanwhile it does nothing else. */
 export const anotherProcess = (): Worker =>
   new Worker(
     `const { parentPort, workerData: { library, file } } = require('node:worker_threads')
