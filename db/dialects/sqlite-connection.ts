@@ -1,5 +1,6 @@
 // How a connection to SQLite is set up, how its log of changes is kept short, and what tells that something was committed.
 
+import { statSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 
 /** How long another connection is waited for. */
@@ -30,6 +31,9 @@ export function prepareReader(database: Database.Database): Database.Database {
   database.pragma(`busy_timeout = ${PATIENCE_MS}`)
   return database
 }
+
+/** Bytes of the log beside a database, 0 when there is none. */
+export const sizeOfLog = (file: string): number => statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0
 
 /** Another number once others have committed: the engine leaves the connection's own commits out. Asking takes a microsecond. */
 export function commitsOfOthers(database: Database.Database): () => number {

@@ -1,12 +1,13 @@
 // Copies of a whole SQLite database. Never of its file: half of what it holds may be in the log beside it. VACUUM INTO reads one
 // moment while others write, but leaves it to us to bring the bytes to the disk.
 
-import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { type Kysely, sql } from 'kysely'
 import { isFull, noRoomFor, syncPath } from '../disk.ts'
 import type { Copies } from './dialect.ts'
+import { sizeOfLog } from './sqlite-connection.ts'
 
 /** Copies made before migrations that are kept. */
 const keptAside = 5
@@ -20,7 +21,7 @@ export function sqliteCopies(fileOf: (url: string) => string | null): Copies {
     },
     logSizeOf(url) {
       const file = fileOf(url)
-      return file === null ? 0 : (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0)
+      return file === null ? 0 : sizeOfLog(file)
     },
     copyTo,
     async tables(db) {

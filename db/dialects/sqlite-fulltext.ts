@@ -10,14 +10,16 @@ const weights = sql.raw('0.0, 10.0, 1.0')
 
 const wordsOf = (table: string): string => `${table}_words`
 const piecesOf = (table: string): string => `${table}_pieces`
-
 const indexesOf = (table: string): string[] => [wordsOf(table), piecesOf(table)]
 
 /** So many pieces of about one size are put together, … */
 const mergedAtOnce = 16
 /** … or all there are by whoever writes one more, because nobody has done it yet: each is looked into by every question. */
 const mostUnmerged = 500
-/** Nobody can write meanwhile: some tens of milliseconds, or as long as the commonest word needs. With fewer it takes longer in all, because each of the pieces is written anew. */
+/**
+ * Nobody can write meanwhile: some tens of milliseconds, or as long as the commonest word needs. With fewer it takes longer in all,
+ * because each of the pieces is written anew.
+ */
 const pagesAtOnce = 100
 
 /** Each puts together a little of an index; to be repeated until it changes no more than one row (sqlite-upkeep.ts). */
@@ -61,14 +63,11 @@ export const sqliteFullText: FullText = {
   },
 
   async drop(db, table) {
-    const words = wordsOf(table)
-    for (const event of ['insert', 'delete', 'update'])
-      await sql`drop trigger if exists ${sql.ref(`${words}_${event}`)}`.execute(db)
-    await sql`drop table if exists ${sql.table(words)}`.execute(db)
-    const pieces = piecesOf(table)
-    for (const event of ['insert', 'delete', 'update'])
-      await sql`drop trigger if exists ${sql.ref(`${pieces}_${event}`)}`.execute(db)
-    await sql`drop table if exists ${sql.table(pieces)}`.execute(db)
+    for (const index of indexesOf(table)) {
+      for (const event of ['insert', 'delete', 'update'])
+        await sql`drop trigger if exists ${sql.ref(`${index}_${event}`)}`.execute(db)
+      await sql`drop table if exists ${sql.table(index)}`.execute(db)
+    }
   },
 
   hits(table, { words: asked, types, among, limit }) {

@@ -1,10 +1,9 @@
 // What SQLite leaves for later while it writes, and would do in the middle of somebody's commit: its log of changes goes into the file,
 // and the words of full text are put together. A thread does it, with a connection of its own, while this one goes on reading.
 
-import { statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type Database from 'better-sqlite3'
-import { LOG_PAGES, LONGEST_LOG } from './sqlite-connection.ts'
+import { LOG_PAGES, LONGEST_LOG, sizeOfLog } from './sqlite-connection.ts'
 import { threadOf } from './sqlite-thread.ts'
 import type { Exclusive } from './sqlite-turns.ts'
 
@@ -79,7 +78,7 @@ export function upkeepOf(connection: Database.Database, file: string, { alone, m
 
   function isTooLong(): boolean {
     try {
-      return (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > LONGEST_LOG
+      return sizeOfLog(file) > LONGEST_LOG
     } catch {
       return false
     }

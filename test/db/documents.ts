@@ -3,17 +3,23 @@ import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { expect, vi } from 'vitest'
 import type { Db, Store } from '../../db/open.ts'
-import { finding } from '../../db/search.ts'
+import { finding, type Stale } from '../../db/search.ts'
 import { store } from './grouped.ts'
 
 export const entity = 'organizations'
 const named = (name: string) => ({ name, name_key: name.toLowerCase() })
 
-export async function make(db: Db, name: string): Promise<number> {
+/** What is to be refreshed after that is left to the caller. */
+export async function insert(db: Pick<Db, 'insertInto'>, name: string): Promise<Stale> {
   const row = { ...named(name), created_at: 'now', updated_at: 'now' }
   const { id } = await db.insertInto(entity).values(row).returning('id').executeTakeFirstOrThrow()
-  store.putOff([{ entity, id }])
-  return id
+  return { entity, id }
+}
+
+export async function make(db: Db, name: string, of: Pick<Store, 'putOff'> = store): Promise<number> {
+  const made = await insert(db, name)
+  of.putOff([made])
+  return made.id
 }
 
 export async function rename(db: Db, id: number, name: string): Promise<void> {

@@ -4,8 +4,8 @@ import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
-import { openStore } from '../../db/open.ts'
-import { entity, found, make, records, whole } from './documents.ts'
+import { type Db, openStore } from '../../db/open.ts'
+import { found, make, records, whole } from './documents.ts'
 import { alone, file, store, turn, write } from './grouped.ts'
 import {
   anotherProcess,
@@ -94,11 +94,7 @@ describe('the index of words', () => {
     const count = () =>
       sql<{ count: number }>`select count(distinct segid) as count from search_index_words_idx`.execute(memory.db)
     for (let made = 0; made < 70; made++)
-      await memory.db.transaction().execute(async (db) => {
-        const row = { name: `Iris${made}`, name_key: `iris${made}`, created_at: 'now', updated_at: 'now' }
-        const { id } = await db.insertInto(entity).values(row).returning('id').executeTakeFirstOrThrow()
-        memory.putOff([{ entity, id }])
-      })
+      await memory.db.transaction().execute((db) => make(db as Db, `Iris${made}`, memory))
     await vi.waitFor(async () => expect((await count()).rows[0]?.count).toBeLessThan(16))
     await whole(memory)
     await memory.close()

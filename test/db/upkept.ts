@@ -6,14 +6,14 @@ import Database from 'better-sqlite3'
 import { type MockInstance, vi } from 'vitest'
 import type { Snapshot } from '../../db/open.ts'
 import { refresh, type Stale } from '../../db/search.ts'
-import { entity } from './documents.ts'
+import { insert } from './documents.ts'
 import { alone, closeAll, file, openAnew, store } from './grouped.ts'
 
 export const sources = ({ db }: Pick<Snapshot, 'db'>) => db.selectFrom('lead_sources').select('id').execute()
-export const page = 4096
+const page = 4096
 export const bytes = (): number => statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0
-const noted = <T>(of: string, ask: (other: Database.Database) => T): T => {
-  const other = new Database(of, { readonly: true })
+const noted = <T>(ask: (other: Database.Database) => T): T => {
+  const other = new Database(file, { readonly: true })
   try {
     return ask(other)
   } finally {
@@ -22,7 +22,7 @@ const noted = <T>(of: string, ask: (other: Database.Database) => T): T => {
 }
 /** Pages in the log, and how many of them are in the file as well. */
 export const log = (): { pages: number; done: number } =>
-  noted(file, (other) => {
+  noted((other) => {
     // It knows of a log once it has read.
     other.exec('select count(*) from sqlite_schema')
     const [, pages = 0, done = 0] = other.prepare<[], number[]>('pragma wal_checkpoint(noop)').raw().get() ?? []
@@ -30,7 +30,7 @@ export const log = (): { pages: number; done: number } =>
   })
 /** In how many pieces the words stand, and the threes of letters. */
 export const pieces = (): number[] =>
-  noted(file, (other) =>
+  noted((other) =>
     ['words', 'pieces'].map(
       (index) =>
         other.prepare<[], number>(`select count(distinct segid) from search_index_${index}_idx`).pluck().get() ?? 0,
@@ -65,12 +65,7 @@ export function makeMuch(): Promise<void> {
   return alone(async (db) => {
     for (let count = 0; count < 60; count++) {
       const stale: Stale[] = []
-      for (let each = 0; each < 10; each++) {
-        const name = Array.from({ length: 300 }, word).join(' ')
-        const row = { name, name_key: name, created_at: 'now', updated_at: 'now' }
-        const { id } = await db.insertInto(entity).values(row).returning('id').executeTakeFirstOrThrow()
-        stale.push({ entity, id })
-      }
+      for (let each = 0; each < 10; each++) stale.push(await insert(db, Array.from({ length: 300 }, word).join(' ')))
       await refresh(db, stale)
     }
   })
@@ -97,10 +92,6 @@ export async function openWatched(): Promise<void> {
   // Migrating was much.
   await store.tend()
   await store.dialect.optimise(store.db)
-  watch()
-}
-
-export const watch = (): void => {
   asked = vi.spyOn(Worker.prototype, 'postMessage')
 }
 
