@@ -38,11 +38,12 @@ const verbs: Record<string, readonly string[]> = {
   'settings.marketing.events': created,
   'settings.marketing.campaigns': created,
   'marketing.campaign': ['run'],
-  'marketing.send': ['create'],
+  'marketing.send': ['create', 'resend'],
   'marketing.suppression': linked,
   'core.configuration': ['save'],
   'user.account': ['update', 'update-password'],
   'user.token': linked,
+  'user.session': [...linked, 'failed'],
   'data_transfer.imports': [...created, 'validate', 'started', 'completed'],
   files: linked,
 }

@@ -29,7 +29,6 @@ const facts = /\/operations\.gen\.ts$/
  */
 const together = [
   '@fastify/busboy',
-  '@fastify/under-pressure',
   'ajv',
   'ajv-formats',
   'commander',
@@ -49,6 +48,12 @@ const together = [
 const nameOf = (path) => path.split('/', path.startsWith('@') ? 2 : 1).join('/')
 const isPackaged = (importer) => relative(root, importer).startsWith('node_modules')
 
+/** Modules that a subprocess runs (kernel/offload.ts). */
+const isEntry = (path) => path.endsWith('.entry.ts')
+const entries = readdirSync(sources, { recursive: true })
+  .filter(isEntry)
+  .map((path) => ({ in: `src/${path}`, out: path.replace(/\.ts$/, '') }))
+
 /** Each module goes on believing that it is where it was; packages stay outside. */
 const places = {
   name: 'places',
@@ -56,6 +61,8 @@ const places = {
     onLoad({ filter: /\.ts$/ }, ({ path }) => {
       const place = relative(sources, path).replace(/\.ts$/, '.js')
       const text = readFileSync(path, 'utf8')
+      // An entry stays a file of its own, at its place.
+      if (isEntry(path)) return { contents: text, loader: 'ts' }
       return {
         contents: text.replaceAll('import.meta.url', `new URL(${JSON.stringify(`./${place}`)}, import.meta.url).href`),
         loader: 'ts',
@@ -93,6 +100,7 @@ const { metafile } = await build({
   entryPoints: [
     { in: 'src/cli.ts', out: 'cli' },
     { in: 'src/mail/parse.program.ts', out: 'mail/parse.program' },
+    ...entries,
   ],
   bundle: true,
   splitting: true,

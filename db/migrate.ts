@@ -6,15 +6,28 @@ import type { Dialect } from './dialects/dialect.ts'
 import type { Db, Store } from './open.ts'
 import { rebuild } from './search.ts'
 
+/** The parts of the installation that migrations use. */
+export interface Means {
+  /** Encrypts what was stored in clear, with the key of the installation. */
+  readonly seal: (text: string) => string
+}
+
+/** Enough for a database in which nothing is to be encrypted. */
+const noMeans: Means = {
+  seal() {
+    throw new Error('There are values to encrypt, and no secret to do it with.')
+  },
+}
+
 export interface Migration {
   readonly name: string
-  readonly up: (db: Kysely<unknown>, dialect: Dialect) => Promise<void>
+  readonly up: (db: Kysely<unknown>, dialect: Dialect, means: Means) => Promise<void>
 }
 
 /** Loaded when it is due, so that a start does not wait for all that has ever been done. */
 const step = (name: string, load: () => Promise<Pick<Migration, 'up'>>): Migration => ({
   name,
-  up: async (db, dialect) => (await load()).up(db, dialect),
+  up: async (db, dialect, means) => (await load()).up(db, dialect, means),
 })
 
 /** In the order they run. Append only: a released migration is never edited, see migrations/released.txt. */
@@ -40,13 +53,19 @@ export const migrations: readonly Migration[] = [
   step('0019_sessions', () => import('./migrations/0019_sessions.ts')),
   step('0020_filters', () => import('./migrations/0020_filters.ts')),
   step('0021_lead_totals', () => import('./migrations/0021_lead_totals.ts')),
+  step('0022_token_parents', () => import('./migrations/0022_token_parents.ts')),
+  step('0023_sign_in', () => import('./migrations/0023_sign_in.ts')),
+  step('0024_automation', () => import('./migrations/0024_automation.ts')),
+  step('0025_uncertain_sends', () => import('./migrations/0025_uncertain_sends.ts')),
+  step('0026_installation', () => import('./migrations/0026_installation.ts')),
+  step('0027_full_text', () => import('./migrations/0027_full_text.ts')),
 ]
 
 /**
  * The names of the migrations applied now, none when the database was up to date. All of them in one transaction: what fails leaves
  * the database as it was.
  */
-export async function migrate(store: Store, known = migrations): Promise<string[]> {
+export async function migrate(store: Store, known = migrations, means = noMeans): Promise<string[]> {
   if ((await pending(store, known)).length === 0) return []
   const copy = (await store.dialect.hasTables(unknownTables(store)))
     ? await store.dialect.copies.aside(
@@ -67,7 +86,7 @@ export async function migrate(store: Store, known = migrations): Promise<string[
         await createList(db, store.dialect)
         for (const { name, up } of known.filter(({ name }) => due.includes(name))) {
           current = name
-          await up(db as unknown as Kysely<unknown>, store.dialect)
+          await up(db as unknown as Kysely<unknown>, store.dialect, means)
           await db.insertInto('migrations').values({ name, applied_at: new Date().toISOString() }).execute()
         }
         // What records are found by is read from the newest shape of the tables, so once they all have it.

@@ -16,13 +16,17 @@ import {
   sqliteFile,
   sqliteImage,
 } from './dialects/sqlite.ts'
-import { commitsOfOthers } from './dialects/sqlite-connection.ts'
+import { commitsOfOthers, sizeOfLog } from './dialects/sqlite-connection.ts'
 import { besideSqlite, settleSqliteAlone } from './dialects/sqlite-copies.ts'
-import { mergesOf } from './dialects/sqlite-fulltext.ts'
+import { type Fault, faultsOf } from './dialects/sqlite-faults.ts'
+import { mergesOf } from './dialects/sqlite-fulltext.tables.ts'
 import { guarded, type SqliteHealth } from './dialects/sqlite-guarded.ts'
 import { kyselySqlite, kyselySqliteInside } from './dialects/sqlite-kysely.ts'
 import { lookOf } from './dialects/sqlite-look.ts'
+import { maxWaitMs, patiently } from './dialects/sqlite-patience.ts'
+import { placeOf } from './dialects/sqlite-place.ts'
 import { statementsOf } from './dialects/sqlite-statements.ts'
+import { syncOf } from './dialects/sqlite-sync.ts'
 import { upkeepInPlace, upkeepOf } from './dialects/sqlite-upkeep.ts'
 import { writerOf } from './dialects/sqlite-writer.ts'
 import { refresh as index, type Stale } from './search.ts'
@@ -30,6 +34,7 @@ import { type Snapshot, snapshotOf } from './snapshots.ts'
 import type { DB } from './tables.gen.ts'
 import { searchIndex } from './vocabulary.ts'
 
+export type { Fault, FaultKind } from './dialects/sqlite-faults.ts'
 export type { Snapshot } from './snapshots.ts'
 
 export type Db = Kysely<DB>
@@ -43,6 +48,8 @@ export interface Store {
   health(): SqliteHealth['trouble']
   /** Whether it can by now, after trouble: tries, and answers what `health` is then. */
   retry(): Promise<SqliteHealth['trouble']>
+  /** The faults that statements or the maintenance met since the database was opened, and those that last. */
+  faults(): Fault[]
   /**
    * Another one than before once anything committed has changed the database, but for this process's own bookkeeping.ts: when a commit of this process is answered, and one of
    * another process with the next turn of the event loop or `refresh`. What is kept of committed data is as good as the generation it
@@ -56,6 +63,17 @@ export interface Store {
    * of the event loop may be of its beginning.
    */
   refresh(agoMs?: number): void
+  /**
+   * For what must not be undone by a power cut once somebody has seen it, such as the id of an event: settles when all that could be
+   * read until now is on the disk. Null when it is. Rejects when the disk does not confirm it.
+   */
+  confirmed(): Promise<void> | null
+  /** Looks whether the database file, its log and the folders are those that were opened; off the event loop. Never rejects. */
+  verifyPlace(): Promise<void>
+  /** The problem found by the last check, in a sentence, or null. While there is one, reads go on and writes are refused. */
+  lost(): string | null
+  /** Throws when they are lost. */
+  assertPlace(): void
   /** Whom to ask whether others are about to write: then what was written waits for them, a little, and shares their commit. */
   expect(writes: () => boolean): void
   /**
@@ -63,6 +81,8 @@ export interface Store {
    * text writes down what it has for all that share the commit at once.
    */
   putOff(stale: readonly Stale[]): void
+  /** How long the log of changes is, in bytes; 0 in memory. */
+  logBytes(): number
   /** Does what is due of what writing leaves for later; to be called now and then. Never rejects. */
   tend(): Promise<void>
   /** The whole database as bytes for `openImage`; tests open one copy each. */
@@ -78,6 +98,12 @@ export interface Copy extends Snapshot {
 export interface Opening {
   /** How long at most writes that come together wait for each other to share one commit, in milliseconds; 0: each has its own. */
   groupMs?: number
+  /** How long at most a transaction waits for a lock that another process holds, in milliseconds. */
+  waitMs?: number
+  /** A disk that takes longer to sync, in milliseconds, never does so on the thread that serves. */
+  slowSyncMs?: number
+  /** Folders that must stay the same as well: when one was removed or replaced, nothing is written either. */
+  folders?: readonly string[]
 }
 
 export function openStore(url: string, opening: Opening = {}): Store {
@@ -98,7 +124,10 @@ export function storeExists(url: string): boolean {
 export const databaseFile = (url: string): string | null => (isSqliteUrl(url) ? sqliteFile(url) : null)
 
 /** A copy of a database that nobody writes to. Reading it leaves nothing beside it. */
-export const openCopy = (file: string): Copy => ({ ...snapshotOf(openSqliteSnapshot(file)), dialect: sqliteDialect })
+export const openCopy = (file: string): Copy => ({
+  ...snapshotOf(openSqliteSnapshot(file, maxWaitMs)),
+  dialect: sqliteDialect,
+})
 
 /**
  * Brings a database that nobody else has open into its one file, with nothing beside it. False, and nothing is done, when a server or
@@ -116,8 +145,13 @@ export function openImage(image: Buffer): Store {
 
 let opened = 0
 
-function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: Opening = {}): Store {
+function storeOf(
+  connection: SqliteConnection,
+  url: string,
+  { groupMs = 25, waitMs = maxWaitMs, slowSyncMs = 100, folders = [] }: Opening = {},
+): Store {
   const file = sqliteFile(url)
+  const place = file === null ? placeOf([], []) : placeOf([file, ...folders], [`${file}-wal`])
   // No two databases of one process have a generation in common.
   const first = opened++ * 2 ** 32
   const health: SqliteHealth = { trouble: null, commits: first, vocabulary: first }
@@ -134,25 +168,48 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
     reader?.statements.forget()
   }
   const refresh = (agoMs?: number): void => reader?.look.end(agoMs)
+  const faults = faultsOf()
   let awaits = (): boolean => false
   const guard = guarded(connection, statements, {
     health,
     onSchema,
     onWriting: refresh,
-    onCommitted: (pieces) => upkeep.look(pieces),
+    onCommitted: (pieces) => {
+      faults.wrote()
+      sync?.note()
+      upkeep.look(pieces)
+    },
     others,
+    assertPlace: place.assert,
+    faults,
   })
+  const sync =
+    file === null
+      ? null
+      : syncOf(connection, file, {
+          slowMs: slowSyncMs,
+          onFailure: (error) => {
+            health.trouble = 'uncertain'
+            faults.note(error)
+          },
+        })
   const inside = kyselySqliteInside<DB>(guard.run)
   const writer = writerOf<Stale>(guard, {
     longestMs: groupMs,
+    waitMs,
     awaits: () => awaits(),
     finish: (late) => index(inside, late),
+    settled: () => sync?.settled() ?? null,
+    prepare: () => sync?.prepare() ?? null,
   })
-  const db = kyselySqlite<DB>(writer, { own: statements, reader })
+  const db = kyselySqlite<DB>(writer, { own: statements, reader, faults })
+  let confirmedForeign = foreign()
   const snapshots = new Set<Snapshot>()
   const merges = mergesOf(searchIndex)
   const upkeep =
-    file === null ? upkeepInPlace(connection, merges) : upkeepOf(connection, file, { alone: writer.alone, merges })
+    file === null
+      ? upkeepInPlace(connection, merges)
+      : upkeepOf(connection, file, { alone: writer.alone, merges, tended: faults.tended })
   const { tend } = upkeep
 
   /** Waits for the one connection, so that no transaction is half-way. */
@@ -182,10 +239,13 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
     url,
     health: () => health.trouble,
     retry: async () => {
-      if (health.trouble === null) return null
+      if (health.trouble === null && !faults.awaitsWrite()) return null
       try {
         await sqliteDialect.tryWrite(db)
+        sync?.note()
+        await sync?.settled()
         health.trouble = null
+        faults.wrote()
       } catch (error) {
         const trouble = sqliteDialect.trouble(error)
         if (trouble === null) throw error
@@ -194,18 +254,32 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
       }
       return health.trouble
     },
+    faults: faults.list,
     generation: () => health.commits + foreign(),
     vocabulary: () => health.vocabulary,
     refresh,
+    confirmed: () => {
+      if (sync === null) return null
+      // Another process may not have synced what it has committed.
+      const now = foreign()
+      if (now !== confirmedForeign) sync.note()
+      confirmedForeign = now
+      return sync.settled()
+    },
+    verifyPlace: place.verify,
+    lost: place.lost,
+    assertPlace: place.assert,
     expect: (writes) => {
       awaits = writes
     },
     putOff: writer.putOff,
+    logBytes: () => (file === null ? 0 : sizeOfLog(file)),
     tend,
     image: () => undisturbed(() => sqliteImage(connection)),
     snapshot: async () => {
-      if (file !== null) return counted(snapshotOf(openSqliteSnapshot(file)))
-      return undisturbed(() => counted(snapshotOf(copySqliteSnapshot(connection))))
+      if (file !== null)
+        return counted(snapshotOf(await patiently(() => faults.noting(() => openSqliteSnapshot(file))), faults))
+      return undisturbed(() => counted(snapshotOf(copySqliteSnapshot(connection), faults)))
     },
     close: async () => {
       // The last connection that closes takes the log with it, if it is one that can write.
@@ -216,6 +290,7 @@ function storeOf(connection: SqliteConnection, url: string, { groupMs = 100 }: O
         await writer.close()
       } finally {
         await kept
+        await sync?.close()
         reading?.close()
         connection.close()
       }

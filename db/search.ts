@@ -1,7 +1,8 @@
 // Keeps search_index to what documents.ts says of each record. Before a write is committed its records are refreshed (`Store.putOff`),
 // migrations and `accord search rebuild` fill it anew, and `accord doctor` asks whether it is complete.
 
-import type { Kysely } from 'kysely'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Kysely, sql } from 'kysely'
 import { asked, padded, pieces } from './compiled.ts'
 import type { Dialect } from './dialects/dialect.ts'
 import { type Document, indexed, type Stale } from './documents.ts'
@@ -73,12 +74,110 @@ const parts = ['title', 'subtitle', 'body'] as const
 
 const columnsOf = ({ title, subtitle, body }: Document) => ({ title, subtitle, body })
 
-/** The same for a database in use: until it is done the old index answers. Answers how many records are in it. */
-export const rebuildAll = ({ db, dialect }: Store): Promise<number> =>
-  db
-    .transaction()
-    .setIsolationLevel('serializable')
-    .execute((inside) => rebuild(inside, dialect))
+/**
+ * The same for a database in use, in transactions of some milliseconds each, with gaps in which others write: until it is done the old
+ * index answers. Answers how many records are in it.
+ */
+export async function rebuildAll(store: Pick<Store, 'db' | 'dialect'>): Promise<number> {
+  await renewWords(store)
+  let total = 0
+  await inSteps(store, (db) => removeStrange(db))
+  for (const { entity, read } of indexed) {
+    let after = 0
+    await inSteps(store, async (db, limit) => {
+      const documents = await read(db, { after, limit })
+      const isLast = documents.length < limit
+      const until = isLast ? Number.MAX_SAFE_INTEGER : (documents.at(-1)?.id ?? after)
+      const known = await db
+        .selectFrom(table)
+        .select('entity_id')
+        .where('entity_type', '=', entity)
+        .where('entity_id', '>', after)
+        .where('entity_id', '<=', until)
+        .execute()
+      const ids = new Set([...documents.map(({ id }) => id), ...known.map(({ entity_id }) => entity_id)])
+      for (const some of batches([...ids])) await keep(db, entity, some, documents)
+      total += documents.length
+      after = until
+      return !isLast
+    })
+  }
+  return total
+}
+
+/** The indexes of words made again, each beside the old one. */
+async function renewWords(store: Pick<Store, 'db' | 'dialect'>): Promise<void> {
+  const { renewal } = store.dialect.fullText
+  const once = (work: (db: Kysely<unknown>) => Promise<void>) =>
+    inSteps(store, async (db) => {
+      await work(unknownTables(db))
+      return false
+    })
+  for (const index of renewal.indexes(table)) {
+    await once((db) => renewal.begin(db, table, index))
+    for (let isLeft = true; isLeft; ) {
+      let steps = 0
+      await inSteps(store, async (db, count) => {
+        isLeft = await renewal.take(unknownTables(db), table, index, count)
+        return isLeft && ++steps < stepsBetweenMerges
+      })
+      await inSteps(store, (db) => merged(db, renewal.merge(index)))
+    }
+    await once((db) => renewal.finish(db, table, index))
+  }
+}
+
+/** Each step leaves a piece of index. Many of them would be put together within one step, which would take long. */
+const stepsBetweenMerges = 64
+
+async function merged(db: Db, merge: string): Promise<boolean> {
+  const changes = async () =>
+    (await sql<{ count: number }>`select total_changes() as count`.execute(db)).rows[0]?.count ?? 0
+  const before = await changes()
+  await sql.raw(merge).execute(db)
+  return (await changes()) - before >= 2
+}
+
+/** Rows of what nothing searches. */
+async function removeStrange(db: Db): Promise<boolean> {
+  const strange = db
+    .selectFrom(table)
+    .select('id')
+    .where(
+      'entity_type',
+      'not in',
+      indexed.map(({ entity }) => entity),
+    )
+    .limit(mostInserted)
+  const { numDeletedRows } = await db.deleteFrom(table).where('id', 'in', strange).executeTakeFirstOrThrow()
+  return numDeletedRows > 0n
+}
+
+/** How long a step may take, about: nobody else writes meanwhile. */
+const stepMs = 20
+/** Longer than others pause who wait for the lock (dialects/sqlite-patience.ts). */
+const gapMs = 15
+const sizes = { first: 20, most: 500 }
+
+/** Transactions one after another, each of about as many rows as fit into a step, until one answers that it was the last. */
+async function inSteps({ db }: Pick<Store, 'db'>, step: (db: Db, size: number) => Promise<boolean>): Promise<void> {
+  for (let size = sizes.first; ; ) {
+    let took = 0
+    const goesOn = await db
+      .transaction()
+      .setIsolationLevel('serializable')
+      .execute(async (inside) => {
+        const since = performance.now()
+        const answer = await step(inside, size)
+        took = performance.now() - since
+        return answer
+      })
+    if (!goesOn) return
+    const fitting = Math.round((size * stepMs) / Math.max(took, 0.1))
+    size = Math.max(1, Math.min(sizes.most, fitting, size * 2))
+    await sleep(gapMs)
+  }
+}
 
 /** Begins anew: the words of every record, as they are now. Runs in the caller's transaction. */
 export async function rebuild(db: Db, dialect: Dialect): Promise<number> {
@@ -101,7 +200,10 @@ export async function rebuild(db: Db, dialect: Dialect): Promise<number> {
 }
 
 /** What is wrong with the index, in a sentence; null when every record is in it once and its words can be found. */
-export async function finding(db: Db, dialect: Dialect): Promise<string | null> {
+export const finding = (db: Db, dialect: Dialect): Promise<string | null> =>
+  dialect.readApart(db, (snapshot) => findingIn(snapshot, dialect))
+
+async function findingIn(db: Db, dialect: Dialect): Promise<string | null> {
   const rows = await db
     .selectFrom(table)
     .select(['entity_type', (eb) => eb.fn.countAll<number>().as('total')])

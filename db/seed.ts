@@ -101,6 +101,9 @@ const notices = [
   },
 ]
 
+/** Id of the first user. */
+const administrator = 1
+
 export async function seed(store: Store, seeds: Seeds): Promise<void> {
   await store.db.transaction().execute(async (db) => {
     const role = await db.selectFrom('roles').select('id').limit(1).executeTakeFirst()
@@ -126,7 +129,7 @@ async function seedAdministrator(db: Db, seeds: Seeds, stamps: Stamps): Promise<
   await db
     .insertInto('users')
     .values({
-      id: 1,
+      id: administrator,
       ...named(seeds.adminName),
       email: seeds.adminEmail,
       email_key: foldText(seeds.adminEmail),
@@ -220,6 +223,7 @@ async function seedAutomation(db: Db, stamps: Stamps): Promise<void> {
         actions: JSON.stringify([{ id: 'send_email_to_participants', attribute: null, value: index + 1 }]),
         is_active: 1,
         sort_order: index + 1,
+        changed_by_id: administrator,
         ...stamps,
       })),
     )

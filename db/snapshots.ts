@@ -3,6 +3,7 @@
 import type { Database as SqliteConnection } from 'better-sqlite3'
 import type { Compilable, Kysely } from 'kysely'
 import { eachSqliteRow } from './dialects/sqlite.ts'
+import { type Faults, faultsOf } from './dialects/sqlite-faults.ts'
 import { kyselySqliteSnapshot } from './dialects/sqlite-kysely.ts'
 import { statementsOf } from './dialects/sqlite-statements.ts'
 import type { DB } from './tables.gen.ts'
@@ -14,17 +15,21 @@ export interface Snapshot {
   close(): Promise<void>
 }
 
-export function snapshotOf(connection: SqliteConnection): Snapshot {
-  const db = kyselySqliteSnapshot<DB>(statementsOf(connection))
+export function snapshotOf(connection: SqliteConnection, faults: Faults = faultsOf()): Snapshot {
+  const db = kyselySqliteSnapshot<DB>(statementsOf(connection), faults)
   let isClosed = false
   // A query that was begun keeps the connection from closing.
   const begun = new Set<IterableIterator<unknown>>()
   return {
     db,
     async *each<Row>(query: Compilable<Row>) {
-      const rows = eachSqliteRow(connection, query.compile())
+      const rows = faults.noting(() => eachSqliteRow(connection, query.compile()))
       begun.add(rows)
-      yield* rows as IterableIterator<Row>
+      for (;;) {
+        const { done, value } = faults.noting(() => rows.next())
+        if (done) break
+        yield value as Row
+      }
       begun.delete(rows)
       // Rows that are missing must not look like the end.
       if (isClosed) throw new Error('The snapshot was closed while it was read.')

@@ -92,10 +92,13 @@ export interface CampaignSendsTable {
   content: string | null
   state: Generated<string>
   started_at: string | null
+  claim: string | null
   attempts: Generated<number>
   run_at: string | null
   error: string | null
   sent_at: string | null
+  resent_at: string | null
+  resent_by_id: number | null
   created_at: string
   updated_at: string
 }
@@ -292,6 +295,13 @@ export interface ImportsTable {
   rows_count: number | null
 }
 
+export interface InstallationTable {
+  id: Generated<number>
+  secret_check: string
+  created_at: string
+  updated_at: string
+}
+
 export interface JobsTable {
   id: Generated<number>
   kind: string
@@ -421,8 +431,8 @@ export interface LocksTable {
 
 export interface LoginAttemptsTable {
   id: Generated<number>
-  email_key: string
-  ip: string
+  account: string
+  network: string
   created_at: string
 }
 
@@ -650,6 +660,15 @@ export interface SessionsTable {
   expires_at: string
   created_at: string
   updated_at: string
+  ip: string | null
+  user_agent: string | null
+}
+
+export interface SignInNetworksTable {
+  id: Generated<number>
+  user_id: number
+  network: string
+  last_used_at: string
 }
 
 export interface SuppressionsTable {
@@ -685,6 +704,7 @@ export interface TokensTable {
   created_at: string
   updated_at: string
   version: Generated<number>
+  parent_id: number | null
 }
 
 export interface UniqueValuesTable {
@@ -800,6 +820,7 @@ export interface WebhookDeliveriesTable {
   finished_at: string | null
   created_at: string
   updated_at: string
+  acting_user_id: number | null
 }
 
 export interface WebhooksTable {
@@ -810,8 +831,8 @@ export interface WebhooksTable {
   description: string | null
   method: Generated<string>
   end_point: string
-  query_params: Generated<string>
-  headers: Generated<string>
+  query_params_sealed: Generated<string>
+  headers_sealed: Generated<string>
   payload_type: Generated<string>
   raw_payload_type: string | null
   payload: string | null
@@ -866,6 +887,7 @@ export interface WorkflowsTable {
   updated_at: string
   version: Generated<number>
   events_after: Generated<number>
+  changed_by_id: number | null
 }
 
 export interface DB {
@@ -892,6 +914,7 @@ export interface DB {
   import_batches: ImportBatchesTable
   import_errors: ImportErrorsTable
   imports: ImportsTable
+  installation: InstallationTable
   jobs: JobsTable
   lead_activities: LeadActivitiesTable
   lead_pipeline_stages: LeadPipelineStagesTable
@@ -928,6 +951,7 @@ export interface DB {
   schedules: SchedulesTable
   search_index: SearchIndexTable
   sessions: SessionsTable
+  sign_in_networks: SignInNetworksTable
   suppressions: SuppressionsTable
   tags: TagsTable
   tokens: TokensTable

@@ -20,12 +20,15 @@ import { createDisk, type Volume } from './kernel/disk.ts'
 import { createEmitter, type Emitter } from './kernel/events.ts'
 import { diskFiles } from './kernel/files.ts'
 import { createMetrics } from './kernel/metrics.ts'
+import { memberOf } from './kernel/networks.ts'
+import { createOffload, type Offload } from './kernel/offload.ts'
 import { createOutbound, type Outbound } from './kernel/outbound.ts'
 import { createSeal } from './kernel/seal.ts'
+import { checkSights } from './kernel/sights.ts'
 import { registerListeners, releases } from './listeners.ts'
 import { type Lines, logging, requestId, type Watch, watchRequests } from './logs.ts'
 import { createMailer, type Mailer } from './mail/outbound.ts'
-import { gates, handlers, locators, resources } from './operations.ts'
+import { gates, handlers, locators, resources, sights } from './operations.ts'
 import { createPipeline } from './pipeline.ts'
 import { bareHeaders } from './protection.ts'
 import { type Published, servedWith } from './published.ts'
@@ -56,6 +59,8 @@ export interface AppOptions {
   /** What goes out, when a test looks on. */
   mailer?: Mailer
   outbound?: Outbound
+  /** Replaces the drawing subprocesses, for a test that needs other limits. */
+  offload?: Offload
   /** The file system, and what is logged, when a test looks on. */
   volume?: Volume
   lines?: Lines
@@ -75,6 +80,7 @@ export interface App {
 
 export async function buildApp(options: AppOptions): Promise<App> {
   const { config, store } = options
+  checkSights(sights, options.contract)
   const metrics = createMetrics()
   const clock = options.clock ?? systemClock
   const answerError = errorAnswers(config, clock)
@@ -82,7 +88,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     ...logging(config, options.lines),
     ...sockets(config),
     bodyLimit: 1024 * 1024,
-    trustProxy: config.trustedProxies.length > 0 ? config.trustedProxies : false,
+    trustProxy: config.trustedProxies.length > 0 ? memberOf(config.trustedProxies) : false,
     requestIdHeader: false,
     genReqId: (request) => requestId(request.headers['x-request-id']),
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16 * 1024 },
@@ -102,7 +108,8 @@ export async function buildApp(options: AppOptions): Promise<App> {
     events: createEmitter(() => http.log),
     releases,
     resources,
-    files: diskFiles(join(config.dataDir, 'files')),
+    sights,
+    files: diskFiles(join(config.dataDir, 'files'), store.assertPlace),
     sweepFiles: async (ctx, sha256s) => void (await sweepFiles(ctx, sha256s)),
     contract: options.contract,
     clock,
@@ -113,6 +120,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     metrics,
     disk: createDisk(writtenFolders(config), { clock, store, volume: options.volume }),
     mailer: metrics.counted(options.mailer ?? createMailer({ url: config.smtpUrl, domain: config.mailDomain })),
+    offload: options.offload ?? createOffload(),
     outbound:
       options.outbound ??
       createOutbound({
@@ -160,6 +168,8 @@ export async function buildApp(options: AppOptions): Promise<App> {
   await registerDoor(http, services, options.serves ?? false)
   // They would last as long as their readers want.
   http.addHook('preClose', async () => endStreams(services))
+  // After the requests in progress, some of which may wait for it.
+  http.addHook('onClose', () => services.offload.close())
   http.setErrorHandler((error: FastifyError | Problem, request, reply) => answerError(error, request, reply))
   registerRoutes(http, backend)
   http.setNotFoundHandler(() => {

@@ -4,6 +4,7 @@
 import { Command } from 'commander'
 import { readEnvironment } from './commands/environment.ts'
 import { fail } from './commands/fail.ts'
+import { abilityAreas } from './kernel/permissions.ts'
 import { version } from './package.ts'
 
 const program = new Command('accord')
@@ -18,7 +19,9 @@ const program = new Command('accord')
 program
   .command('install')
   .description('prepare the data folder: .env, secret, tables, seeds, administrator, documentation; repeatable')
-  .action(async () => (await import('./commands/install.ts')).installCommand(readEnvironment()))
+  .option('--new', 'begin a new installation; moves the data that are there aside, removes nothing')
+  .option('--new-secret', 'go on with another secret, or make a new one; loses what the former one encrypted')
+  .action(async (options) => (await import('./commands/install.ts')).installCommand(readEnvironment(), options))
 
 program
   .command('serve')
@@ -140,6 +143,11 @@ token
   .requiredOption('--email <address>', 'e-mail address of the user the token acts for')
   .requiredOption('--name <name>', 'what the token is for')
   .option('--abilities <list>', 'comma-separated abilities such as leads:read,persons:*', '*')
+  .addHelpText(
+    'after',
+    `\nAbilities: *, *:read, and <area>:read, <area>:write or <area>:* for these areas:\n  ${abilityAreas.join(', ')}\n` +
+      'The area users covers users, roles, groups and tokens of other users; settings covers none of these.',
+  )
   .option('--expires-in-days <days>', '1 to 365, or never', '90')
   .action(async (options) => (await import('./commands/token.ts')).createTokenCommand(readEnvironment(), options))
 
@@ -147,9 +155,11 @@ const files = program.command('files').description('uploaded files')
 files
   .command('clean')
   .description(
-    'remove uploads nobody attached within a day, files of records that are gone, and bytes nobody refers to',
+    'remove uploads that nobody attached within a day and files of records that are gone; move bytes that belong to no record to the trash',
   )
-  .action(async () => (await import('./commands/files.ts')).cleanFilesCommand(readEnvironment()))
+  .option('--all', 'also when more than a tenth of all files belong to no record')
+  .addHelpText('after', '\nThe trash is files/trash in the data folder. Bytes are deleted after seven days there.')
+  .action(async (options) => (await import('./commands/files.ts')).cleanFilesCommand(readEnvironment(), options))
 
 try {
   await program.parseAsync()

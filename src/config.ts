@@ -48,7 +48,13 @@ export interface Config {
   smtpUrl: string | null
   /** Where inbound mail comes from: a service that posts it, or a mailbox that is polled. */
   mailReceiver: 'sendgrid' | 'webklex-imap'
+  /** Null: the one derived from the key material (kernel/seal.ts). */
   inboundSecret: string | null
+  /** Whether inbound mail is also accepted without the secret. */
+  inboundOpen: boolean
+  /** The quota of uploads that belong to no record, in MiB: of all users, and of each. */
+  uploadLimitMb: number
+  uploadUserLimitMb: number
   /** Mails of campaigns a minute. */
   campaignRate: number
   eventsRetentionDays: number
@@ -163,7 +169,7 @@ export function readConfig(environment: Environment): { config: Config; warnings
     corsOrigins: origins(list('ACCORD_CORS_ORIGINS')),
     rateFactor: rateFactor(text('ACCORD_RATE_LIMIT', 'on')),
     replyMemoryMb: integer('ACCORD_REPLY_MEMORY_MB', 64, 0, 4096),
-    commitGroupMs: integer('ACCORD_COMMIT_GROUP_MS', 100, 0, 1_000),
+    commitGroupMs: integer('ACCORD_COMMIT_GROUP_MS', 25, 0, 1_000),
     mailFrom: text('ACCORD_MAIL_FROM', `no-reply@${appHost}`),
     mailFromName: text('ACCORD_MAIL_FROM_NAME', appName),
     mailDomain: text('ACCORD_MAIL_DOMAIN', appHost).toLowerCase(),
@@ -171,6 +177,9 @@ export function readConfig(environment: Environment): { config: Config; warnings
     smtpUrl: smtpUrl(text('ACCORD_SMTP_URL', '')),
     mailReceiver: choice('MAIL_RECEIVER_DRIVER', 'sendgrid', ['sendgrid', 'webklex-imap']),
     inboundSecret: environment.ACCORD_INBOUND_SECRET || null,
+    inboundOpen: choice('ACCORD_INBOUND_OPEN', 'off', ['on', 'off']) === 'on',
+    uploadLimitMb: integer('ACCORD_UPLOAD_LIMIT_MB', 1024, 1, 1_000_000),
+    uploadUserLimitMb: integer('ACCORD_UPLOAD_USER_LIMIT_MB', 100, 1, 1_000_000),
     campaignRate: integer('ACCORD_CAMPAIGN_RATE', 60, 1, 1_000_000),
     eventsRetentionDays: integer('ACCORD_EVENTS_RETENTION_DAYS', 400, 1, 36500),
     worker: choice('ACCORD_WORKER', 'on', ['on', 'off']) === 'on',

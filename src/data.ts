@@ -3,17 +3,18 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { migrate, migrations } from '../db/migrate.ts'
 import { databaseFile, openStore, type Store } from '../db/open.ts'
 import { type Config, ConfigError } from './config.ts'
+import { accessProblem, isDiskFull } from './data.access.ts'
+import { filesFolder, markInstalled, markInstalling, restoringMark, secretFile, stopIfLost } from './installation.ts'
+import { createSeal } from './kernel/seal.ts'
 import { generatedContract, packageRoot, writtenContract } from './package.ts'
 import { type Published, publish, publishedIn } from './published.ts'
 import { writeWhole } from './whole.ts'
 import { yamlOf } from './yaml.ts'
 
-/** There while `accord restore` exchanges the data: whoever opened them now would get half of each. */
-export const restoringMark = (config: Config): string => join(config.dataDir, 'restoring')
-
-export const filesFolder = (config: Config): string => join(config.dataDir, 'files')
+export { filesFolder, restoringMark, secretFile } from './installation.ts'
 
 /** Every folder that is written to: the database may be on a disk of its own. */
 export function writtenFolders({ dataDir, databaseUrl }: Config): string[] {
@@ -24,7 +25,17 @@ export function writtenFolders({ dataDir, databaseUrl }: Config): string[] {
   return isInside ? [dataDir] : [dataDir, folder]
 }
 
-/** Creates the data folder when it is missing, readable by its owner alone, and opens the database. */
+/** The files and folders that a server must be able to write, if they exist. */
+function writtenPaths(config: Config): string[] {
+  const file = databaseFile(config.databaseUrl)
+  const files = file === null ? [] : [file, `${file}-wal`, `${file}-shm`]
+  return [...writtenFolders(config), ...files, secretFile(config), filesFolder(config)]
+}
+
+/**
+ * Creates the data folder when it is missing, readable by its owner alone, and opens the database. Throws instead of creating a
+ * database where one was lost.
+ */
 export function openData(config: Config): Store {
   try {
     mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
@@ -36,14 +47,25 @@ export function openData(config: Config): Store {
       'ACCORD_DATA_DIR',
       `is ${config.dataDir}, where a restore has not come to its end. Let it finish, or run it again: accord restore <backup> --force`,
     )
+  const problem = accessProblem(writtenPaths(config))
+  if (problem !== null) throw new ConfigError('ACCORD_DATA_DIR', `is ${config.dataDir}, and ${problem}.`)
+  const { state, id } = stopIfLost(config)
   try {
-    return openStore(config.databaseUrl, { groupMs: config.commitGroupMs })
+    if (state === 'empty') markInstalling(config)
+    const store = openStore(config.databaseUrl, { groupMs: config.commitGroupMs, folders: [config.dataDir] })
+    if (state === 'installed') markInstalled(config, id)
+    return store
   } catch (cause) {
+    const full = writtenFolders(config).find(isDiskFull)
+    if (full !== undefined)
+      throw failed(
+        'ACCORD_DATA_DIR',
+        `is ${config.dataDir}, and the disk of ${full} is full. Make room, then start again. Nothing was changed.`,
+        cause,
+      )
     throw failed('ACCORD_DATABASE_URL', `is ${config.databaseUrl}, which cannot be opened: ${messageOf(cause)}.`, cause)
   }
 }
-
-export const secretFile = (config: Config): string => join(config.dataDir, 'secret')
 
 /** The secret in force, without making one; null when there is none. */
 export function presentSecret(config: Config): string | null {
@@ -71,6 +93,21 @@ export function secretOf(config: Config): { secret: string; isNew: boolean } {
     )
   return { secret, isNew: false }
 }
+
+/** Brings the database to the newest shape. The secret is looked for only when there is something to encrypt. */
+export const migrateData = (config: Config, store: Store): Promise<string[]> =>
+  migrate(store, migrations, {
+    seal(text) {
+      const secret = presentSecret(config)
+      // A database with something to encrypt had a secret before.
+      if (secret === null)
+        throw new ConfigError(
+          'ACCORD_SECRET',
+          `is not set and ${secretFile(config)} holds none. Put it back from a backup.`,
+        )
+      return createSeal(secret).close(text)
+    },
+  })
 
 /** What the documentation serves; see published.ts. */
 export const publishedOf = (config: Config): (() => Published | null) =>

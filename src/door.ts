@@ -8,7 +8,7 @@ import { isHost } from './hosts.ts'
 import type { Services } from './kernel/context.ts'
 import { Problem } from './kernel/errors.ts'
 import { borrow, tooMuch } from './kernel/held.ts'
-import { isLoopback } from './kernel/networks.ts'
+import { isLoopback, plainAddress } from './kernel/networks.ts'
 import { type Account, createRates } from './kernel/rates.ts'
 import { whenOver } from './logs.ts'
 import { protect } from './protection.ts'
@@ -18,17 +18,25 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Against what it counts; null for what is not limited. */
     passage: Account | null
+    /** The caller's address, in one spelling. Everything that looks at addresses reads this and not `ip`. */
+    readonly address: string
   }
 }
 
 /** `serves`: whether strangers reach it, so that it must turn away what is more than it can do. */
 export async function registerDoor(http: FastifyInstance, services: Services, serves: boolean): Promise<void> {
   http.decorateRequest('passage', null)
+  http.decorateRequest('address', { getter: addressOf })
   if (serves) await shed(http, services)
   protect(http, services.config)
   turnAway(http, services)
   limitRates(http, services)
   boundBodies(http, services)
+}
+
+/** The address that trusted proxies name; that of the connection when what they name is no address. */
+function addressOf(this: FastifyRequest): string {
+  return plainAddress(this.ip ?? '') ?? plainAddress(this.socket.remoteAddress ?? '') ?? ''
 }
 
 const mostHeaders = 100
@@ -56,13 +64,17 @@ function turnAway(http: FastifyInstance, { metrics }: Services): void {
 }
 
 /** What is wrong with the headers. */
-function oddityOf({ raw: { rawHeaders, httpVersion }, host }: FastifyRequest): string | undefined {
+function oddityOf(request: FastifyRequest): string | undefined {
+  const { rawHeaders, httpVersion, headers } = request.raw
   if (rawHeaders.length > mostHeaders * 2) return `There are more than ${mostHeaders} headers.`
   let hosts = 0
   for (let at = 0; at < rawHeaders.length; at += 2) if (isHostHeader(rawHeaders[at] ?? '')) hosts++
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) return 'There must be one Host header.'
-  // It becomes the beginning of links.
-  return host && !isHost(host) ? 'The Host header names no host.' : undefined
+  // Both become the beginning of links. What a proxy forwards is what counts, if the proxy is trusted.
+  const { host, protocol } = request
+  if (!/^https?$/i.test(protocol)) return 'X-Forwarded-Proto must be http or https.'
+  if (host === '' ? (headers.host ?? '') !== '' : !isHost(host)) return 'The Host header names no host.'
+  return undefined
 }
 
 const isHostHeader = (name: string): boolean => name.length === 4 && name.toLowerCase() === 'host'
@@ -74,12 +86,12 @@ function limitRates(http: FastifyInstance, { config, clock }: Services): void {
   http.addHook('onRequest', (request, _reply, done) => {
     const { operation, isPublic = true, methods } = factsOf(request)
     if (operation === 'getHealth' || operation === 'getReadiness') return done()
-    if (operation === 'getMetrics' && isLoopback(request.ip)) return done()
+    if (operation === 'getMetrics' && isLoopback(request.address)) return done()
     // What browsers ask before they call says the same to everybody and costs less than a refusal.
     if (methods !== undefined) return done()
     const { authorization, cookie } = request.raw.headers
     const credential = isPublic ? undefined : (authorization ?? cookie)
-    request.passage = rates.enter({ ip: request.ip, credential, at: clock.now() })
+    request.passage = rates.enter({ ip: request.address, credential, at: clock.now() })
     done()
   })
   http.addHook('onSend', ({ passage }, reply, _payload, done) => {
@@ -94,7 +106,7 @@ function boundBodies(http: FastifyInstance, services: Services): void {
     const { 'content-length': length = '0', 'transfer-encoding': coding } = request.raw.headers
     const isRead = request.method !== 'GET' && request.method !== 'HEAD' && request.method !== 'TRACE'
     if (!isRead || isForm(request) || (length === '0' && coding === undefined)) return done()
-    const loan = borrow(services, request.ip)
+    const loan = borrow(services, request.address)
     whenOver(request, () => loan.giveBack())
     payload.on('data', function count(chunk: Buffer) {
       if (loan.take(chunk.length)) return

@@ -7,14 +7,17 @@ import type { Resource } from './kernel/definition.ts'
 import type { Gates, Handlers } from './kernel/handler.ts'
 import { historyOf } from './kernel/history.ts'
 import { restoring } from './kernel/restore.ts'
+import type { EventEntity, Sight } from './kernel/sights.ts'
 import type { Locators } from './pipeline.ts'
 import { handlers as account } from './resources/account/handlers.ts'
+import { handlers as accountSessions } from './resources/account/sessions.ts'
 import { handlers as activityHandlers } from './resources/activities/handlers.ts'
 import { activities, inheritedActivities } from './resources/activities/resource.ts'
 import { timelines } from './resources/activities/timeline.ts'
 import { handlers as attributeHandlers, attributes } from './resources/attributes/resource.ts'
 import { handlers as authentication, gates as sessionGates } from './resources/authentication/handlers.ts'
-import { handlers as configuration } from './resources/configuration/handlers.ts'
+import { sessionSight } from './resources/authentication/sessions.ts'
+import { handlers as configuration, configurationSight } from './resources/configuration/handlers.ts'
 import { handlers as dataTransfer } from './resources/data-transfer/handlers.ts'
 import { imports } from './resources/data-transfer/resource.ts'
 import { handlers as templateHandlers } from './resources/email-templates/handlers.ts'
@@ -25,6 +28,7 @@ import { handlers as inbound, gates as inboundGates } from './resources/emails/i
 import { emails } from './resources/emails/resource.ts'
 import { handlers as eventHandlers } from './resources/events/handlers.ts'
 import { handlers as fileHandlers, files } from './resources/files/handlers.ts'
+import { fileSight } from './resources/files/rows.ts'
 import { handlers as groupHandlers, groups } from './resources/groups/resource.ts'
 import { handlers as leadHandlers, subLists as leadsBelow, locateLine } from './resources/leads/handlers.ts'
 import { leads } from './resources/leads/resource.ts'
@@ -32,6 +36,8 @@ import { handlers as locationHandlers, locations } from './resources/locations/r
 import { campaigns } from './resources/marketing/campaigns.ts'
 import { marketingEvents } from './resources/marketing/events.ts'
 import { handlers as marketing } from './resources/marketing/handlers.ts'
+import { sendSight } from './resources/marketing/sends.ts'
+import { suppressionSight } from './resources/marketing/suppressions.ts'
 import { gates as unsubscribeGates } from './resources/marketing/unsubscribe.ts'
 import { handlers as organizationHandlers, organizations } from './resources/organizations/resource.ts'
 import { handlers as personHandlers } from './resources/persons/handlers.ts'
@@ -49,7 +55,7 @@ import { handlers as system } from './resources/system/handlers.ts'
 import { locateJob } from './resources/system/jobs.ts'
 import { gates as metricsGates } from './resources/system/metrics.ts'
 import { handlers as tagHandlers, tags } from './resources/tags/resource.ts'
-import { handlers as tokenHandlers, tokens } from './resources/tokens/handlers.ts'
+import { handlers as tokenHandlers, tokenSight, tokens } from './resources/tokens/handlers.ts'
 import { handlers as typeHandlers, types } from './resources/types/resource.ts'
 import { userHandlers, users } from './resources/users/resource.ts'
 import { handlers as warehouseHandlers } from './resources/warehouses/handlers.ts'
@@ -101,6 +107,7 @@ const past = {
 export const handlers: Handlers = {
   ...authentication,
   ...account,
+  ...accountSessions,
   ...tokenHandlers,
   ...leadHandlers,
   ...leadsBelow,
@@ -180,6 +187,22 @@ const shown: Partial<Record<OperationId, Locatable | AnyResource>> = {
 export const resources: ReadonlyMap<string, AnyResource> = new Map(
   Object.values(shown).flatMap((each): [string, AnyResource][] => ('entity' in each ? [[each.entity, each]] : [])),
 )
+
+/**
+ * Who may know of events, by the type of record they are about: of resources, what their lists show; of everything else, what its own
+ * slice says. A server does not start when one is missing.
+ */
+export const sights: ReadonlyMap<string, Sight> = new Map<string, Sight>([
+  ...[...resources.values()].map((each): [string, Sight] => [each.entity, each.sight]),
+  ...Object.entries({
+    tokens: tokenSight,
+    sessions: sessionSight,
+    files: fileSight,
+    configuration: configurationSight,
+    suppressions: suppressionSight,
+    sends: sendSight,
+  } satisfies Partial<Record<EventEntity, Sight>>),
+])
 
 const pathOf = (operation: OperationId): string => (operations[operation] satisfies OperationFact).path
 

@@ -46,7 +46,7 @@ export function createPipeline(
       services.store.refresh(call.ageMs)
       const knownAt = isKeepable(handlers[call.operation as OperationId]) ? services.store.generation() : undefined
       const at = calledAt(call)
-      const { user, token, session } = await identify(services, { headers, ip: request.ip, calledAt: at }).catch(
+      const { user, token, session } = await identify(services, { headers, ip: request.address, calledAt: at }).catch(
         (cause) => {
           if (cause instanceof Problem && cause.status === 401) request.passage?.refused()
           throw cause
@@ -94,6 +94,13 @@ export function createPipeline(
       const form = { type: header(call, 'content-type') ?? '', longest: call.fact.longestForm ?? 0, schema }
       const { body, uploads } = await receive(ctx, stream, form)
       call.context = { ...ctx, uploads } satisfies Context
+      if (ctx.user === null) return body
+      // Sending it may have taken long: what the caller may now counts, not what was allowed when it began.
+      services.store.refresh()
+      const calling = { headers: call.headers, ip: ctx.ip ?? '', calledAt: ctx.calledAt }
+      const { user, token, session } = await identify(services, calling, false)
+      call.context = { ...ctx, uploads, user, token, session } satisfies Context
+      this.authorize(call)
       return body
     },
 
@@ -217,7 +224,7 @@ function contextOf(services: Services, call: Call, caller: Caller): Context {
     calledAt,
     origin: session ? 'session' : 'api',
     requestId: request.id,
-    ip: request.ip,
+    ip: request.address,
     dryRun: isTrial && !isInEarnest,
     // To an operation that does not answer 412 it says nothing.
     ifMatch: call.fact.statuses.includes(412) ? (header(call, 'if-match') ?? null) : null,
@@ -232,4 +239,4 @@ function contextOf(services: Services, call: Call, caller: Caller): Context {
   return timed(ctx, services.clock.now(), knownAt)
 }
 
-const calledAt = ({ request }: Call): string => `${request.protocol}://${request.host}`
+const calledAt = ({ request }: Call): string => `${request.protocol.toLowerCase()}://${request.host}`

@@ -1,14 +1,15 @@
 // A running server: opens the data folder, migrates, listens, warms up after the first request could be answered, and
 // closes http and what works in the background together, then the database.
-import { migrate } from '../db/migrate.ts'
 import type { Store } from '../db/open.ts'
 import { troubleOf } from '../db/trouble.ts'
 import { type App, buildApp } from './app.ts'
 import { type Config, ConfigError } from './config.ts'
-import { openData, publishedOf, secretOf } from './data.ts'
+import { migrateData, openData, publishedOf } from './data.ts'
 import { loadExtensions } from './extensions.ts'
 import { ifItCan } from './kernel/unavailable.ts'
 import { generatedContract, isGeneratedCurrent } from './package.ts'
+import { ensureSecret } from './secret.ts'
+import { watchStorage } from './watching.ts'
 import { sweepDrafts } from './whole.ts'
 
 /**
@@ -37,14 +38,14 @@ export interface Running {
 export async function startServer(config: Config, store: Store = openData(config)): Promise<Running> {
   let app: App | undefined
   try {
-    const migrated = await migrate(store)
+    const migrated = await migrateData(config, store)
     const published = publishedOf(config)
     const contract = generatedContract()
     const extensions = await loadExtensions(config.listeners)
     app = await buildApp({
       config,
       store,
-      secret: secretOf(config).secret,
+      secret: (await ensureSecret(config, store)).secret,
       contract,
       published,
       extensions,
@@ -53,15 +54,17 @@ export async function startServer(config: Config, store: Store = openData(config
     const { log } = app.http
     if (migrated.length > 0) log.info({ migrated }, 'The database was migrated.')
     await sweepLeftovers(app)
+    // SQLite syncs the header of an empty log within the first commit. Nobody has to wait for that yet.
+    await ifItCan(() => store.dialect.tryWrite(store.db))
     await listen(app, config)
     const url = config.appUrl ?? urlOf(app, config)
     reportContract(app, contract, published()?.hash)
-    if (config.mailReceiver === 'sendgrid' && config.inboundSecret === null)
+    if (config.mailReceiver === 'sendgrid' && config.inboundOpen)
       log.warn(
         {},
-        'Anybody can post e-mails to POST /admin/mail/inbound-parse, 60 a minute. To allow it to your mail service only, set ACCORD_INBOUND_SECRET',
+        'ACCORD_INBOUND_OPEN is on: anybody can post e-mails to POST /admin/mail/inbound-parse. `accord install` prints the address with the secret; give it to the mail service and set ACCORD_INBOUND_OPEN=off.',
       )
-    const timers = [warmUpSoon(app), setInterval(() => void store.tend(), tendMs).unref()]
+    const timers = [warmUpSoon(app), watchStorage(app), setInterval(() => void store.tend(), tendMs).unref()]
     if (config.worker) startWork(app)
     return { app, store, url, close: closer(app, store, timers) }
   } catch (error) {

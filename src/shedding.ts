@@ -1,17 +1,14 @@
-// Who is turned away because there is too much to do (DOMAIN 25.2): by how many wait already, and when the event loop is late. Under a
-// flood most of what comes is a refusal, so it passes nothing but this: no headers are set one by one, no hook and no error handler
-// runs. Its answer and its line in the log are those of any other 503. Here it is decided as well when a request is looked at, while
-// connections come, and when it is answered.
-import underPressure from '@fastify/under-pressure'
+// Load shedding (DOMAIN 25.2): 503 for requests that would wait too long in the admission queue, and for all of them while the event
+// loop is late. Under overload most replies are refusals, so a refusal skips the other hooks and the error handler; its body, headers
+// and log line are those of any other 503.
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { problemText, problemType } from './answers.ts'
 import { factsOf } from './contract/methods.ts'
 import { Problem } from './contract/problems.ts'
 import { isForm } from './contract/routes.ts'
-import { createArrivals } from './kernel/arrivals.ts'
+import { createAdmissionQueue } from './kernel/admission-queue.ts'
 import type { Services } from './kernel/context.ts'
-import { together } from './kernel/together.ts'
-import { createTurns } from './kernel/turns.ts'
 import { whenOver } from './logs.ts'
 import { headersFor, originHeadersFor } from './protection.ts'
 
@@ -33,11 +30,8 @@ const settlesMs = 5_000
 
 /** Comes before all hooks but the one that counts and logs. */
 export async function shed(http: FastifyInstance, { config, metrics, store }: Services): Promise<void> {
-  const send = together()
-  const arrivals = createArrivals()
-  http.server.on('connection', () => arrivals.connection())
-  const turns = createTurns({ areComing: arrivals.areComing })
-  store.expect(() => turns.hasWrites())
+  const queue = createAdmissionQueue({ isAccepting: watchConnections(http) })
+  store.expect(() => queue.hasQueuedWrites())
   // One for all of them: the stack of a new one costs as much as the rest of a refusal.
   const problem = new Problem('unavailable', 'The server has too much to do.', comeAgain)
   let isClosing = false
@@ -49,33 +43,27 @@ export async function shed(http: FastifyInstance, { config, metrics, store }: Se
     request.refusal = problem.code
     const body = problemText(config, problem, request)
     reply.hijack()
-    send(() =>
-      reply.raw
-        .writeHead(problem.status, {
-          ...headersFor(request, config),
-          ...originHeadersFor(request, config),
-          ...comeAgain.headers,
-          // It may have been counted before it came here, or find the server closing.
-          ...request.passage?.headers(),
-          ...(isClosing && { connection: 'close' }),
-          'cache-control': 'no-store',
-          'content-type': problemType,
-          'content-length': Buffer.byteLength(body),
-        })
-        .end(body),
-    )
+    reply.raw
+      .writeHead(problem.status, {
+        ...headersFor(request, config),
+        ...originHeadersFor(request, config),
+        ...comeAgain.headers,
+        // The rate limit may have counted the request before it was refused.
+        ...request.passage?.headers(),
+        ...(isClosing && { connection: 'close' }),
+        'cache-control': 'no-store',
+        'content-type': problemType,
+        'content-length': Buffer.byteLength(body),
+      })
+      .end(body)
   }
-  const isLate = await watchLoop(http, config.env)
+  const isLate = watchLoop(http, config.env)
   http.decorateRequest('leave', null)
   http.addHook('onRequest', (request, reply, done) => {
     if (isWatching(request)) return done()
-    arrivals.request(() => {
-      // Who has gone needs no answer.
-      if (request.raw.socket.destroyed) return
-      // Of a server that closes, door.ts has something else to say.
-      if ((turns.isFull() || isLate()) && !isClosing) refuse(request, reply)
-      else done()
-    })
+    // A closing server has an answer of its own (door.ts).
+    if ((queue.isFull() || isLate()) && !isClosing) refuse(request, reply)
+    else done()
   })
   http.addHook('preHandler', (request, reply, done) => {
     // A form is still arriving.
@@ -84,36 +72,57 @@ export async function shed(http: FastifyInstance, { config, metrics, store }: Se
       if (request.raw.socket.destroyed) request.leave?.()
       else done()
     }
-    const leave = turns.enter(begin, request.method !== 'GET' && request.method !== 'HEAD')
+    const leave = queue.admit(begin, request.method !== 'GET' && request.method !== 'HEAD')
     if (leave === false) return refuse(request, reply)
     request.leave = leave
     whenOver(request, leave)
   })
-  // Other hooks say what they have to say when it is sent. A stream sends its head by itself, and must be listened to at once.
-  http.addHook('onSend', (request, _reply, payload, done) => {
-    if (isStream(payload)) done()
-    else send(done)
-    // What is left is a matter of how fast the caller reads.
+  // The rest depends on how fast the client reads.
+  http.addHook('onSend', (request, _reply, _payload, done) => {
     request.leave?.()
+    done()
   })
 }
 
-const isStream = (payload: unknown): boolean => typeof payload === 'object' && payload !== null && 'pipe' in payload
+/** Whether a connection was accepted in this turn of the event loop or the one before. */
+function watchConnections(http: FastifyInstance): () => boolean {
+  let accepted = 0
+  http.server.on('connection', () => {
+    accepted++
+    setImmediate(() => setImmediate(() => accepted--))
+  })
+  return () => accepted > 0
+}
 
-/** Answers whether the event loop is late. In tests it is that of the tests as well. */
-async function watchLoop(http: FastifyInstance, env: string): Promise<() => boolean> {
+const maxDelayMs = 500
+const sampleMs = 1_000
+/** The resolution of the histogram, which each measured delay includes. */
+const resolutionMs = 10
+
+/**
+ * Answers whether the event loop is late. In tests it is that of the tests as well. Not @fastify/under-pressure: it asks for the memory
+ * each second, for which it has to open a file, and ends the process when there is no descriptor left.
+ */
+function watchLoop(http: FastifyInstance, env: string): () => boolean {
   if (env === 'test') return () => false
+  const histogram = monitorEventLoopDelay({ resolution: resolutionMs })
+  histogram.enable()
   let isSettled = false
+  let isLate = false
+  const timer = setInterval(() => {
+    // Nothing was measured when the loop was held up all the time.
+    const delayMs = histogram.count === 0 ? Number.POSITIVE_INFINITY : histogram.mean / 1e6 - resolutionMs
+    isLate = delayMs > maxDelayMs
+    histogram.reset()
+  }, sampleMs).unref()
   http.addHook('onListen', async () => {
     setTimeout(() => {
       isSettled = true
     }, settlesMs).unref()
   })
-  await http.register(underPressure, {
-    maxEventLoopDelay: 500,
-    sampleInterval: 1_000,
-    // It is asked, and says nothing by itself.
-    pressureHandler: () => undefined,
+  http.addHook('onClose', async () => {
+    clearInterval(timer)
+    histogram.disable()
   })
-  return () => isSettled && http.isUnderPressure()
+  return () => isSettled && isLate
 }

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import type { FastifyHttpOptions, FastifyInstance, RawServerDefault } from 'fastify'
 import type { Config } from './config.ts'
 import { Problem, problemDocument } from './contract/problems.ts'
+import { connectionsWithin, maxDescriptors } from './descriptors.ts'
 import { bareHeaders } from './protection.ts'
 
 const usual = {
@@ -18,7 +19,6 @@ const usual = {
   checkMs: 1_000,
 }
 const longestHeadersBytes = 16 * 1024
-const mostConnections = 10_000
 
 type Sockets = Pick<
   FastifyHttpOptions<RawServerDefault>,
@@ -60,7 +60,7 @@ const sentences: Record<string, string> = {
 
 export function boundConnections(http: FastifyInstance, config: Config): void {
   const { server } = http
-  server.maxConnections = mostConnections
+  server.maxConnections = connectionsWithin(maxDescriptors())
   endSilent(http)
   // No proxy, and nothing to expect but the usual: whatever else is expected is passed over.
   server.on('connect', (_request, socket: Socket) => refuse(config, socket, 'This server is no proxy.'))

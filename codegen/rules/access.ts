@@ -1,6 +1,7 @@
 // Rules about who may call an operation and what it tells the world: permissions, abilities, events.
 
 import { nearest } from '../../src/contract/nearest.ts'
+import { abilityAreas } from '../../src/kernel/permissions.ts'
 import { eventBases } from '../events.ts'
 import type { Rule } from '../lint.ts'
 
@@ -34,10 +35,8 @@ export const permissionsAreSettled: Rule = ({ operations, permissionKeys, report
   }
 }
 
-const abilities = 'leads persons organizations quotes products activities emails settings automation data-transfer'
 /** Of an operation that asks about each type of record by itself: any ability to read will do to call it. */
 const anyReading = 'any:read'
-const areas = [...abilities.split(' '), 'events', 'reports', 'files', 'account']
 
 export const abilitiesAreSettled: Rule = ({ operations, report }) => {
   for (const { id, operation, at, isPublic, method } of operations) {
@@ -50,8 +49,8 @@ export const abilitiesAreSettled: Rule = ({ operations, report }) => {
       const [area = '', action] = String(ability).split(':')
       const expected = writing.has(method) ? 'write' : 'read'
       if (ability === anyReading && expected === 'read') continue
-      if (!areas.includes(area)) {
-        report([...at, 'x-ability'], id, `tokens know no area ${area};${meant(area, areas)}`)
+      if (!abilityAreas.includes(area)) {
+        report([...at, 'x-ability'], id, `tokens know no area ${area};${meant(area, abilityAreas)}`)
       } else if (action !== expected) {
         report(
           [...at, 'x-ability'],

@@ -23,9 +23,10 @@ export interface ForeignKey {
 
 /**
  * Why the data cannot be read or written at the moment, whoever asks: another connection holds it; the disk is full; it may not be
- * written; the disk does not do what it is told; what is there is no longer a whole database.
+ * written; the disk does not do what it is told; what is there is no longer a whole database; a change was made, and the disk did not
+ * confirm it; the files are not where they were opened.
  */
-export type Trouble = 'busy' | 'full' | 'readonly' | 'failing' | 'damaged'
+export type Trouble = 'busy' | 'full' | 'readonly' | 'failing' | 'damaged' | 'uncertain' | 'lost'
 
 // biome-ignore lint/suspicious/noExplicitAny: whatever is selected of whatever tables
 type AnyRows = SelectQueryBuilder<any, any, any>
@@ -52,11 +53,12 @@ export interface Dialect {
   fold(text: Expression<string | null> | string): RawBuilder<string>
   /**
    * Whether contact points `[{value, label}]` in a JSON column, or at a path in it, have a value that equals or contains the
-   * needle, folded; with `phone`, one whose digits, with a leading +, are the needle.
+   * needle, folded; with `phone`, one whose digits, with a leading +, are the needle; with `first`, whether the first of them
+   * contains it.
    */
   jsonPointMatches(
     column: string,
-    mode: 'equals' | 'contains' | 'phone',
+    mode: 'equals' | 'contains' | 'first' | 'phone',
     needle: string,
     path?: string,
   ): RawBuilder<SqlBool>
@@ -75,8 +77,15 @@ export interface Dialect {
    */
   jsonRows(rows: AnyRows): RawBuilder<string>
 
-  /** One row per text of a JSON column that holds an array of texts, to be joined: its place, from 0, as `key`, and `value`. */
-  jsonTexts<A extends string>(column: string, alias: A): AliasedRawBuilder<{ key: number; value: string }, A>
+  /**
+   * One row per text of the array that a JSON column holds, or holds under a key, to be joined: its place, from 0, as `key`, and
+   * `value`.
+   */
+  jsonTexts<A extends string>(
+    column: string,
+    alias: A,
+    key?: string,
+  ): AliasedRawBuilder<{ key: number; value: string }, A>
 
   isUniqueViolation(error: unknown): boolean
   isForeignKeyViolation(error: unknown): boolean
@@ -84,13 +93,17 @@ export interface Dialect {
   trouble(error: unknown): Trouble | null
 
   readonly fullText: FullText
-  /** Fills the totals and keeps them, for good, in step with the rows they are of. */
-  keepTotals(db: Kysely<unknown>, totals: Totals): Promise<void>
 
   /** What the engine finds wrong with its own file and with foreign keys, in sentences; for `accord doctor`. */
   findings(db: Kysely<unknown>): Promise<string[]>
 
-  /** What the engine asks for now and then: fresh statistics, and a log that does not grow. */
+  /**
+   * Reads a state of one moment off the event loop, and holds no lock that writes wait for. `work` runs its statements one after another;
+   * it can make temporary tables, which are gone afterwards.
+   */
+  readApart<Tables, T>(db: Kysely<Tables>, work: (snapshot: Kysely<Tables>) => Promise<T>): Promise<T>
+
+  /** Refreshes the statistics of the query planner. */
   optimise<Tables>(db: Kysely<Tables>): Promise<void>
   /** Commits a write that changes nothing, down to the disk. Waits for no other connection, and rejects when it cannot. */
   tryWrite<Tables>(db: Kysely<Tables>): Promise<void>
@@ -98,15 +111,6 @@ export interface Dialect {
   /** Foreign keys, unique keys and columns of all tables, as they are after the migrations. */
   relations(db: Kysely<unknown>): Promise<Relations>
   readonly copies: Copies
-}
-
-/** Rows of `table` with `count`, `units` and `parts` (the sum of money, in whole units and ten-thousandths) of rows alike. */
-export interface Totals {
-  table: string
-  of: string
-  /** Columns of `table`, unique together, and those of the rows they stand for; 0 for null. */
-  by: Readonly<Record<string, string>>
-  sum: string
 }
 
 /** Copies of a whole database, and what has to be known to make and to check them. */
@@ -131,6 +135,8 @@ export interface FullText {
   /** Begins with what the table holds already. */
   create(db: Kysely<unknown>, table: string): Promise<void>
   drop(db: Kysely<unknown>, table: string): Promise<void>
+  /** Makes it again beside the present one, in transactions as short as the caller likes. */
+  readonly renewal: Renewal
   /** A subquery of the hits, best first and of equals the last one written. Null when nothing that was asked is a word. */
   hits(table: string, question: FullTextQuestion): RawBuilder<FullTextHit> | null
   /**
@@ -138,8 +144,25 @@ export interface FullText {
    * have them all none is missing. Null when the index knows too little of the pieces.
    */
   candidates(table: string, type: string, pieces: readonly string[]): RawBuilder<number> | null
-  /** What the engine finds when it compares its words with the table; null when they agree. */
+  /**
+   * What the engine finds when it compares its words with the table; null when they agree. To be asked within `readApart`. Rejects when
+   * they cannot be compared at the moment.
+   */
   finding(db: Kysely<unknown>, table: string): Promise<string | null>
+}
+
+/** Each step runs in a transaction of its own. The present index answers until `finish`. */
+export interface Renewal {
+  /** The indexes of a table, to be renewed one after another. */
+  indexes(table: string): readonly string[]
+  /** Removes the remains of an earlier rebuild that was cut off. */
+  begin(db: Kysely<unknown>, table: string, index: string): Promise<void>
+  /** Takes up the next rows; false when there are no more. */
+  take(db: Kysely<unknown>, table: string, index: string, count: number): Promise<boolean>
+  /** Puts together a little of what was taken up, and changes at least two rows unless nothing is left to do. */
+  merge(index: string): string
+  /** Takes up what has come since, and puts the new index in the place of the old one. */
+  finish(db: Kysely<unknown>, table: string, index: string): Promise<void>
 }
 
 export interface FullTextQuestion {

@@ -3,8 +3,8 @@
 import { statSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 
-/** How long another connection is waited for. */
-export const PATIENCE_MS = 5000
+/** How long the opening of a database waits for another process. Nothing is served yet. */
+const OPENING_MS = 5000
 /** The log of changes (WAL) goes into the database once it has so many pages of 4 KiB (sqlite-upkeep.ts) … */
 export const LOG_PAGES = 1000
 /** … or within a commit that finds so many in it, whatever is in the file already. */
@@ -12,8 +12,9 @@ const MOST_LOG_PAGES = 16 * LOG_PAGES
 /** Its file is cut back to this, once nobody reads an old state any more. */
 export const LONGEST_LOG = 16 * 1024 * 1024
 
-/** A transaction that is answered is on the disk: every connection that can write is opened with this. */
+/** Every connection that can write is opened with this. */
 export function prepareConnection(database: Database.Database): Database.Database {
+  database.pragma(`busy_timeout = ${OPENING_MS}`)
   database.pragma('journal_mode = WAL')
   prepareReader(database)
   database.pragma(`wal_autocheckpoint = ${MOST_LOG_PAGES}`)
@@ -28,7 +29,8 @@ export function prepareReader(database: Database.Database): Database.Database {
   database.pragma(`cache_size = -${CACHE_KIB}`)
   database.pragma('synchronous = FULL')
   database.pragma('foreign_keys = ON')
-  database.pragma(`busy_timeout = ${PATIENCE_MS}`)
+  // SQLite would sleep on the event loop. Who waits does so with sqlite-patience.ts.
+  database.pragma('busy_timeout = 0')
   return database
 }
 

@@ -2,6 +2,8 @@
 
 import Database from 'better-sqlite3'
 import type { Dialect, Trouble } from './dialect.ts'
+import { PlaceLost } from './sqlite-place.ts'
+import { NotOnDisk } from './sqlite-sync.ts'
 
 const codeOf = (error: unknown): string => (error instanceof Database.SqliteError ? error.code : '')
 
@@ -22,6 +24,12 @@ const troubles: readonly [RegExp, Trouble][] = [
 ]
 
 export const sqliteTrouble: Dialect['trouble'] = (error) => {
+  if (error instanceof NotOnDisk) return 'uncertain'
+  if (error instanceof PlaceLost) return 'lost'
   const code = codeOf(error)
   return troubles.find(([pattern]) => pattern.test(code))?.[1] ?? null
 }
+
+/** The data or their tables are not what they should be. Anything else, such as a full disk, says nothing of them. */
+export const isDamage = (error: unknown): error is Error =>
+  error instanceof Database.SqliteError && [null, 'damaged'].includes(sqliteTrouble(error))

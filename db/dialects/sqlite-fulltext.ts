@@ -1,30 +1,24 @@
-// Full text with FTS5: two virtual tables beside the one with the texts, which they do not copy, and triggers that keep them in step.
-// In one, words compare without case and diacritics and match by their beginning; the other knows every three letters in a row.
+// Full text with FTS5: how it is made and asked. Words match by their beginning; the pieces find what stands within words as well.
 
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import { cutMark, type FullText, type FullTextHit } from './dialect.ts'
+import { fileOf } from './sqlite-apart.ts'
+import { isDamage } from './sqlite-errors.ts'
+import {
+  checkOf,
+  checkOfCopy,
+  creationOf,
+  indexesOf,
+  piecesOf,
+  settingsOf,
+  textOf,
+  triggersOf,
+  wordsOf,
+} from './sqlite-fulltext.tables.ts'
+import { sqliteRenewal } from './sqlite-renewal.ts'
 
-const columns = ['entity_type', 'title', 'body'] as const
 /** How much a word counts in each of the columns; the type is there to narrow a query. */
 const weights = sql.raw('0.0, 10.0, 1.0')
-
-const wordsOf = (table: string): string => `${table}_words`
-const piecesOf = (table: string): string => `${table}_pieces`
-const indexesOf = (table: string): string[] => [wordsOf(table), piecesOf(table)]
-
-/** So many pieces of about one size are put together, … */
-const mergedAtOnce = 16
-/** … or all there are by whoever writes one more, because nobody has done it yet: each is looked into by every question. */
-const mostUnmerged = 500
-/**
- * Nobody can write meanwhile: some tens of milliseconds, or as long as the commonest word needs. With fewer it takes longer in all,
- * because each of the pieces is written anew.
- */
-const pagesAtOnce = 100
-
-/** Each puts together a little of an index; to be repeated until it changes no more than one row (sqlite-upkeep.ts). */
-export const mergesOf = (table: string): string[] =>
-  indexesOf(table).map((index) => `insert into ${index} (${index}, rank) values ('merge', ${pagesAtOnce})`)
 
 /** A word as FTS5 reads nothing but text; one with a stop in it, such as an address, is a phrase. The end may go on. */
 const beginning = (word: string): string => `${quoted(word)}*`
@@ -41,23 +35,11 @@ const isWord = (text: string): boolean => /[\p{L}\p{N}\p{Co}]/u.test(text)
 
 export const sqliteFullText: FullText = {
   async create(db, table) {
-    const words = wordsOf(table)
-    const of = (row: 'new' | 'old'): string => columns.map((column) => `${row}.${column}`).join(', ')
-    const add = `insert into ${words} (rowid, ${columns}) values (new.id, ${of('new')});`
-    const remove = `insert into ${words} (${words}, rowid, ${columns}) values ('delete', old.id, ${of('old')});`
     const statements = [
-      `create virtual table ${words} using fts5(${columns}, content='${table}', content_rowid='id', tokenize='unicode61 remove_diacritics 2', prefix='2 3')`,
-      `create trigger ${words}_insert after insert on ${table} begin ${add} end`,
-      `create trigger ${words}_delete after delete on ${table} begin ${remove} end`,
-      `create trigger ${words}_update after update of ${columns} on ${table} begin ${remove} ${add} end`,
-      `insert into ${words} (${words}) values ('rebuild')`,
-      ...createPieces(table),
-      ...indexesOf(table).flatMap((index) => [
-        // Every write leaves a piece of index behind. FTS5 would put them together in the middle of a later one, for a second now and then.
-        `insert into ${index} (${index}, rank) values ('automerge', 0)`,
-        `insert into ${index} (${index}, rank) values ('usermerge', ${mergedAtOnce})`,
-        `insert into ${index} (${index}, rank) values ('crisismerge', ${mostUnmerged})`,
-      ]),
+      ...indexesOf(table).flatMap((index) => [creationOf(table, index, index), ...settingsOf(index)]),
+      ...indexesOf(table).flatMap((index) => triggersOf(table, index)),
+      `insert into ${wordsOf(table)} (${wordsOf(table)}) values ('rebuild')`,
+      `insert into ${piecesOf(table)} (rowid, text) select id, ${textOf('')} from ${table}`,
     ]
     for (const statement of statements) await sql.raw(statement).execute(db)
   },
@@ -69,6 +51,8 @@ export const sqliteFullText: FullText = {
       await sql`drop table if exists ${sql.table(index)}`.execute(db)
     }
   },
+
+  renewal: sqliteRenewal,
 
   hits(table, { words: asked, types, among, limit }) {
     const words = sql.table(wordsOf(table))
@@ -90,31 +74,17 @@ export const sqliteFullText: FullText = {
   },
 
   async finding(db, table) {
-    const words = sql.table(wordsOf(table))
-    const pieces = sql.table(piecesOf(table))
     try {
-      await sql`insert into ${words} (${words}, rank) values ('integrity-check', 1)`.execute(db as Kysely<unknown>)
-      const { rows } = await sql<{
+      for (const statement of (await fileOf(db)) === null ? [checkOf(table)] : checkOfCopy(table))
+        await sql.raw(statement).execute(db)
+      const [rows, pieces] = [table, piecesOf(table)].map((name) => sql.table(`main.${name}`))
+      const { rows: found } = await sql<{
         missing: number
-      }>`select (select count(*) from ${sql.table(table)}) - (select count(*) from ${pieces}) as missing`.execute(db)
-      return rows[0]?.missing === 0 ? null : 'some have no pieces'
+      }>`select (select count(*) from ${rows}) - (select count(*) from ${pieces}) as missing`.execute(db)
+      return found[0]?.missing === 0 ? null : 'some have no pieces'
     } catch (cause) {
-      return cause instanceof Error ? cause.message : String(cause)
+      if (isDamage(cause)) return cause.message
+      throw cause
     }
   },
-}
-
-/** It keeps no places, only which rows have a piece: a tenth of the texts. `fold` is a function of every connection that writes rows. */
-function createPieces(table: string): string[] {
-  const pieces = piecesOf(table)
-  const text = (row: string): string => `fold(${row}title || char(10) || ${row}body)`
-  const add = `insert into ${pieces} (rowid, text) values (new.id, ${text('new.')});`
-  const remove = `delete from ${pieces} where rowid = old.id;`
-  return [
-    `create virtual table ${pieces} using fts5(text, content='', contentless_delete=1, detail=none, tokenize='trigram case_sensitive 1')`,
-    `create trigger ${pieces}_insert after insert on ${table} begin ${add} end`,
-    `create trigger ${pieces}_delete after delete on ${table} begin ${remove} end`,
-    `create trigger ${pieces}_update after update of title, body on ${table} begin ${remove} ${add} end`,
-    `insert into ${pieces} (rowid, text) select id, ${text('')} from ${table}`,
-  ]
 }

@@ -13,14 +13,24 @@ export interface Group<Late> {
   readonly reject: (error: unknown) => void
 }
 
+/** `own group in parts`: savepoints follow each other in it, and each changes little. */
+export type Membership = 'member' | 'own group' | 'own group in parts' | 'alone'
+
 /** Who waits for the connection, and what for. */
 export interface Waiting {
-  readonly as: 'member' | 'own group' | 'alone'
+  readonly as: Membership
+  readonly since: number
   readonly start: () => void
   readonly refuse: (error: unknown) => void
 }
 
 export interface Groups<Late> {
+  /** Settles once all that was committed until now is on the disk. Null when it is. */
+  settled(): Promise<void> | null
+  /** A promise to wait for before a transaction begins, if any. It never rejects. */
+  prepare(): Promise<void> | null
+  /** How long a transaction waits for a lock that another process holds. */
+  readonly waitMs: number
   /** A group that has lasted so long takes nobody more, and waits for nobody: its first waits for its last. With 0 there are none. */
   readonly longestMs: number
   /** Whether others are about to write. A commit costs the processor as much as a small change does. */

@@ -5,6 +5,7 @@ import type Database from 'better-sqlite3'
 import type { QueryResult } from 'kysely'
 import type { Trouble } from './dialect.ts'
 import { sqliteTrouble } from './sqlite-errors.ts'
+import type { Faults } from './sqlite-faults.ts'
 import { hasChanged, type Query, run, type Statements } from './sqlite-statements.ts'
 
 /** What keeps the connection from writing: null again with the next write that has come to the disk. */
@@ -16,12 +17,14 @@ export interface SqliteHealth {
   vocabulary: number
 }
 
+export type OldPages = 'file' | 'memory'
+
 export interface Guarded {
   run<R>(query: Query): QueryResult<R>
   /** The same for whoever has the connection alone and says itself where a transaction begins and ends. */
   runAlone<R>(query: Query): QueryResult<R>
-  /** `isLong`: it may change much of the database. */
-  begin(isLong: boolean): void
+  /** `oldPages`: where the pages are kept that undo a statement or a savepoint. In a file when one may change much of the database. */
+  begin(oldPages: OldPages): void
   /** Commits, or throws what keeps all of it from being kept; then nothing of it is there. */
   commit(): void
   undo(): void
@@ -39,16 +42,19 @@ interface Told {
   onSchema: () => void
   /** Before anything that others may have to be waited for, or whose end others wait for: who reads an old state keeps them waiting. */
   onWriting: () => void
-  /** Changes are on the disk, and so many pieces of full text; no transaction is under way. */
+  /** Changes are committed, and so many pieces of full text; no transaction is under way. */
   onCommitted: (pieces: number) => void
   /** Another number once others have committed. */
   others: () => number
+  /** Throws when the file is not where it was opened. */
+  assertPlace: () => void
+  faults: Faults
 }
 
 export function guarded(
   database: Database.Database,
   statements: Statements,
-  { health, onSchema, onWriting, onCommitted, others }: Told,
+  { health, onSchema, onWriting, onCommitted, others, assertPlace, faults }: Told,
 ): Guarded {
   let isInside = false
   let isChanged = false
@@ -58,12 +64,13 @@ export function guarded(
   let isVocabularyChanged = false
   let seenOfOthers = others()
   let lost: unknown
-  let oldPages: 'file' | 'memory' = 'file'
+  let oldPages: OldPages = 'file'
 
   function attempt<T>(work: () => T, isForWriting: boolean): T {
     try {
       return work()
     } catch (error) {
+      faults.note(error)
       const trouble = sqliteTrouble(error)
       if (trouble !== null && trouble !== 'busy') {
         // What cannot be read is told to whoever reads it.
@@ -129,8 +136,9 @@ export function guarded(
 
   function runOne<R>(query: Query): QueryResult<R> {
     check()
-    const statement = statements.of(query.sql)
+    const statement = attempt(() => statements.of(query.sql), false)
     if (!isInside) onWriting()
+    if (!isInside && statement.writes) assertPlace()
     if (statement.changesVocabulary) {
       health.vocabulary++
       isVocabularyChanged = true
@@ -148,10 +156,11 @@ export function guarded(
     return done
   }
 
-  function begin(isLong: boolean): void {
+  function begin(where: OldPages): void {
     undo()
+    assertPlace()
     onWriting()
-    keepOldPages(isLong ? 'file' : 'memory')
+    keepOldPages(where)
     const { prepared } = statements.of('begin')
     attempt(() => prepared.run(), true)
     isInside = true
@@ -160,8 +169,8 @@ export function guarded(
     seenOfOthers = now
   }
 
-  /** What it takes to undo a member alone: each page as it was. By default that is a file, written page by page with every one. */
-  function keepOldPages(where: 'file' | 'memory'): void {
+  /** Each page as it was. By default that is a file, and every page is written to it on its own. */
+  function keepOldPages(where: OldPages): void {
     if (where === oldPages) return
     database.pragma(`temp_store = ${where}`)
     oldPages = where
@@ -170,6 +179,7 @@ export function guarded(
   function commit(): void {
     onWriting()
     try {
+      assertPlace()
       plainly('commit')
     } catch (error) {
       undo()
@@ -179,7 +189,7 @@ export function guarded(
   }
 
   const bounds = new Map([
-    ['begin', () => begin(true)],
+    ['begin', () => begin('file')],
     ['commit', commit],
     ['rollback', undo],
   ])

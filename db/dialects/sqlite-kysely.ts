@@ -15,38 +15,56 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
+import type { Faults } from './sqlite-faults.ts'
+import type { Membership } from './sqlite-group.ts'
 import type { Look } from './sqlite-look.ts'
+import { patiently } from './sqlite-patience.ts'
 import { mayRead, type Query, run, type Statements } from './sqlite-statements.ts'
 import type { Exclusive, Turn, Writer } from './sqlite-turns.ts'
 
 /** Reads with `reader`, if there is one, while others write. Without one, reading waits while a transaction is under way. */
 export function kyselySqlite<DB>(
   writer: Writer<never>,
-  { own, reader }: { own: Statements; reader: { statements: Statements; look: Look } | null },
+  { own, reader, faults }: { own: Statements; reader: { statements: Statements; look: Look } | null; faults: Faults },
 ): Kysely<DB> {
   const reading = reader?.statements ?? own
   return kyselyOf(
     async <R>(query: Query) => {
-      const statement = reading.known(query.sql) ?? (mayRead(query.sql) ? reading.of(query.sql) : own.of(query.sql))
+      const statement =
+        reading.known(query.sql) ?? faults.noting(() => (mayRead(query.sql) ? reading : own).of(query.sql))
       if (statement.kind === 'write') return writer.change<R>(query)
       if (statement.kind === 'other' || !(reader !== null || writer.isIdle())) return writer.outside<R>(query)
-      if (reader === null) return run<R>(statement, query.parameters)
-      reader.look.begin()
-      // Anew, because the tables may have changed by that moment.
-      return run<R>(reading.of(query.sql), query.parameters)
+      if (reader === null) return faults.noting(() => run<R>(statement, query.parameters))
+      // No write keeps it from reading. Another process that repairs or closes the log can, for a moment.
+      const read = (): QueryResult<R> => {
+        reader.look.begin()
+        // Again, because the tables may have changed by that moment.
+        return run<R>(reading.of(query.sql), query.parameters)
+      }
+      return patiently(() => faults.noting(read))
     },
     () => new OneConnection(writer),
   )
 }
 
 /** For a connection that nobody writes to. */
-export const kyselySqliteSnapshot = <DB>(statements: Statements): Kysely<DB> =>
-  kyselySqliteInside(({ sql, parameters }) => run(statements.of(sql), parameters))
+export const kyselySqliteSnapshot = <DB>(statements: Statements, faults: Faults): Kysely<DB> =>
+  kyselySqliteInside(({ sql, parameters }) => faults.noting(() => run(statements.of(sql), parameters)))
 
 /** For whoever has a connection, and maybe a transaction, for itself: each statement is run where it is asked for. */
 export function kyselySqliteInside<DB>(runNow: <R>(query: Query) => QueryResult<R>): Kysely<DB> {
   const now = async <R>(query: Query) => runNow<R>(query)
   return kyselyOf(now, () => ({ executeQuery: now, streamQuery: noStream }))
+}
+
+/** For statements that are run elsewhere, one after another. */
+export const kyselySqliteElsewhere = <DB>(execute: Execute): Kysely<DB> =>
+  kyselyOf(execute, () => ({ executeQuery: execute, streamQuery: noStream }))
+
+/** Kysely has no other option that says how a transaction is begun. Every transaction of SQLite is serializable. */
+const memberships: Readonly<Record<string, Exclude<Membership, 'alone'>>> = {
+  serializable: 'own group',
+  snapshot: 'own group in parts',
 }
 
 type Execute = <R>(query: Query) => Promise<QueryResult<R>>
@@ -60,7 +78,7 @@ function kyselyOf<DB>(execute: Execute, connect: () => DatabaseConnection): Kyse
     init: async () => undefined,
     acquireConnection: async () => connect(),
     beginTransaction: async (connection, { isolationLevel }) =>
-      turnOf(connection).begin(isolationLevel === 'serializable'),
+      turnOf(connection).begin(memberships[isolationLevel ?? ''] ?? 'member'),
     commitTransaction: (connection) => turnOf(connection).commit(),
     rollbackTransaction: (connection) => turnOf(connection).rollback(),
     savepoint: noSavepoint,
@@ -132,8 +150,8 @@ class OneConnection implements DatabaseConnection {
     this.#writer = writer
   }
 
-  async begin(isOwn: boolean): Promise<void> {
-    if (this.#alone === null) this.#turn = await this.#writer.begin(isOwn)
+  async begin(as: Exclude<Membership, 'alone'>): Promise<void> {
+    if (this.#alone === null) this.#turn = await this.#writer.begin(as)
     else (await this.#alone).run({ sql: 'begin', parameters: [] })
   }
 

@@ -35,7 +35,13 @@ export function lookOf(
     if (!isOpen || (agoMs > 0 && since > performance.now() - agoMs)) return
     isOpen = false
     // A disk that fails may have ended it.
-    if (database.open && database.inTransaction) commit?.run()
+    if (!database.open || !database.inTransaction) return
+    try {
+      commit?.run()
+    } catch {
+      // After a damaged page SQLite fails to commit even what only read. Nothing is lost by a rollback.
+      if (database.inTransaction) database.exec('rollback')
+    }
   }
 
   function endSoon(): void {

@@ -2,11 +2,13 @@
 
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
+import Database from 'better-sqlite3'
 import { LONGEST_LOG } from './sqlite-connection.ts'
 
 interface Done {
   /** What a pragma answers. */
   row: number[]
+  rows: Record<string, unknown>[]
   /** How many rows were changed, those of tables that an index keeps for itself as well. */
   changed: number
 }
@@ -14,7 +16,7 @@ interface Done {
 /** Who runs statements, one at a time. */
 export interface Thread {
   /** Rejects when it fails. */
-  run(text: string): Promise<Done>
+  run(text: string, parameters?: readonly unknown[]): Promise<Done>
   /** There is nothing to do for now. */
   rest(): void
   end(): Promise<void>
@@ -22,46 +24,63 @@ export interface Thread {
 
 /** Run in the thread; of this program it has what it is given. For another process it waits a moment. */
 const program = `
-const { parentPort, workerData: { library, file, longest } } = require('node:worker_threads')
+const { parentPort, workerData: { library, file, longest, isReading } } = require('node:worker_threads')
 let database
 let changes
 const open = () => {
-  database = new (require(library))(file, { timeout: 100, fileMustExist: true })
+  database = new (require(library))(file, { timeout: 100, fileMustExist: true, readonly: isReading })
+  if (isReading) database.unsafeMode()
   database.pragma('synchronous = FULL')
   database.pragma('wal_autocheckpoint = 0')
   database.pragma('journal_size_limit = ' + longest)
   changes = database.prepare('select total_changes()').pluck()
 }
-const run = (text) => {
+const run = ([text, ...parameters]) => {
   if (changes === undefined) open()
   const statement = database.prepare(text)
   const before = changes.get()
-  const row = statement.reader ? statement.raw().get() : void statement.run()
-  return { row: row ?? [], changed: changes.get() - before }
+  const rows = statement.reader ? statement.all(...parameters) : void statement.run(...parameters)
+  return { row: Object.values(rows?.[0] ?? {}), rows: rows ?? [], changed: changes.get() - before }
 }
-parentPort.on('message', (text) => {
-  if (text === null) {
+parentPort.on('message', (query) => {
+  if (query === null) {
     database?.close()
     parentPort.close()
     return
   }
   try {
-    parentPort.postMessage({ done: run(text) })
+    parentPort.postMessage({ done: run(query) })
   } catch (error) {
-    parentPort.postMessage({ failure: error.message })
+    parentPort.postMessage({ failure: error.message, code: error.code })
   }
 })
 `
 
-/** Begun when it is needed, and again after it has ended: when it has rested for so long, because it takes some megabytes. */
-export function threadOf(file: string, { idleMs = 10_000 } = {}): Thread {
+interface Failed {
+  failure?: string
+  code?: string
+}
+
+interface Told extends Failed {
+  done?: Done
+}
+
+/** An error of SQLite keeps its code. */
+const errorOf = ({ failure = '', code = '' }: Failed): Error =>
+  code.startsWith('SQLITE_') ? new Database.SqliteError(failure, code) : new Error(failure)
+
+/**
+ * Begun when it is needed, and again after it has ended: when it has rested for so long, because it takes some megabytes. With
+ * `isReading` the file is opened read-only, and the shadow tables of a temporary full text can be filled.
+ */
+export function threadOf(file: string, { idleMs = 10_000, isReading = false } = {}): Thread {
   let worker: Worker | null = null
   let ending: Promise<unknown> = Promise.resolve()
   let idle: NodeJS.Timeout | undefined
 
   function begun(): Worker {
     const library = createRequire(import.meta.url).resolve('better-sqlite3')
-    const workerData = { library, file, longest: LONGEST_LOG }
+    const workerData = { library, file, longest: LONGEST_LOG, isReading }
     const made = new Worker(program, { eval: true, workerData, env: {}, execArgv: [], stdin: false })
     // Whoever asked it for something is told; otherwise nobody misses it.
     made.on('error', () => undefined)
@@ -84,7 +103,7 @@ export function threadOf(file: string, { idleMs = 10_000 } = {}): Thread {
   }
 
   return {
-    async run(text) {
+    async run(text, parameters = []) {
       clearTimeout(idle)
       worker ??= begun()
       const one = worker
@@ -93,15 +112,14 @@ export function threadOf(file: string, { idleMs = 10_000 } = {}): Thread {
       const { signal } = listening
       try {
         return await new Promise<Done>((resolve, reject) => {
-          const told = ({ done, failure }: { done?: Done; failure?: string }): void =>
-            done ? resolve(done) : reject(new Error(failure))
+          const told = ({ done, ...failed }: Told): void => (done ? resolve(done) : reject(errorOf(failed)))
           const gone = (): void => reject(new Error('The thread has ended.'))
           const listeners = { message: told, error: reject, exit: gone }
           for (const [name, listener] of Object.entries(listeners)) {
             one.on(name, listener)
             signal.addEventListener('abort', () => one.off(name, listener))
           }
-          one.postMessage(text)
+          one.postMessage([text, ...parameters])
         })
       } finally {
         listening.abort()

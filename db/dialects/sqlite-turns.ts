@@ -1,11 +1,12 @@
 // What those get who take their turn at the connection that writes (sqlite-writer.ts).
 
 import type { QueryResult } from 'kysely'
+import type { Membership } from './sqlite-group.ts'
 import type { Query } from './sqlite-statements.ts'
 
 export interface Writer<Late> {
-  /** `isOwn`: with a commit of its own, for what lasts long: nobody waits for it who was before it, and it sees nobody else's. */
-  begin(isOwn: boolean): Promise<Turn>
+  /** `own group`: with a commit of its own, for long work: earlier members do not wait for it, and it sees no uncommitted work. */
+  begin(as: Exclude<Membership, 'alone'>): Promise<Turn>
   /** One statement that changes rows: a transaction of its own, in a group like any other. */
   change<R>(query: Query): Promise<QueryResult<R>>
   /** One statement that stands in no transaction. */

@@ -2,7 +2,7 @@
 // and the words of full text are put together. A thread does it, with a connection of its own, while this one goes on reading.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type Database from 'better-sqlite3'
+import Database from 'better-sqlite3'
 import { LOG_PAGES, LONGEST_LOG, sizeOfLog } from './sqlite-connection.ts'
 import { threadOf } from './sqlite-thread.ts'
 import type { Exclusive } from './sqlite-turns.ts'
@@ -24,6 +24,8 @@ interface Wanted {
   alone: () => Promise<Exclusive>
   /** Statements that each put together a little, and change at least two rows unless nothing is left to do. */
   merges: readonly string[]
+  /** A round has ended, with null or with what made it fail. */
+  tended: (error: unknown) => void
 }
 
 /** Fewer pieces are not worth it: full text takes sixteen of a size at once (sqlite-fulltext.ts). */
@@ -48,7 +50,7 @@ interface Log {
   open: number
 }
 
-export function upkeepOf(connection: Database.Database, file: string, { alone, merges }: Wanted): Upkeep {
+export function upkeepOf(connection: Database.Database, file: string, { alone, merges, tended }: Wanted): Upkeep {
   const own = connection.prepare<[], number[]>(asking).raw()
   const thread = threadOf(file)
   const closing = new AbortController()
@@ -60,10 +62,11 @@ export function upkeepOf(connection: Database.Database, file: string, { alone, m
   let left = 0
   let commits = 0
   let notBefore = 0
+  let hasFailed = false
 
   const logOf = ([busy, pages = 0, done = 0]: number[]): Log => {
     // Somebody else is doing it.
-    if (busy === 1) throw new Error('The log is being emptied.')
+    if (busy === 1) throw new Database.SqliteError('The log is being emptied.', 'SQLITE_BUSY')
     return { pages, open: pages - done }
   }
 
@@ -132,10 +135,18 @@ export function upkeepOf(connection: Database.Database, file: string, { alone, m
 
   function begin(): Promise<void> {
     underWay = round()
-      .catch(() => {
-        // Another process has the database, or the disk is full, and whoever writes meets it too.
-        notBefore = commits + patience
-      })
+      .then(
+        () => {
+          hasFailed = false
+          tended(null)
+        },
+        (error: unknown) => {
+          // Another process has the database, the disk fails or is full, or the thread has died.
+          notBefore = commits + patience
+          hasFailed = true
+          if (!closing.signal.aborted) tended(error)
+        },
+      )
       .finally(() => {
         underWay = null
         thread.rest()
@@ -168,7 +179,7 @@ export function upkeepOf(connection: Database.Database, file: string, { alone, m
     },
     async tend() {
       while (underWay) await underWay
-      if (isFree() && (pieces >= fewestPieces || left > 0 || isTooLong() || isDue())) await begin()
+      if (isFree() && (hasFailed || pieces >= fewestPieces || left > 0 || isTooLong() || isDue())) await begin()
     },
     async close() {
       closing.abort()

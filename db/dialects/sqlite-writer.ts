@@ -1,13 +1,23 @@
 // Who may write next, first come, first served. Transactions that come together share one commit: each has a savepoint of its own and
 // is answered once all of them are on the disk. If they cannot get there, none of them has happened. What is put off is done before.
+// While another process holds the write lock, transactions wait in line and the event loop goes on.
 
 import type { QueryResult } from 'kysely'
-import { type Group, type Groups, newGroup, type Waiting } from './sqlite-group.ts'
+import { type Group, type Groups, type Membership, newGroup, type Waiting } from './sqlite-group.ts'
 import type { Guarded } from './sqlite-guarded.ts'
+import { isBusy, patiently, pauseAfter } from './sqlite-patience.ts'
 import type { Query } from './sqlite-statements.ts'
 import type { Exclusive, Turn, Writer } from './sqlite-turns.ts'
 
-export function writerOf<Late>(connection: Guarded, { longestMs, awaits, finish }: Groups<Late>): Writer<Late> {
+/** Another process that holds the lock for longer than this is no short one … */
+const briefMs = 250
+/** … and then so many wait at most. More would keep requests from being read that only read (kernel/turns.ts). */
+const maxWaiting = 100
+
+export function writerOf<Late>(
+  connection: Guarded,
+  { longestMs, waitMs, awaits, finish, settled, prepare }: Groups<Late>,
+): Writer<Late> {
   let waiting: Waiting[] = []
   let group: Group<Late> | null = null
   let isTaken = false
@@ -15,16 +25,23 @@ export function writerOf<Late>(connection: Guarded, { longestMs, awaits, finish 
   let isServing = false
   let isEndDue = false
   let isClosed = false
+  /** Another process holds the write lock. */
+  let held: { since: number; tries: number; error: unknown } | null = null
+  let nextTry: NodeJS.Timeout | null = null
+  /** Whether the next transaction can begin. */
+  let prepared: 'no' | 'soon' | 'yes' = 'no'
 
   function enter(one: Waiting): void {
     if (isClosed) one.refuse(closed())
+    else if (held !== null && waiting.length >= maxWaiting && performance.now() - held.since > briefMs)
+      one.refuse(held.error)
     else waiting.push(one)
     serve()
   }
 
   function serve(): void {
     // Whoever is done at once gives back while it is being served.
-    if (isServing) return
+    if (isServing || isHeldUp()) return
     isServing = true
     while (!isTaken) {
       const next = waiting[0]
@@ -33,7 +50,10 @@ export function writerOf<Late>(connection: Guarded, { longestMs, awaits, finish 
         continue
       }
       if (next === undefined) break
-      if (next.as !== 'alone' && group === null && !open(next.as === 'own group')) continue
+      if (next.as !== 'alone' && group === null && !open(next.as)) {
+        if (isHeldUp()) break
+        continue
+      }
       waiting.shift()
       isTaken = true
       next.start()
@@ -42,24 +62,57 @@ export function writerOf<Late>(connection: Guarded, { longestMs, awaits, finish 
     if (group !== null && !isTaken) endSoon()
   }
 
+  const isHeldUp = (): boolean => nextTry !== null || prepared === 'soon'
+
   const isFinal = ({ isOwn }: Group<Late>): boolean => isOwn || connection.isFinal()
 
   const takesMore = ({ since }: Group<Late>): boolean => performance.now() - since < longestMs
 
   const canJoin = (one: Group<Late>, { as }: Waiting): boolean => as === 'member' && takesMore(one)
 
-  function open(isOwn: boolean): boolean {
+  function open(as: Membership): boolean {
+    if (!isPrepared()) return false
     try {
-      connection.begin(isOwn)
+      connection.begin(as === 'own group' ? 'file' : 'memory')
     } catch (error) {
-      // Whoever waited meanwhile has waited as long.
-      const refused = waiting.filter(({ as }) => as !== 'alone')
-      waiting = waiting.filter(({ as }) => as === 'alone')
-      for (const each of refused) each.refuse(error)
+      if (isBusy(error)) hold(error)
+      else refuse(error, () => true)
       return false
     }
-    group = newGroup(isOwn)
+    held = null
+    group = newGroup(as !== 'member')
     return true
+  }
+
+  function isPrepared(): boolean {
+    const preparing = prepared === 'yes' ? null : prepare()
+    prepared = preparing === null ? 'no' : 'soon'
+    void preparing?.then(() => {
+      prepared = 'yes'
+      serve()
+    })
+    return preparing === null
+  }
+
+  function refuse(error: unknown, isMeant: (one: Waiting) => boolean): void {
+    const refused = waiting.filter((one) => one.as !== 'alone' && isMeant(one))
+    waiting = waiting.filter((one) => !refused.includes(one))
+    for (const each of refused) each.refuse(error)
+  }
+
+  /** Refuses transactions that have waited too long. The others wait for the next try. */
+  function hold(error: unknown): void {
+    const now = performance.now()
+    held = { since: held?.since ?? now, tries: (held?.tries ?? -1) + 1, error }
+    refuse(error, ({ since }) => now - since >= waitMs)
+    if (!waiting.some(({ as }) => as !== 'alone')) {
+      held = null
+      return
+    }
+    nextTry = setTimeout(() => {
+      nextTry = null
+      serve()
+    }, pauseAfter(held.tries))
   }
 
   function end(one: Group<Late>): void {
@@ -84,10 +137,18 @@ export function writerOf<Late>(connection: Guarded, { longestMs, awaits, finish 
     group = null
     try {
       connection.commit()
-      one.resolve()
     } catch (error) {
       one.reject(error)
+      return
     }
+    answer(one)
+  }
+
+  /** Once what it has done, and what it has seen of those before it, is on the disk. */
+  function answer(one: Group<Late>): void {
+    const waited = settled()
+    if (waited === null) one.resolve()
+    else waited.then(one.resolve, one.reject)
   }
 
   function fail(one: Group<Late>, error: unknown): void {
@@ -106,7 +167,7 @@ export function writerOf<Late>(connection: Guarded, { longestMs, awaits, finish 
     try {
       connection.undo()
     } finally {
-      one.resolve()
+      answer(one)
     }
   }
 
@@ -196,6 +257,7 @@ export function writerOf<Late>(connection: Guarded, { longestMs, awaits, finish 
     new Promise((resolve, refuse) => {
       enter({
         as,
+        since: performance.now(),
         refuse,
         start: () => {
           try {
@@ -209,14 +271,15 @@ export function writerOf<Late>(connection: Guarded, { longestMs, awaits, finish 
     })
 
   return {
-    begin: (isOwn) => inLine(isOwn ? 'own group' : 'member', () => turnIn(group as Group<Late>)),
+    begin: (as) => inLine(as, () => turnIn(group as Group<Late>)),
     change: <R>(query: Query) => inLine('member', () => changeIn<R>(group as Group<Late>, query)),
     outside: <R>(query: Query) =>
-      inLine('alone', () => {
+      inLine('alone', async () => {
         try {
-          return connection.run<R>(query)
+          return await patiently(() => connection.run<R>(query), waitMs)
         } finally {
           giveBack()
+          await settled()
         }
       }),
     alone: () => inLine('alone', exclusive),
@@ -228,6 +291,8 @@ export function writerOf<Late>(connection: Guarded, { longestMs, awaits, finish 
     },
     async close() {
       isClosed = true
+      if (nextTry !== null) clearTimeout(nextTry)
+      nextTry = null
       const refused = waiting
       waiting = []
       if (group !== null && isTaken && !isEnding) {

@@ -4,18 +4,18 @@
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
-import { type Expression, type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely'
+import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely'
 import { jsonArrayFrom } from 'kysely/helpers/sqlite'
 import { foldText } from '../fold.ts'
 import type { Dialect } from './dialect.ts'
-import { PATIENCE_MS, prepareConnection, prepareReader } from './sqlite-connection.ts'
+import { readApart } from './sqlite-apart.ts'
+import { prepareConnection, prepareReader } from './sqlite-connection.ts'
 import { sqliteCopies } from './sqlite-copies.ts'
 import { isForeignKeyViolation, isUniqueViolation, sqliteTrouble } from './sqlite-errors.ts'
 import { sqliteFullText } from './sqlite-fulltext.ts'
 import { sqliteRelations } from './sqlite-relations.ts'
 import { bindable } from './sqlite-statements.ts'
 import { noteSizes } from './sqlite-statistics.ts'
-import { keepSqliteTotals } from './sqlite-totals.ts'
 
 const SCHEME = 'sqlite:'
 const IN_MEMORY = ':memory:'
@@ -38,7 +38,10 @@ export function openSqlite(url: string): Database.Database {
     // What the engine writes beside it gets the same rights.
     if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600))
   }
-  return withFunctions(prepareConnection(new Database(file ?? IN_MEMORY)))
+  const database = withFunctions(prepareConnection(new Database(file ?? IN_MEMORY)))
+  // sqlite-sync.ts brings commits to the disk.
+  if (file !== null) database.pragma('synchronous = NORMAL')
+  return database
 }
 
 /** A second connection that only reads: what is committed, whatever the first one is in the middle of. */
@@ -46,9 +49,12 @@ export function openSqliteReader(file: string): Database.Database {
   return withFunctions(prepareReader(new Database(file, { readonly: true })))
 }
 
-/** One more that only reads, and sees the database as it is at this moment for as long as it is open. */
-export function openSqliteSnapshot(file: string): Database.Database {
-  return asOfNow(withFunctions(new Database(file, { readonly: true, timeout: 5000 })))
+/**
+ * One more that only reads, and sees the database as it is at this moment for as long as it is open. `sleepMs`: how long the thread may
+ * sleep while another process repairs the log.
+ */
+export function openSqliteSnapshot(file: string, sleepMs = 0): Database.Database {
+  return asOfNow(withFunctions(new Database(file, { readonly: true, timeout: sleepMs })))
 }
 
 /** The same of a database in memory, which only its own connection can see: a copy. */
@@ -102,18 +108,6 @@ const jsonAt = <T>(column: string, path: string): RawBuilder<T | null> =>
 const digitsOf = (phone: RawBuilder<unknown>): RawBuilder<unknown> =>
   [...' ().-/'].reduce((text, sign) => sql`replace(${text}, ${sql.lit(sign)}, '')`, phone)
 
-/** Whoever holds the database, or reads an old state of it, is not waited for: nothing else would be answered meanwhile. */
-function withoutPatience<Tables>(db: Kysely<Tables>, work: (one: Kysely<Tables>) => Promise<void>): Promise<void> {
-  return db.connection().execute(async (one) => {
-    await sql`pragma busy_timeout = 0`.execute(one)
-    try {
-      await work(one)
-    } finally {
-      await sql`pragma busy_timeout = ${sql.lit(PATIENCE_MS)}`.execute(one)
-    }
-  })
-}
-
 export const sqliteDialect: Dialect = {
   name: 'sqlite',
   mostParameters: 32_766,
@@ -139,7 +133,13 @@ export const sqliteDialect: Dialect = {
     const raw = sql`point.value ->> '$.value'`
     const value = mode === 'phone' ? digitsOf(raw) : sql`fold(${raw})`
     const wanted = foldText(needle)
-    const matches = mode === 'contains' ? sql`instr(${value}, ${wanted}) > 0` : sql`${value} = ${wanted}`
+    const contains = sql`instr(${value}, ${wanted}) > 0`
+    const matches = {
+      equals: sql`${value} = ${wanted}`,
+      phone: sql`${value} = ${wanted}`,
+      contains,
+      first: sql`(point.key = 0 and ${contains})`,
+    }[mode]
     return sql<SqlBool>`exists (select 1 from json_each(${points}) as point where ${matches})`
   },
   jsonText(column, path): RawBuilder<string | null> {
@@ -150,9 +150,10 @@ export const sqliteDialect: Dialect = {
     sql<SqlBool>`exists (select 1 from json_each(${jsonAt(column, path)}) as held where held.value in (${sql.join(numbers)}))`,
   jsonWithout: (column, key) => sql<string>`json_remove(${sql.ref(column)}, ${sql.lit(`$.${plainPath(key)}`)})`,
   jsonRows: (rows) => jsonArrayFrom(rows) as unknown as RawBuilder<string>,
-  jsonTexts<A extends string>(column: string, alias: A) {
+  jsonTexts<A extends string>(column: string, alias: A, key?: string) {
     // Only the function itself sees the row it is joined to; a query around it would not.
-    return sql<{ key: number; value: string }>`json_each(${sql.ref(column)})`.as(alias)
+    const path = sql.lit(key === undefined ? '$' : `$.${plainPath(key)}`)
+    return sql<{ key: number; value: string }>`json_each(${sql.ref(column)}, ${path})`.as(alias)
   },
 
   isUniqueViolation,
@@ -160,7 +161,6 @@ export const sqliteDialect: Dialect = {
   trouble: sqliteTrouble,
 
   fullText: sqliteFullText,
-  keepTotals: keepSqliteTotals,
 
   async findings(db) {
     const integrity = await sql<{ integrity_check: string }>`pragma integrity_check`.execute(db)
@@ -172,18 +172,10 @@ export const sqliteDialect: Dialect = {
       ),
     ]
   },
-  async optimise(db) {
-    await noteSizes(db)
-    await withoutPatience(db, async (one) => {
-      try {
-        await sql`pragma wal_checkpoint(truncate)`.execute(one)
-      } catch (error) {
-        if (sqliteTrouble(error) === null) throw error
-      }
-    })
-  },
+  readApart,
+  optimise: noteSizes,
   async tryWrite(db) {
-    await withoutPatience(db, async (one) => {
+    await db.connection().execute(async (one) => {
       const { rows } = await sql<{ user_version: number }>`pragma user_version`.execute(one)
       await sql`pragma user_version = ${sql.lit(rows[0]?.user_version ?? 0)}`.execute(one)
     })

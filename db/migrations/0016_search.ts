@@ -1,5 +1,5 @@
 // What full-text search looks into: one row for every record that can be found, in step with it from transaction to
-// transaction. db/search.ts says what stands in it and fills it when the last migration has run.
+// transaction. db/search.ts says what stands in it and fills it when the last migration has run. 0027 makes the index of words.
 
 import type { Kysely } from 'kysely'
 import { createTable, id, integer, text } from '../columns.ts'
@@ -13,5 +13,4 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     { id: id(), entity_type: text(), entity_id: integer(), title: text(), subtitle: text(), body: text() },
     { unique: [['entity_type', 'entity_id']] },
   )
-  await dialect.fullText.create(db, 'search_index')
 }

@@ -1,6 +1,5 @@
 // Whether what lies in a folder is what its manifest says, to the last byte and row: asked of a backup before it gets its name, and of
 // what is restored before it gets its place. Changes nothing.
-import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Kysely } from 'kysely'
 import { digests } from '../../db/digests.ts'
@@ -116,17 +115,6 @@ export async function filesOf(copy: Copy): Promise<string[]> {
   if (!(await hasTable(copy, 'files'))) return []
   const rows = await copy.db.selectFrom('files').select('sha256').distinct().orderBy('sha256').execute()
   return rows.map(({ sha256 }) => sha256)
-}
-
-/**
- * Tells one installation from another that keeps its backups in the same folder; of two that began in the same moment, too. Stays the
- * same over migrations and restores.
- */
-export async function installationOf(copy: Copy): Promise<string | null> {
-  if (!(await hasTable(copy, 'migrations'))) return null
-  const first = copy.db.selectFrom('migrations').select('applied_at').orderBy('name').limit(10)
-  const times = (await first.execute()).map(({ applied_at }) => applied_at)
-  return createHash('sha256').update(`accord:installation:${times.join()}`).digest('hex').slice(0, 32)
 }
 
 export async function factsOf(copy: Copy): Promise<Pick<Contents, 'last_migration' | 'newest_event'>> {

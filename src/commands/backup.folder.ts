@@ -1,8 +1,9 @@
 // What becomes of a folder of backups: those of this installation that are too many go, and so does what was cut off. Several
 // installations may share one, and keep other things in it.
-import { readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { daysMs, systemClock } from '../kernel/clock.ts'
+import { lifeOf, ownName } from '../kernel/owners.ts'
 import { isName, type Manifest, readManifest } from './backup.manifest.ts'
 
 /**
@@ -38,9 +39,29 @@ function isWhole(path: string): boolean {
   }
 }
 
-/** What backups left that were cut off. One that is being made is younger. */
-export function removeForgotten(folder: string): void {
+const ownerNote = (partial: string): string => join(partial, 'owner')
+
+/** Says in a partial backup who makes it, until it is complete. */
+export function noteOwner(partial: string, installation: string | null): void {
+  writeFileSync(ownerNote(partial), `${ownName()}\n${installation ?? ''}\n`, { mode: 0o600, flag: 'wx' })
+}
+
+export const removeOwnerNote = (partial: string): void => rmSync(ownerNote(partial), { force: true })
+
+/**
+ * Removes what backups left that were cut off: those of this installation whose process is gone, and any that is older than a day,
+ * because of those of other machines nothing is known.
+ */
+export function removeForgotten(folder: string, installation: string | null): void {
   const since = systemClock.now().getTime() - daysMs(1)
-  for (const name of readdirSync(folder).filter((each) => /^\..*Z\.partial$/.test(each)))
-    if (statSync(join(folder, name)).mtimeMs < since) rmSync(join(folder, name), { recursive: true, force: true })
+  for (const name of readdirSync(folder).filter((each) => /^\..*Z\.partial$/.test(each))) {
+    const path = join(folder, name)
+    if (isOfDead(path, installation) || statSync(path).mtimeMs < since) rmSync(path, { recursive: true, force: true })
+  }
+}
+
+function isOfDead(partial: string, installation: string | null): boolean {
+  if (installation === null || !existsSync(ownerNote(partial))) return false
+  const [owner = '', of = ''] = readFileSync(ownerNote(partial), 'utf8').split('\n')
+  return of === installation && lifeOf(owner) === 'gone'
 }

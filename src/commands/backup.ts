@@ -5,14 +5,16 @@ import { join, resolve } from 'node:path'
 import type { Kysely } from 'kysely'
 import { digests } from '../../db/digests.ts'
 import { isFull, megabytes, noRoomFor, syncPath } from '../../db/disk.ts'
+import { installationOf } from '../../db/installation.ts'
 import { databaseFile, openCopy, openStore, type Store, storeExists } from '../../db/open.ts'
 import type { Config } from '../config.ts'
 import { filesFolder, presentSecret, restoringMark, secretFile } from '../data.ts'
+import { backupNote, backupsFolder, stopIfLost } from '../installation.ts'
 import { stamp, stopwatch, systemClock } from '../kernel/clock.ts'
 import { writeWhole } from '../whole.ts'
 import { type Collection, collect, copyFile, hashFile, sizeOf, syncFolders } from './backup.bytes.ts'
-import { checkOf, examine, factsOf, filesOf, installationOf } from './backup.examine.ts'
-import { removeForgotten, removeOlder } from './backup.folder.ts'
+import { checkOf, examine, factsOf, filesOf } from './backup.examine.ts'
+import { noteOwner, removeForgotten, removeOlder, removeOwnerNote } from './backup.folder.ts'
 import { contractNames, type Manifest, nameOf, names, writeManifest } from './backup.manifest.ts'
 import { CommandError } from './fail.ts'
 import { lookAtSealed } from './sealed.ts'
@@ -27,14 +29,13 @@ export interface BackupOptions {
 /** A snapshot may name a file whose bytes were removed before they could be copied: then another one is taken. */
 const mostSnapshots = 5
 
-export const backupsFolder = ({ dataDir }: Config): string => join(dataDir, 'backups')
-
 export async function backupCommand(config: Config, options: BackupOptions): Promise<void> {
   const elapsedMs = stopwatch()
   if (databaseFile(config.databaseUrl) === null)
     throw new CommandError(
       'A database in memory (sqlite::memory:) ends with its server, so there is nothing to back up.',
     )
+  stopIfLost(config)
   if (!storeExists(config.databaseUrl))
     throw new CommandError(`There is no database at ${config.databaseUrl}. Run: accord install`)
   if (existsSync(restoringMark(config)))
@@ -77,15 +78,6 @@ function secretSentence({ secret: { kept } }: Manifest): string {
   return 'The secret is not in it. Keep it elsewhere: without it the secrets of webhooks and the password of the mailbox cannot be read.'
 }
 
-const noteOf = ({ dataDir }: Config): string => join(dataDir, 'last-backup')
-
-/** When the last backup of these data was made, and where it was put then; null when there is none. */
-export function lastBackup(config: Config): { at: string; path: string } | null {
-  const note = existsSync(noteOf(config)) ? readFileSync(noteOf(config), 'utf8') : ''
-  const [, at = '', path = ''] = /^(\S+) (.+)\n/.exec(note) ?? []
-  return Number.isNaN(Date.parse(at)) ? null : { at, path }
-}
-
 export async function backUp(
   config: Config,
   folder: string,
@@ -97,9 +89,11 @@ export async function backUp(
   const store = openStore(config.databaseUrl)
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
-    removeForgotten(folder)
+    const installation = await installationOf(store)
+    removeForgotten(folder, installation)
     await stopWithoutRoom(store, config, folder)
     mkdirSync(partial, { mode: 0o700 })
+    noteOwner(partial, installation)
     const manifest = await fill(partial, store, config, createdAt, withSecret)
     syncFolders(partial)
     const secret = presentSecret(config)
@@ -108,10 +102,11 @@ export async function backUp(
         ? new CommandError(`Nothing was backed up. ${cause.message} Run: accord doctor`, cause)
         : cause
     })
+    removeOwnerNote(partial)
     renameSync(partial, path)
     syncPath(folder)
     // Backups may be anywhere; that there is one is told here.
-    writeWhole(noteOf(config), `${createdAt} ${path}\n`, { mode: 0o600 })
+    writeWhole(backupNote(config), `${createdAt} ${path}\n`, { mode: 0o600 })
     return { path, manifest }
   } catch (cause) {
     rmSync(partial, { recursive: true, force: true })

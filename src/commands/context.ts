@@ -2,10 +2,11 @@
 // and the event log therefore hold for the command line as well.
 import { type App, buildApp } from '../app.ts'
 import type { Config } from '../config.ts'
-import { publishedOf, secretOf } from '../data.ts'
+import { publishedOf } from '../data.ts'
 import { loadExtensions } from '../extensions.ts'
 import { type Context, systemContext } from '../kernel/context.ts'
 import { generatedContract } from '../package.ts'
+import { ensureSecret } from '../secret.ts'
 import { withInstalled } from './installed.ts'
 
 /** Runs `work` with everything a server is made of, on an installed data folder; nothing listens, and nothing is started. */
@@ -14,7 +15,7 @@ export function withApp<T>(config: Config, work: (app: App) => Promise<T>): Prom
     const app = await buildApp({
       config,
       store,
-      secret: secretOf(config).secret,
+      secret: (await ensureSecret(config, store)).secret,
       contract: generatedContract(),
       published: publishedOf(config),
       extensions: await loadExtensions(config.listeners),

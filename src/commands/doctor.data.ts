@@ -5,10 +5,13 @@ import { freeBytes, megabytes } from '../../db/disk.ts'
 import { databaseFile, type Store } from '../../db/open.ts'
 import type { Config } from '../config.ts'
 import { filesFolder, presentSecret, restoringMark, secretFile, writtenFolders } from '../data.ts'
+import { backupsFolder, lastBackup } from '../installation.ts'
 import { daysMs, systemClock } from '../kernel/clock.ts'
-import { placeOf } from '../kernel/files.ts'
+import { placeOf, trashOf } from '../kernel/files.ts'
+import { trashDays } from '../resources/files/clean.ts'
+import { secretProblem } from '../secret.ts'
 import { hashFile, isMissing } from './backup.bytes.ts'
-import { lastBackup } from './backup.ts'
+import { hasTable } from './backup.examine.ts'
 import { type Finding, Hint } from './doctor.finding.ts'
 import { lookAtSealed } from './sealed.ts'
 
@@ -85,9 +88,13 @@ export function databaseFileRights(config: Config): Finding {
   return findings
 }
 
-export async function sealedValues({ db }: Store, config: Config): Promise<Finding> {
-  const { values, unreadable } = await lookAtSealed(db, config, presentSecret(config))
-  if (unreadable.length === 0) return null
+export async function sealedValues(store: Store, config: Config): Promise<Finding> {
+  const { values, unreadable } = await lookAtSealed(store.db, config, presentSecret(config))
+  if (unreadable.length === 0) {
+    // A database that waits for its migrations has no record of its secret.
+    const problem = (await hasTable(store, 'installation')) ? await secretProblem(config, store) : null
+    return problem === null ? null : `ACCORD_SECRET ${problem}`
+  }
   const which = unreadable.slice(0, 3).join(', ') + (unreadable.length > 3 ? ' …' : '')
   return `the secret does not open ${unreadable.length} of ${values} (${which}). ${config.secret === null ? `Put the one they were stored with into ${secretFile(config)}` : 'Set ACCORD_SECRET to the one they were stored with'}, or set them again.`
 }
@@ -98,12 +105,14 @@ const mostHashed = 50
 
 export async function bytesOfFiles({ db }: Store, config: Config, deep: boolean): Promise<Finding> {
   const rows = db.selectFrom('files').select(['id', 'sha256', 'size']).orderBy('id', 'desc')
+  const trash = trashOf(filesFolder(config))
   const wrong: string[] = []
   let looked = 0
   for (const { id, sha256, size } of await (deep ? rows : rows.limit(mostLooked)).execute()) {
     const path = placeOf(filesFolder(config), sha256)
     const found = statSync(path, { throwIfNoEntry: false })
-    if (!found) wrong.push(`the bytes of file ${id} are missing`)
+    if (!found)
+      wrong.push(`the bytes of file ${id} are ${existsSync(join(trash, sha256)) ? 'in the trash' : 'missing'}`)
     else if (found.size !== size) wrong.push(`file ${id} has ${found.size} bytes instead of ${size}`)
     else if (deep || looked < mostHashed) {
       const hashed = await hashFile(path).catch((cause: unknown) => {
@@ -116,7 +125,22 @@ export async function bytesOfFiles({ db }: Store, config: Config, deep: boolean)
   }
   if (wrong.length === 0) return null
   const more = wrong.length > 3 ? ` and ${wrong.length - 3} more` : ''
+  if (wrong.every((each) => each.endsWith('trash')))
+    return `${wrong.slice(0, 3).join(', ')}${more}. Run: accord files clean`
   return `${wrong.slice(0, 3).join(', ')}${more}. Copy ${wrong.length === 1 ? 'it' : 'them'} from a backup: files/<first two of the hash>/<hash>.`
+}
+
+/** Below this nobody needs the room. */
+const minTrashBytes = 100e6
+
+/** Bytes that the clean-up moved aside, and that a disk that runs full might need. */
+export function trash(config: Config): Finding {
+  const folder = trashOf(filesFolder(config))
+  const sizes = namesIn(folder).map((name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0)
+  const bytes = sizes.reduce((sum, size) => sum + size, 0)
+  return bytes < minTrashBytes
+    ? null
+    : new Hint(`${sizes.length} files with ${megabytes(bytes)} are in ${folder} and go after ${trashDays} days there.`)
 }
 
 export function backups(config: Config): Finding {
@@ -127,23 +151,6 @@ export function backups(config: Config): Finding {
   const what = last === null ? 'none was ever made' : `the last one is of ${last.at}`
   const where = last === null || isThere ? '' : `, and it is not at ${last.path} any more`
   return new Hint(`${what}${where}. Run accord backup every day; its --help says how.`)
-}
-
-/** How to bring back what is damaged: from the last backup, where that is known and there. */
-export function restoreAdvice(config: Config): string {
-  const last = lastBackup(config)
-  return `Restore a backup: accord restore ${last !== null && existsSync(last.path) ? last.path : '<path>'} --force`
-}
-
-/** What tells, where there is no database, that there was one; empty when nothing was ever installed. */
-export function remains(config: Config): string[] {
-  if (databaseFile(config.databaseUrl) === null) return []
-  const files = filesFolder(config)
-  const hasFiles = existsSync(files) && readdirSync(files).length > 0
-  return [
-    ...(hasFiles ? ['files/'] : []),
-    ...['secret', 'last-backup'].filter((name) => existsSync(join(config.dataDir, name))),
-  ]
 }
 
 const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : [])
@@ -160,7 +167,7 @@ export function leftovers(config: Config): Finding {
   const isElsewhere = relative(config.dataDir, beside) !== ''
   const foldersOfDrafts: [folder: string, isDraft: RegExp][] = [
     [config.dataDir, /^\..*\.(partial|new)$/],
-    [join(config.dataDir, 'backups'), /^\..*\.partial$|\.db\.partial$/],
+    [backupsFolder(config), /^\..*\.partial$|\.db\.partial$/],
     [join(filesFolder(config), 'tmp'), /^/],
     ...(isElsewhere
       ? ([
@@ -177,7 +184,7 @@ export function leftovers(config: Config): Finding {
   )
   if (drafts.length > 0)
     findings.push(new Hint(`${drafts.length} half-written files are older than a day (${drafts[0]} …). Remove them.`))
-  const isAside = (name: string): boolean => name.startsWith('before-restore-')
+  const isAside = (name: string): boolean => /^before-(restore|new)-/.test(name)
   const aside = [
     ...namesIn(config.dataDir).filter(isAside),
     ...(isElsewhere ? namesIn(beside).filter(isAside) : []).map((name) => join(beside, name)),
@@ -185,7 +192,7 @@ export function leftovers(config: Config): Finding {
   if (aside.length > 0)
     findings.push(
       new Hint(
-        `${aside.join(', ')} holds what was there before a restore. Remove it when you do not need it any more.`,
+        `${aside.join(', ')} holds what was there before ${aside.some((name) => name.includes('before-new-')) ? 'a new installation' : 'a restore'}. Remove it when you do not need it any more.`,
       ),
     )
   return findings

@@ -27,12 +27,11 @@ export async function mailbox(config: Config): Promise<Finding> {
   // The whole application is loaded for nobody who polls no mailbox.
   const [{ asSystem }, { mailboxOf }, { MailboxFailed, pollMailbox }] = await Promise.all([
     import('./context.ts'),
-    import('../resources/emails/poll.ts'),
+    import('../resources/configuration/mailbox.ts'),
     import('../mail/imap.ts'),
   ])
   const settings = await asSystem(config, mailboxOf)
-  if (settings === null)
-    return 'no mailbox is named. Set ACCORD_IMAP_HOST, _USERNAME and _PASSWORD, or the configuration.'
+  if (typeof settings === 'string') return `${settings} See ACCORD_IMAP_HOST and the configuration email.imap.account.`
   try {
     await pollMailbox(
       settings,

@@ -4,30 +4,31 @@ import { migrations as known, pending } from '../../db/migrate.ts'
 import type { Store } from '../../db/open.ts'
 import { finding as searchFinding } from '../../db/search.ts'
 import type { Config } from '../config.ts'
+import { lossOf, waysBack } from '../installation.ts'
 import { stamp, systemClock } from '../kernel/clock.ts'
+import { isDead } from '../kernel/owners.ts'
 import { holdersOfEverything } from '../resources/roles/ceiling.ts'
-import { remains, restoreAdvice } from './doctor.data.ts'
 import { type Finding, Hint } from './doctor.finding.ts'
 
 export async function database(store: Store | string | null, config: Config): Promise<Finding> {
   if (store === null) return missing(config) ?? 'it does not exist. Run: accord install'
   if (typeof store === 'string')
-    return `it cannot be opened (${store}). Check the path and its rights. If they are right, stop the server. ${restoreAdvice(config)}`
+    return `it cannot be opened (${store}). Check the path and its rights. If they are right, stop the server. ${waysBack(config)}`
+  const lost = missing(config)
+  if (lost !== null) return lost
   // The engine gives up where a page makes no sense at all.
   const findings = await store.dialect
     .findings(store.db as unknown as Kysely<unknown>)
     .catch((cause: unknown) => [`${cause instanceof Error ? cause.message : String(cause)}.`])
   if (findings.length === 0) return null
   const more = findings.length > 3 ? ` and ${findings.length - 3} more` : ''
-  return `${findings.slice(0, 3).join(' ')}${more} Stop the server. ${restoreAdvice(config)}`
+  return `${findings.slice(0, 3).join(' ')}${more} Stop the server. ${waysBack(config)}`
 }
 
-/** An empty database beside what belongs to one was not there before: to install or migrate it would hide the loss. */
+/** An empty database beside what belongs to one, or the database of another installation: to install would hide the loss. */
 function missing(config: Config): string | null {
-  const found = remains(config)
-  return found.length === 0
-    ? null
-    : `it is gone or empty, and what belongs to it is there (${found.join(', ')}). Stop the server. ${restoreAdvice(config)}`
+  const { problem } = lossOf(config)
+  return problem === null ? null : `it ${problem}. Stop the server. ${waysBack(config)}`
 }
 
 export async function migrations(store: Store, config: Config): Promise<Finding> {
@@ -73,8 +74,9 @@ const ago = (minutes: number): string => stamp(new Date(systemClock.now().getTim
 
 /** Whether a server or worker says that it does what is due. */
 async function isWorking({ db }: Store): Promise<boolean> {
-  const lock = await db.selectFrom('locks').select('locked_until').where('name', '=', 'worker').executeTakeFirst()
-  return (lock?.locked_until ?? '') > ago(0)
+  const lock = await db.selectFrom('locks').selectAll().where('name', '=', 'worker').executeTakeFirst()
+  // The note of a process that has ended stays valid for some seconds.
+  return lock !== undefined && lock.locked_until > ago(0) && !isDead(lock.locked_by)
 }
 
 /** Where nobody works, what waits is no defect. */

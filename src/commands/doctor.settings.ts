@@ -5,9 +5,13 @@ import { isStateful } from '../kernel/stateful.ts'
 import { type Finding, Hint } from './doctor.finding.ts'
 
 export function settings(config: Config): Finding {
-  return [...address(config), ...signingIn(config), ...origins(config), ...administrator(config)].map(
-    (sentence) => new Hint(sentence),
-  )
+  return [
+    ...address(config),
+    ...signingIn(config),
+    ...origins(config),
+    ...administrator(config),
+    ...inbound(config),
+  ].map((sentence) => new Hint(sentence))
 }
 
 const isLoopback = (host: string): boolean =>
@@ -60,6 +64,14 @@ function origins(config: Config): string[] {
 function administrator({ env, adminPassword }: Config): string[] {
   return env === 'production' && adminPassword !== null
     ? ['ACCORD_ADMIN_PASSWORD is still set. It is read by the installation alone: take it out of the environment.']
+    : []
+}
+
+function inbound({ mailReceiver, inboundOpen }: Config): string[] {
+  return mailReceiver === 'sendgrid' && inboundOpen
+    ? [
+        'ACCORD_INBOUND_OPEN is on: anybody can post e-mails. Give the mail service the address that `accord install` prints, then take the setting out.',
+      ]
     : []
 }
 

@@ -13,6 +13,7 @@ import {
   room,
   sealedValues,
   secret,
+  trash,
 } from './doctor.data.ts'
 import type { Finding } from './doctor.finding.ts'
 import { mail, mailbox } from './doctor.mail.ts'
@@ -37,6 +38,7 @@ export async function doctorCommand(config: Config, { deep = false }: { deep?: b
     ['Migrations', withTables(migrations)],
     ['Sealed values', withTables(sealedValues)],
     ['Files', withTables((store) => bytesOfFiles(store, config, deep))],
+    ['Trash', () => trash(config)],
     ['Administrator', withTables(administrator)],
     ['Search', withTables(search)],
     ['Jobs', withTables(jobs)],

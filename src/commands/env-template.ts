@@ -42,7 +42,8 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
         name: 'ACCORD_TRUSTED_PROXIES',
         value: '',
         otherwise: 'none',
-        meaning: 'Addresses or CIDR ranges of proxies whose X-Forwarded-* headers are believed.',
+        meaning:
+          'Addresses or CIDR ranges of proxies whose X-Forwarded-* headers are believed; malformed ones answer 400.',
       },
       {
         name: 'ACCORD_CORS_ORIGINS',
@@ -58,7 +59,7 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
       },
       {
         name: 'ACCORD_COMMIT_GROUP_MS',
-        value: '100',
+        value: '25',
         meaning: 'How long at most writes that come together wait to share one commit; 0: each has its own.',
       },
       {
@@ -83,6 +84,16 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
         meaning: 'The database. sqlite::memory: keeps nothing.',
       },
       {
+        name: 'ACCORD_UPLOAD_LIMIT_MB',
+        value: '1024',
+        meaning: 'What uploads that belong to no record may take, of all users together, in MiB.',
+      },
+      {
+        name: 'ACCORD_UPLOAD_USER_LIMIT_MB',
+        value: '100',
+        meaning: 'The same for the uploads of one user.',
+      },
+      {
         name: 'ACCORD_SECRET',
         value: '',
         otherwise: 'generated into the data folder',
@@ -98,7 +109,7 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
         name: 'ACCORD_ADMIN_PASSWORD',
         value: '',
         otherwise: 'a random one, printed once',
-        meaning: 'Password of the first administrator, 8 to 128 characters.',
+        meaning: 'Password of the first administrator, 8 to 128 characters, none of the commonest.',
       },
     ],
   },
@@ -140,8 +151,13 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
       {
         name: 'ACCORD_INBOUND_SECRET',
         value: '',
-        otherwise: 'none: anybody may post',
+        otherwise: 'generated; `accord install` prints the address with it',
         meaning: 'Secret that a service must send along with inbound mail.',
+      },
+      {
+        name: 'ACCORD_INBOUND_OPEN',
+        value: 'off',
+        meaning: 'on accepts inbound mail without the secret, from anybody.',
       },
       {
         name: 'ACCORD_CAMPAIGN_RATE',

@@ -2,15 +2,20 @@
 // does what is missing and nothing else (DOMAIN 24.2).
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { migrate } from '../../db/migrate.ts'
+import { installationOf } from '../../db/installation.ts'
 import type { Store } from '../../db/open.ts'
 import { seed } from '../../db/seed.ts'
-import type { Config } from '../config.ts'
-import { openData, publishContract, secretOf } from '../data.ts'
+import { type Config, ConfigError } from '../config.ts'
+import { migrateData, openData, publishContract, secretOf } from '../data.ts'
+import { markInstalled } from '../installation.ts'
 import { stamp, systemClock } from '../kernel/clock.ts'
 import { hashPassword } from '../kernel/passwords.ts'
+import { createSeal, inboundSecretOf } from '../kernel/seal.ts'
+import { weaknessOf } from '../kernel/weakpasswords.ts'
+import { ensureSecret } from '../secret.ts'
 import { writeWhole } from '../whole.ts'
 import { envTemplate } from './env-template.ts'
+import { moveInstallationAside } from './install.new.ts'
 
 export interface Installed {
   /** What was done, in sentences. */
@@ -19,13 +24,18 @@ export interface Installed {
   admin: { email: string; password: string | null } | null
 }
 
-export async function installCommand(config: Config): Promise<void> {
+export async function installCommand(
+  config: Config,
+  options: { new?: boolean; newSecret?: boolean } = {},
+): Promise<void> {
+  if (options.new) for (const folder of moveInstallationAside(config)) console.log(`Moved what was there to ${folder}.`)
   const store = openData(config)
   try {
-    const { done, admin } = await install(config, store)
+    const { done, admin } = await install(config, store, { acceptSecret: options.newSecret === true })
     for (const sentence of done) console.log(sentence)
     if (done.length === 0) console.log(`Everything is in place in ${config.dataDir}.`)
     if (admin) printAdmin(admin)
+    printInboundUrl(config)
     console.log('Serve it with: accord serve')
   } finally {
     await store.close()
@@ -42,18 +52,33 @@ export async function isEmpty(store: Store): Promise<boolean> {
 }
 
 /** `folder`: where .env belongs. */
-export async function install(config: Config, store: Store, folder = process.cwd()): Promise<Installed> {
+export async function install(
+  config: Config,
+  store: Store,
+  { folder = process.cwd(), acceptSecret = false }: { folder?: string; acceptSecret?: boolean } = {},
+): Promise<Installed> {
   const done: string[] = []
+  if (config.adminPassword !== null && (await isEmpty(store))) refuseWeak(config.adminPassword, config.adminEmail)
   if (writeEnvironmentFile(folder)) done.push('Wrote .env with every setting commented out.')
-  if (secretOf(config).isNew)
-    done.push(`Generated the secret in ${config.dataDir}. Keep a copy: without it encrypted values are lost.`)
-  const migrated = await migrate(store)
+  const migrated = await migrateData(config, store)
+  const { isNew } = await ensureSecret(config, store, { accept: acceptSecret })
+  if (isNew) done.push(`Generated the secret in ${config.dataDir}. Keep a copy: without it encrypted values are lost.`)
   if (migrated.length > 0)
     done.push(`Applied ${migrated.length} ${migrated.length === 1 ? 'migration' : 'migrations'}.`)
   const admin = await seedOnce(config, store)
   if (admin) done.push('Created the administrator, the default pipeline, sources, types and attributes.')
   if (publishContract(config)) done.push('Published the contract for the documentation.')
+  markInstalled(config, await installationOf(store))
   return { done, admin }
+}
+
+const adminName = 'Example Admin'
+
+/** Only before the account is made: the setting may stay as it is afterwards. Throws ConfigError. */
+function refuseWeak(password: string, email: string): void {
+  const weakness = weaknessOf(password, { email, name: adminName })
+  if (weakness === undefined) return
+  throw new ConfigError('ACCORD_ADMIN_PASSWORD', `${weakness.charAt(0).toLowerCase()}${weakness.slice(1)}`)
 }
 
 async function seedOnce(config: Config, store: Store): Promise<Installed['admin']> {
@@ -61,7 +86,7 @@ async function seedOnce(config: Config, store: Store): Promise<Installed['admin'
   const password = config.adminPassword ?? randomPassword()
   const email = config.adminEmail
   const adminPasswordHash = await hashPassword(config, password)
-  await seed(store, { adminName: 'Example Admin', adminEmail: email, adminPasswordHash, now: stamp(systemClock.now()) })
+  await seed(store, { adminName, adminEmail: email, adminPasswordHash, now: stamp(systemClock.now()) })
   return { email, password: config.adminPassword === null ? password : null }
 }
 
@@ -85,4 +110,13 @@ export function printAdmin({ email, password }: { email: string; password: strin
   console.log(
     `  Password       ${password === null ? 'the one in ACCORD_ADMIN_PASSWORD' : `${password}   (shown only now)`}\n`,
   )
+}
+
+/** Where a mail service posts what it receives. The address holds the secret, so `accord start` prints it only once. */
+export function printInboundUrl(config: Config): void {
+  if (config.mailReceiver !== 'sendgrid') return
+  const base = config.appUrl ?? `http://localhost:${config.port}`
+  const secret = inboundSecretOf(config.inboundSecret, createSeal(secretOf(config).secret))
+  console.log(`  Inbound mail   ${base}/admin/mail/inbound-parse?secret=${encodeURIComponent(secret)}`)
+  console.log('                 Give this address to the mail service, and keep it secret.\n')
 }

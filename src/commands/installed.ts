@@ -3,9 +3,11 @@ import { pending } from '../../db/migrate.ts'
 import { type Store, storeExists } from '../../db/open.ts'
 import type { Config } from '../config.ts'
 import { openData } from '../data.ts'
+import { stopIfLost } from '../installation.ts'
 import { CommandError } from './fail.ts'
 
 export async function withInstalled<T>(config: Config, work: (store: Store) => Promise<T>): Promise<T> {
+  stopIfLost(config)
   if (!storeExists(config.databaseUrl))
     throw new CommandError(`There is no database at ${config.databaseUrl}. Run: accord install`)
   const store = openData(config)

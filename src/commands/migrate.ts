@@ -1,12 +1,11 @@
 // `accord migrate`: brings the database to the newest shape.
-import { migrate } from '../../db/migrate.ts'
 import type { Config } from '../config.ts'
-import { openData } from '../data.ts'
+import { migrateData, openData } from '../data.ts'
 
 export async function migrateCommand(config: Config): Promise<void> {
   const store = openData(config)
   try {
-    const applied = await migrate(store)
+    const applied = await migrateData(config, store)
     for (const name of applied) console.log(`applied ${name}`)
     if (applied.length === 0) console.log('The database is up to date.')
   } finally {

@@ -2,8 +2,10 @@
 // server's documentation shows the new contract on the next reload.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { findInstallation } from '../../db/installation.ts'
 import type { Config } from '../config.ts'
 import { publishContract } from '../data.ts'
+import { traces } from '../installation.ts'
 import { packageRoot } from '../package.ts'
 
 export async function regenerateCommand(
@@ -21,7 +23,7 @@ export async function regenerateCommand(
   if (check) return
   const config = readConfig()
   // Only an installed data folder has documentation to refresh; installing publishes the rest.
-  if (!existsSync(config.dataDir)) return
+  if (traces(config).length === 0 && findInstallation(config.databaseUrl).state !== 'installed') return
   if (publishContract(config)) {
     console.log(
       `Published the contract to ${config.dataDir}. Reload the documentation; restart the server to follow it.`,

@@ -6,6 +6,7 @@ import { syncPath } from '../../db/disk.ts'
 import { filesOfDatabase } from '../../db/open.ts'
 import type { Config } from '../config.ts'
 import { restoringMark } from '../data.ts'
+import { installedMark, markInstalled } from '../installation.ts'
 import { lifeOf, ownName } from '../kernel/owners.ts'
 import { copyFile } from './backup.bytes.ts'
 import { contractNames, names } from './backup.manifest.ts'
@@ -16,6 +17,8 @@ interface Exchange {
   /** What was unpacked and examined, in the data folder. */
   folder: string
   at: string
+  /** Whose backup it is. */
+  installation: string | null
   /** The present secret is that of the backup, which holds none. */
   staysSecret: boolean
   isForced: boolean
@@ -43,6 +46,8 @@ export async function exchange(config: Config, wanted: Exchange): Promise<string
   for (const name of own.filter((each) => existsSync(join(folder, each))))
     renameSync(join(folder, name), join(dataDir, name))
   renameSync(waiting, database)
+  if (wanted.installation === null) rmSync(installedMark(config), { force: true })
+  else markInstalled(config, wanted.installation)
   for (const path of new Set([aside, asideDatabase, dirname(database), dataDir])) if (existsSync(path)) syncPath(path)
   release()
   const found = [...new Set([aside, asideDatabase])].filter((path) => existsSync(path))
@@ -78,14 +83,14 @@ async function closed(config: Config, isForced: boolean, prepare: () => Promise<
 }
 
 /** A place that another disk is mounted at cannot be moved aside: better known before than half-way. */
-function stopIfMounted(path: string): void {
+export function stopIfMounted(path: string): void {
   if (existsSync(path) && statSync(path).dev !== statSync(dirname(path)).dev)
     throw new CommandError(
-      `${path} is a disk of its own and cannot be moved aside. Restore into another ACCORD_DATA_DIR, then move it there; nothing was changed.`,
+      `${path} is a disk of its own and cannot be moved aside. Use another ACCORD_DATA_DIR; nothing was changed.`,
     )
 }
 
-function moveAside(path: string, folder: string): void {
+export function moveAside(path: string, folder: string): void {
   if (!existsSync(path)) return
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   renameSync(path, join(folder, basename(path)))

@@ -156,6 +156,7 @@ async function restore(config: Config, from: string, manifest: Manifest, isForce
       database,
       folder,
       at,
+      installation: manifest.installation,
       staysSecret:
         manifest.secret.kept !== 'here' && config.secret === null && secretFor(config, from, manifest) !== null,
       isForced,
@@ -168,7 +169,7 @@ async function restore(config: Config, from: string, manifest: Manifest, isForce
 }
 
 /** Sound: a database that any other connection has open cannot be taken, and a process that was killed holds none. */
-function stopIfOpen(database: string): void {
+export function stopIfOpen(database: string): void {
   if (existsSync(database) && !settleAlone(database))
     throw new CommandError(
       `A server, a worker or another program has ${database} open. Stop it first; nothing was changed.`,

@@ -34,10 +34,17 @@ async function sealedIn(db: Db, config: Config): Promise<{ where: string; sealed
     ? await db.selectFrom('core_config').select(['code', 'value']).where('code', 'in', codes).execute()
     : []
   return [
-    // A database from before webhooks had secrets has no such column.
-    ...webhooks.flatMap(({ id, secret_sealed: sealed }) =>
-      sealed ? [{ where: `the secret of webhook ${id}`, sealed }] : [],
-    ),
+    // An older database lacks some of these columns.
+    ...webhooks.flatMap(({ id, secret_sealed: sealed, headers_sealed: headers, query_params_sealed: params }) => [
+      ...(sealed ? [{ where: `the secret of webhook ${id}`, sealed }] : []),
+      ...valuesIn(headers, `a header of webhook ${id}`),
+      ...valuesIn(params, `a query parameter of webhook ${id}`),
+    ]),
     ...values.map(({ code, value }) => ({ where: `the configuration ${code}`, sealed: String(JSON.parse(value)) })),
   ]
 }
+
+const valuesIn = (stored: string | undefined, where: string): { where: string; sealed: string }[] =>
+  (JSON.parse(stored ?? '[]') as { sealed: string | null }[]).flatMap(({ sealed }) =>
+    sealed === null ? [] : [{ where, sealed }],
+  )

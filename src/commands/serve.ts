@@ -3,7 +3,7 @@
 import type { Config } from '../config.ts'
 import { openData } from '../data.ts'
 import { closeOnSignals, type Running, startServer } from '../server.ts'
-import { install, isEmpty, printAdmin } from './install.ts'
+import { install, isEmpty, printAdmin, printInboundUrl } from './install.ts'
 
 export async function serveCommand(config: Config): Promise<Running> {
   const running = await startServer(config)
@@ -19,6 +19,7 @@ export async function startCommand(config: Config): Promise<Running> {
     for (const sentence of done) console.log(sentence)
     if (isFresh) console.log(`Accord CRM is installed in ${config.dataDir}.`)
     if (admin) printAdmin(admin)
+    if (isFresh) printInboundUrl(config)
   } catch (error) {
     await store.close()
     throw error

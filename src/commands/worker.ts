@@ -5,11 +5,13 @@ import type { Context } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'
 import { retry } from '../resources/system/jobs.ts'
 import { startWork, stopWork } from '../server.ts'
+import { watchStorage } from '../watching.ts'
 import { asSystem, withApp } from './context.ts'
 
 /** Works until SIGTERM or SIGINT. */
 export const workerCommand = (config: Config): Promise<void> =>
   withApp(config, async (app) => {
+    const watch = watchStorage(app)
     startWork(app)
     app.http.log.info({}, 'The worker runs.')
     await new Promise<void>((resolve) => {
@@ -17,6 +19,7 @@ export const workerCommand = (config: Config): Promise<void> =>
     })
     app.http.log.info({}, 'Closing.')
     await stopWork(app)
+    clearInterval(watch)
   })
 
 export const listJobsCommand = (config: Config, { state }: { state?: string }): Promise<void> =>

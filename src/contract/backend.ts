@@ -44,7 +44,7 @@ export interface Call {
   readonly stream: Readable | undefined
   /** The server's own request, for the caller's address. */
   readonly request: {
-    ip: string
+    address: string
     id: string
     protocol: string
     host: string

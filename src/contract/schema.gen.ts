@@ -11,7 +11,16 @@ export interface paths {
         put?: never;
         /**
          * Sign in
-         * @description Checks e-mail address and password and issues a bearer token. Asked from a host that is not on the list of stateful domains, it answers 401 `stateful_domain_mismatch`. Five failures a minute for one address and account, or twenty for one address, answer 429. Beyond 50 live tokens the login token used least recently is revoked.
+         * @description Checks e-mail address and password and issues a bearer token.
+         *     A host that is not on the list of stateful domains answers 401 `stateful_domain_mismatch`.
+         *     Guessing is slowed down with 429 and `Retry-After`:
+         *     after five failures a minute for one account at one address, or twenty for one address;
+         *     and after twenty failures an hour for one account at all addresses together.
+         *     Each of the latter doubles the wait before the next try, from one second up to five minutes.
+         *     No account is locked: the right password is taken after the wait.
+         *     An account does not wait for failures elsewhere at an address from which it has signed in within 90 days.
+         *     The addresses of one /64 of IPv6 count as one.
+         *     Beyond 50 live tokens the login token used least recently is revoked.
          */
         post: operations["login"];
         delete?: never;
@@ -31,7 +40,8 @@ export interface paths {
         put?: never;
         /**
          * Sign out
-         * @description Revokes the calling token or ends the calling session; with `all`, every token and session of the account.
+         * @description Revokes the calling token, with every token made with it, or ends the calling session.
+         *     With `all`, ends every token and session of the account.
          */
         post: operations["logout"];
         delete?: never;
@@ -49,7 +59,7 @@ export interface paths {
         };
         /**
          * Get a CSRF cookie
-         * @description Sets the cookie `XSRF-TOKEN`, which scripts can read. Its value goes into the header `X-XSRF-TOKEN` of every call that signs in, or writes with a session. Good for the session of the caller, or, without one, for signing in.
+         * @description Sets the cookie `XSRF-TOKEN`, over https `__Host-XSRF-TOKEN`, which scripts can read. Its value goes into the header `X-XSRF-TOKEN` of every call that signs in, or writes with a session. Good for the session of the caller, or, without one, for signing in.
          */
         get: operations["getCsrfCookie"];
         put?: never;
@@ -75,7 +85,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with a cookie
-         * @description Checks e-mail address and password as login does, and sets the cookie `accord_session`, which scripts cannot read, with a new `XSRF-TOKEN`. It ends 8 hours after the last call and 24 hours after signing in; with `remember` 30 days after. Needs the header `X-XSRF-TOKEN`. A session that came with the call is ended.
+         * @description Checks e-mail address and password as login does, and sets the cookie `accord_session`, which scripts cannot read, with a new `XSRF-TOKEN`. Over https both names begin with `__Host-`. It ends 8 hours after the last call and 24 hours after signing in; with `remember` 30 days after. Needs the header `X-XSRF-TOKEN`. A session that came with the call is ended.
          */
         post: operations["createSession"];
         /**
@@ -99,7 +109,12 @@ export interface paths {
         put?: never;
         /**
          * Ask for a new password
-         * @description Mails a link that is good for an hour, once, when there is an active account with the address. The answer is the same when there is none. Three times an hour for one address of mail, and for one caller.
+         * @description Mails a link that is good for an hour, once, when there is an active account with the address.
+         *     The answer is the same when there is none.
+         *     An earlier link stays good until one of them is used.
+         *     One caller may ask three times an hour.
+         *     After five mails within an hour an account gets no further one, and still holds a link that is good;
+         *     a caller at an address from which the account has signed in before gets another one all the same.
          */
         post: operations["forgotPassword"];
         delete?: never;
@@ -123,7 +138,7 @@ export interface paths {
         put?: never;
         /**
          * Set a new password
-         * @description Takes the token of the mail, once, and sets the password. All tokens and sessions of the account end. A token that is wrong, used or older than an hour answers 422 on `token`.
+         * @description Takes the token of the mail, once, and sets the password. All tokens and sessions of the account end. A token that is wrong, used or too old answers 422 on `token`: a reset lasts an hour, an invitation 72.
          */
         post: operations["resetPassword"];
         delete?: never;
@@ -156,6 +171,51 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/account/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List own sessions
+         * @description The sessions of the account that are not over: where it is signed in with a cookie.
+         *     Tokens of `POST /api/admin/login` are in the list of tokens.
+         *     Holders of the permission settings.user.users learn of sessions of others, with `ip` and `user_agent`, from the event feed.
+         */
+        get: operations["listAccountSessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/account/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End an own session
+         * @description Ends one session of the account, the calling one or another. Its next call answers 401.
+         */
+        delete: operations["deleteAccountSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/tokens": {
         parameters: {
             query?: never;
@@ -165,7 +225,9 @@ export interface paths {
         };
         /**
          * List tokens
-         * @description The own tokens, or with the permission settings.user.tokens those of the users named by user_id.
+         * @description The caller's tokens.
+         *     `user_id` lists the tokens of other users; that needs the permission `settings.user.tokens` and the ability
+         *     `users:read`.
          */
         get: operations["listTokens"];
         put?: never;
@@ -193,13 +255,16 @@ export interface paths {
         /**
          * Show a token
          * @description One token without its secret.
+         *     A token of another user needs the permission `settings.user.tokens` and the ability `users:read`.
          */
         get: operations["getToken"];
         put?: never;
         post?: never;
         /**
          * Revoke a token
-         * @description The token is refused from now on. Tokens of others need the permission settings.user.tokens.
+         * @description The token and every token made with it are refused from now on.
+         *     A token of another user needs the permission `settings.user.tokens` and the ability `users:write`.
+         *     403 when that user's role holds a permission, or the user sees an owner's records, that the caller does not.
          */
         delete: operations["deleteToken"];
         options?: never;
@@ -1322,7 +1387,7 @@ export interface paths {
         };
         /**
          * Print a quote
-         * @description The quote as a PDF document.
+         * @description The quote as a PDF document. The server draws one document or chart of a user at a time, and two of all users. The others wait. 429 when four of yours are waiting, 503 when the wait or the drawing takes too long.
          */
         get: operations["printQuote"];
         put?: never;
@@ -2351,7 +2416,7 @@ export interface paths {
         put?: never;
         /**
          * Receive an e-mail
-         * @description Takes an e-mail from a mail service that posts what it receives, such as SendGrid Inbound Parse: **raw** (field `email` holds the whole message in MIME) or **parsed** (subject, text, html, headers … as fields); raw wins when both come. A message that is known already is answered with `duplicate: true` and changes nothing. An answer to an e-mail joins its thread. When `ACCORD_INBOUND_SECRET` is set it must come as query parameter `secret`, as header `X-Inbound-Secret` or as Basic password, else 401; without it 60 messages a minute are taken from one address. 404 unless `MAIL_RECEIVER_DRIVER` is `sendgrid`. A message of more than 30 MiB answers 413, one that cannot be read, or not within bounds of time and memory, 400; 503 while several large ones are being read.
+         * @description Takes an e-mail from a mail service that posts what it receives, such as SendGrid Inbound Parse. It comes **raw** (field `email` holds the whole message in MIME) or **parsed** (subject, text, html, headers … as fields); raw wins when both come. A message that is known already changes nothing. An answer to an e-mail joins its thread. The secret of inbound mail must come as query parameter `secret`, as header `X-Inbound-Secret` or as Basic password, else 401. `accord install` prints the address with the secret. `ACCORD_INBOUND_SECRET` sets another secret. With `ACCORD_INBOUND_OPEN=on` a call without the secret is accepted as well, 60 a minute from one address. Its reply is `message` alone, always the same sentence. 404 unless `MAIL_RECEIVER_DRIVER` is `sendgrid`. A message of more than 30 MiB answers 413. What is no e-mail answers 400. An e-mail that cannot be read within bounds (nesting, parts, time, memory) is stored all the same: `error` says why, and the original is attached as `message.eml`. 503 while several large ones are being read.
          */
         post: operations["receiveEmail"];
         delete?: never;
@@ -2897,7 +2962,10 @@ export interface paths {
         get: operations["getUser"];
         /**
          * Change a user
-         * @description Keys left out stay as they are. Nobody can deactivate the own account, nor change its role or view permission.
+         * @description Keys left out stay as they are.
+         *     Nobody can deactivate the own account, nor change its role or view permission.
+         *     One's own password and e-mail address change only through `updateAccount`, with the current password.
+         *     403 for a user whose role holds a permission, or who sees an owner's records, that the caller does not.
          */
         put: operations["updateUser"];
         post?: never;
@@ -3114,6 +3182,7 @@ export interface paths {
         /**
          * Change a group
          * @description Keys left out stay as they are; members that are sent are the complete set.
+         *     403 for a member to add or remove who sees an owner's records that the caller does not.
          */
         put: operations["updateGroup"];
         post?: never;
@@ -3416,7 +3485,7 @@ export interface paths {
         get: operations["getWebhook"];
         /**
          * Change a webhook
-         * @description Keys left out stay as they are.
+         * @description Keys left out stay as they are. The values of headers and query parameters are write-only: the mask that replies show keeps the stored value.
          */
         put: operations["updateWebhook"];
         post?: never;
@@ -3989,7 +4058,7 @@ export interface paths {
         get: operations["getConfiguration"];
         /**
          * Save the configuration
-         * @description Sets the keys sent, the others stay; null resets one to its default.
+         * @description Sets the keys sent, the others stay; null resets one to its default. The stored password of the mailbox belongs to its connection. A change of host, port, encryption, certificate checking or user name removes it, unless the same call sends it.
          */
         put: operations["saveConfiguration"];
         post?: never;
@@ -4227,7 +4296,7 @@ export interface paths {
         };
         /**
          * List what a campaign has sent
-         * @description The ledger of the campaign: one entry for each occurrence and address, which is why nobody gets it twice; newest first.
+         * @description The ledger of the campaign: one entry for each occurrence and address, which is why nobody gets it twice; newest first. An e-mail that was on its way when the server died, or that the mail server did not confirm, is `uncertain`. It is not sent again by itself.
          */
         get: operations["listCampaignSends"];
         put?: never;
@@ -4255,6 +4324,31 @@ export interface paths {
         get: operations["previewCampaign"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/marketing/campaigns/{id}/sends/{send_id}/resend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the entry. */
+                send_id: components["parameters"]["PathSendId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send an uncertain e-mail again
+         * @description Queues an `uncertain` e-mail of the ledger once more, with the same `Message-ID`; it may arrive a second time. The entry names the user and the time. An entry in another state, or of an inactive campaign, answers 409.
+         */
+        post: operations["resendCampaignSend"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4585,7 +4679,7 @@ export interface paths {
         put?: never;
         /**
          * Upload a file
-         * @description Keeps a file of at most 25 MiB. Its type is found out from its content, whatever the name says. Until it is attached to a record only its uploader sees it, and after 24 hours it is removed.
+         * @description Keeps a file of at most 25 MiB. Its type is found out from its content, whatever the name says. Until it is attached to a record only its uploader sees it, and after 24 hours it is removed. Uploads that are not attached may take 100 MiB of one user and 1 GiB of all users, unless the installation sets other limits. A file counts as at least 16 KiB. More is 413.
          */
         post: operations["uploadFile"];
         delete?: never;
@@ -5066,7 +5160,7 @@ export interface paths {
         };
         /**
          * Can requests be taken
-         * @description Checks what requests need. For readiness probes and load balancers.
+         * @description Checks what requests need. For readiness probes and load balancers. Answers 503 for a damaged database until the server is restarted. Answers 503 after an error of the disk until a write has succeeded and a minute has passed without another error.
          */
         get: operations["getReadiness"];
         put?: never;
@@ -5667,7 +5761,7 @@ export interface components {
             token: string;
             /**
              * Format: password
-             * @description The new password. Must not equal the e-mail address.
+             * @description The new password. Neither one of the commonest passwords nor the e-mail address or name.
              */
             password: string;
             /**
@@ -5808,6 +5902,7 @@ export interface components {
             /**
              * Format: password
              * @description The new password. All other tokens of the account are revoked.
+             *     Neither one of the commonest passwords nor the e-mail address or name.
              */
             password?: string;
             /**
@@ -5825,6 +5920,42 @@ export interface components {
             message: string;
         };
         /**
+         * @description Where an account is signed in with a cookie.
+         * @example {
+         *       "id": 3,
+         *       "user_id": 1,
+         *       "ip": "192.0.2.7",
+         *       "user_agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+         *       "is_remembered": false,
+         *       "is_current": true,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "last_used_at": "2026-03-01T09:42:00.000Z",
+         *       "expires_at": "2026-03-02T09:30:00.000Z"
+         *     }
+         */
+        Session: {
+            id: components["schemas"]["Id"];
+            user_id: components["schemas"]["Id"];
+            /** @description Address it was begun from. */
+            ip: string | null;
+            /** @description What it was begun with, as that says itself. */
+            user_agent: string | null;
+            /** @description Whether it outlasts eight hours without a call. */
+            is_remembered: boolean;
+            /** @description Whether this call belongs to it. */
+            is_current: boolean;
+            created_at: components["schemas"]["Timestamp"];
+            last_used_at: components["schemas"]["Timestamp"];
+            expires_at: components["schemas"]["Timestamp"];
+        };
+        /** @description One page of sessions. */
+        SessionPage: {
+            /** @description The sessions of this page. */
+            data: components["schemas"]["Session"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /**
          * @description A bearer token, without its secret.
          * @example {
          *       "id": 4,
@@ -5840,6 +5971,7 @@ export interface components {
          *         "10.0.0.0/8"
          *       ],
          *       "user_id": 1,
+         *       "parent_id": 3,
          *       "created_at": "2026-03-01T09:30:00.000Z"
          *     }
          */
@@ -5861,10 +5993,14 @@ export interface components {
             /** @description Addresses and CIDR ranges it may be used from; empty for any. */
             allowed_ips: string[];
             user_id: components["schemas"]["Id"];
+            /** @description The token that made this one, which ends with it. Null for a login, a session or the command line. */
+            parent_id: components["schemas"]["NullableId"];
             created_at: components["schemas"]["Timestamp"];
         };
         /**
          * @description A new personal token. Its abilities may not exceed those of the calling token.
+         *     It expires with the calling token at the latest, and is revoked with it.
+         *     A token made with a session has no parent: it outlives the session.
          * @example {
          *       "name": "nightly export",
          *       "abilities": [
@@ -5876,7 +6012,12 @@ export interface components {
         TokenCreate: {
             /** @description What it is for. */
             name: string;
-            /** @description What it may do; `["*"]` when left out. */
+            /**
+             * @description What the token may do: `*`, `*:read`, `<area>:read`, `<area>:write` or `<area>:*`; `["*"]` when left out.
+             *     Areas: leads, persons, organizations, quotes, products, activities, emails, settings, users, automation,
+             *     data-transfer, events, reports, files, account.
+             *     `users` covers users, roles, groups and the tokens of other users; `settings` covers none of these.
+             */
             abilities?: string[];
             expires_at?: components["schemas"]["NullableTimestamp"];
             /** @description Days it lives, 90 when neither is sent. Null for never needs the permission settings.user.tokens. */
@@ -5899,6 +6040,7 @@ export interface components {
          *         "last_used_ip": null,
          *         "allowed_ips": [],
          *         "user_id": 1,
+         *         "parent_id": 3,
          *         "created_at": "2026-03-01T09:30:00.000Z",
          *         "token": "5|kJ8mPq0c2yA1rV5tX7zB9nD3fG6hL4sWqEoUiYpTdMk"
          *       },
@@ -5924,6 +6066,7 @@ export interface components {
                 /** @description Where it may be used from. */
                 allowed_ips: string[];
                 user_id: components["schemas"]["Id"];
+                parent_id: components["schemas"]["NullableId"];
                 created_at: components["schemas"]["Timestamp"];
                 /** @description The bearer token `<id>|<secret>`. */
                 token: string;
@@ -7913,7 +8056,7 @@ export interface components {
             email: string;
             /**
              * Format: password
-             * @description Password; may not equal the e-mail address.
+             * @description Password. Neither one of the commonest passwords nor the e-mail address or name.
              */
             password?: string;
             /**
@@ -7953,7 +8096,7 @@ export interface components {
             email?: string;
             /**
              * Format: password
-             * @description Password; may not equal the e-mail address.
+             * @description Password. Neither one of the commonest passwords nor the e-mail address or name.
              */
             password?: string;
             /**
@@ -9460,6 +9603,12 @@ export interface components {
          *       ],
          *       "is_active": true,
          *       "sort_order": 3,
+         *       "changed_by": {
+         *         "id": 1,
+         *         "name": "Example Admin",
+         *         "email": "admin@example.com",
+         *         "image_url": null
+         *       },
          *       "created_at": "2026-03-01T09:30:00.000Z",
          *       "updated_at": "2026-03-01T09:30:00.000Z",
          *       "version": 1
@@ -9494,6 +9643,8 @@ export interface components {
             is_active: boolean;
             /** @description Order among the workflows of one event. */
             sort_order: number;
+            /** @description The user who changed it last. It acts with the permissions and the visibility of that user. It is null when that user is gone; then its runs fail until somebody changes it. */
+            changed_by: components["schemas"]["UserRef"] | null;
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -9718,7 +9869,7 @@ export interface components {
             entity_type: "leads" | "activities" | "persons" | "quotes";
             entity_id: components["schemas"]["Id"];
             /**
-             * @description `skipped` when the conditions were not met or it would have run in a circle, `matched` while the actions run.
+             * @description `skipped` when the conditions were not met, when the user it acts for does not see the record, or when it would have run in a circle, `matched` while the actions run.
              * @enum {string}
              */
             state: "pending" | "skipped" | "matched" | "succeeded" | "failed";
@@ -9864,12 +10015,12 @@ export interface components {
              * @enum {string}
              */
             method: "post" | "put" | "patch" | "get" | "delete";
-            /** @description Where it is sent. */
+            /** @description Where it is sent, without a query. */
             end_point: string;
-            /** @description Added to the URL. */
-            query_params: components["schemas"]["KeyValue"][];
-            /** @description Added headers. */
-            headers: components["schemas"]["KeyValue"][];
+            /** @description Added to the URL; the values are write-only. */
+            query_params: components["schemas"]["WriteOnlyValue"][];
+            /** @description Added headers; the values are write-only. */
+            headers: components["schemas"]["WriteOnlyValue"][];
             /**
              * @description What is sent.
              * @enum {string}
@@ -9936,12 +10087,12 @@ export interface components {
              * @enum {string}
              */
             method: "post" | "put" | "patch" | "get" | "delete";
-            /** @description Where it is sent. */
+            /** @description Where it is sent, without a query. */
             end_point: string;
-            /** @description Added to the URL. */
-            query_params: components["schemas"]["KeyValue"][];
-            /** @description Added headers. */
-            headers: components["schemas"]["KeyValue"][];
+            /** @description Added to the URL; the values are write-only. */
+            query_params: components["schemas"]["WriteOnlyValue"][];
+            /** @description Added headers; the values are write-only. */
+            headers: components["schemas"]["WriteOnlyValue"][];
             /**
              * @description What is sent.
              * @enum {string}
@@ -9996,6 +10147,35 @@ export interface components {
             value: string | null;
         };
         /**
+         * @description A name with a value that is stored encrypted and shown to nobody.
+         * @example {
+         *       "key": "Authorization",
+         *       "value": "••••••"
+         *     }
+         */
+        WriteOnlyValue: {
+            /** @description The name. */
+            key: string;
+            /**
+             * @description `••••••` for a stored value, empty for an empty one.
+             * @enum {string}
+             */
+            value: "" | "••••••";
+        };
+        /**
+         * @description A name with a value; placeholders are allowed in the value. On an update `••••••`, or no value, keeps the value that is stored under the name; null stores an empty one.
+         * @example {
+         *       "key": "Authorization",
+         *       "value": "Bearer 8c1f2e"
+         *     }
+         */
+        WriteOnlyValueInput: {
+            /** @description The name. */
+            key: string;
+            /** @description The value, which no reply shows. */
+            value?: string | null;
+        };
+        /**
          * @description A new webhook.
          * @example {
          *       "name": "Warehouse",
@@ -10017,12 +10197,12 @@ export interface components {
              * @enum {string}
              */
             method?: "post" | "put" | "patch" | "get" | "delete";
-            /** @description Absolute https URL; placeholders may follow the host. */
+            /** @description Absolute https URL. Placeholders may follow the host. The parameters of a query are moved to `query_params`. */
             end_point: string;
-            /** @description Added to the URL. */
-            query_params?: components["schemas"]["KeyValueInput"][];
-            /** @description Added headers; Host, Content-Length and Webhook-* are set by the server. */
-            headers?: components["schemas"]["KeyValueInput"][];
+            /** @description The complete list of parameters added to the URL. */
+            query_params?: components["schemas"]["WriteOnlyValueInput"][];
+            /** @description The complete list of added headers. The server sets Host, Content-Length and Webhook-*. */
+            headers?: components["schemas"]["WriteOnlyValueInput"][];
             /**
              * @description What is sent: the event as JSON, form fields, or an own text.
              * @enum {string}
@@ -10057,12 +10237,12 @@ export interface components {
              * @enum {string}
              */
             method?: "post" | "put" | "patch" | "get" | "delete";
-            /** @description Absolute https URL; placeholders may follow the host. */
+            /** @description Absolute https URL. Placeholders may follow the host. The parameters of a query are moved to `query_params`, where they replace those of the same name. Another address needs the values of `headers` and `query_params` again: none that was stored for the address before is sent to it. */
             end_point?: string;
-            /** @description Added to the URL. */
-            query_params?: components["schemas"]["KeyValueInput"][];
-            /** @description Added headers; Host, Content-Length and Webhook-* are set by the server. */
-            headers?: components["schemas"]["KeyValueInput"][];
+            /** @description The complete list of parameters added to the URL. */
+            query_params?: components["schemas"]["WriteOnlyValueInput"][];
+            /** @description The complete list of added headers. The server sets Host, Content-Length and Webhook-*. */
+            headers?: components["schemas"]["WriteOnlyValueInput"][];
             /**
              * @description What is sent: the event as JSON, form fields, or an own text.
              * @enum {string}
@@ -10834,7 +11014,7 @@ export interface components {
             type: "locale" | "file" | "html" | "text" | "color" | "integer" | "boolean" | "enum" | "secret";
             /** @description Value when it is not set. */
             default: unknown;
-            /** @description Whether it was set here. */
+            /** @description Whether it was set here; for a secret, whether one is stored. */
             is_set: boolean;
             /** @description Whether its value is never shown. */
             is_secret: boolean;
@@ -10937,7 +11117,7 @@ export interface components {
             "email.imap.account.username"?: string | null;
             /**
              * Format: password
-             * @description Password; kept encrypted, never shown.
+             * @description Password; kept encrypted, never shown. It is removed when the connection changes. `ACCORD_IMAP_PASSWORD` is used only while none is stored and the connection is that of the environment.
              */
             "email.imap.account.password"?: string | null;
         };
@@ -11055,6 +11235,7 @@ export interface components {
          *         "sent": 0,
          *         "failed": 0,
          *         "suppressed": 0,
+         *         "uncertain": 0,
          *         "last_run_at": null
          *       },
          *       "created_at": "2026-03-01T09:30:00.000Z",
@@ -11136,6 +11317,7 @@ export interface components {
          *       "sent": 120,
          *       "failed": 1,
          *       "suppressed": 2,
+         *       "uncertain": 0,
          *       "last_run_at": "2026-03-01T00:05:00.000Z"
          *     }
          */
@@ -11148,6 +11330,8 @@ export interface components {
             failed: number;
             /** @description Left out. */
             suppressed: number;
+            /** @description Possibly sent; not sent again by itself. */
+            uncertain: number;
             last_run_at: components["schemas"]["NullableTimestamp"];
         };
         /**
@@ -11165,6 +11349,8 @@ export interface components {
          *       "state": "sent",
          *       "error": null,
          *       "sent_at": "2026-03-01T00:05:02.000Z",
+         *       "resent_at": null,
+         *       "resent_by": null,
          *       "created_at": "2026-03-01T00:05:00.000Z"
          *     }
          */
@@ -11181,10 +11367,13 @@ export interface components {
              * @description What became of it.
              * @enum {string}
              */
-            state: "queued" | "sent" | "failed" | "suppressed";
-            /** @description Why it failed. */
+            state: "queued" | "sent" | "failed" | "suppressed" | "uncertain";
+            /** @description Why it failed, or why nobody knows whether it was sent. */
             error: string | null;
             sent_at: components["schemas"]["NullableTimestamp"];
+            resent_at: components["schemas"]["NullableTimestamp"];
+            /** @description The user who sent it again. */
+            resent_by: components["schemas"]["UserRef"] | null;
             created_at: components["schemas"]["Timestamp"];
         };
         /** @description One page of the ledger of a campaign. */
@@ -11193,6 +11382,12 @@ export interface components {
             data: components["schemas"]["CampaignSend"][];
             links: components["schemas"]["PageLinks"];
             meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The e-mail of a campaign. */
+        CampaignSendResult: {
+            data: components["schemas"]["CampaignSend"];
+            /** @description A sentence for people. */
+            message: string;
         };
         /**
          * @description A campaign filled in, and whom its next run would reach.
@@ -12236,7 +12431,8 @@ export interface components {
          *         "documentation": "ok",
          *         "worker": "ok",
          *         "mail": "unconfigured",
-         *         "disk": "ok"
+         *         "disk": "ok",
+         *         "maintenance": "ok"
          *       }
          *     }
          */
@@ -12272,6 +12468,11 @@ export interface components {
                  * @enum {string}
                  */
                 disk: "ok" | "low" | "full";
+                /**
+                 * @description `failing` while the log of changes cannot be brought into the database, or the index of words cannot be put together. Requests are answered all the same.
+                 * @enum {string}
+                 */
+                maintenance: "ok" | "failing";
             };
         };
         /**
@@ -12369,9 +12570,9 @@ export interface components {
             parent_id: components["schemas"]["NullableId"];
             person_id: components["schemas"]["NullableId"];
         };
-        /** @description What became of a received message. */
+        /** @description What became of a received message. `data` comes only when the call carries the secret. */
         InboundMailResult: {
-            data: components["schemas"]["InboundMailReceipt"];
+            data?: components["schemas"]["InboundMailReceipt"];
             /** @description A sentence for people. */
             message: string;
         };
@@ -12411,11 +12612,10 @@ export interface components {
             id: components["schemas"]["Id"];
             /** @description Name of the event. */
             name: string;
-            /** @description Type of the record, as in paths. */
-            entity_type: string;
+            entity_type: components["schemas"]["EventEntity"];
             entity_id: components["schemas"]["NullableId"];
             /** @description Type of the other record, when two were linked or parted. */
-            related_type: string | null;
+            related_type: components["schemas"]["EventEntity"] | null;
             related_id: components["schemas"]["NullableId"];
             actor: components["schemas"]["EventActor"];
             token_id: components["schemas"]["NullableId"];
@@ -12437,6 +12637,12 @@ export interface components {
             restored: boolean;
             created_at: components["schemas"]["Timestamp"];
         };
+        /**
+         * @description Type of the record, as in paths. Each type is shown to those whom the list of the type shows the record.
+         * @example leads
+         * @enum {string}
+         */
+        EventEntity: "leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails" | "tags" | "sources" | "types" | "pipelines" | "attributes" | "users" | "roles" | "groups" | "email-templates" | "workflows" | "webhooks" | "web-forms" | "warehouses" | "locations" | "events" | "campaigns" | "sends" | "suppressions" | "imports" | "configuration" | "tokens" | "sessions" | "files";
         /**
          * @description Who did it.
          * @example {
@@ -13096,6 +13302,8 @@ export interface components {
         PathEmailId: components["schemas"]["Id"];
         /** @description Id of the file. */
         PathFileId: components["schemas"]["Id"];
+        /** @description Id of the entry. */
+        PathSendId: components["schemas"]["Id"];
         /** @description Id of the attachment. */
         PathAttachmentId: components["schemas"]["Id"];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
@@ -13365,7 +13573,7 @@ export interface components {
         PathFormId: string;
         /** @description What the link in the e-mail carries. */
         PathUnsubscribeToken: string;
-        /** @description The secret of `ACCORD_INBOUND_SECRET`. */
+        /** @description The secret of inbound mail. */
         InboundSecret: string;
         /** @description The same secret. */
         InboundSecretHeader: string;
@@ -13390,9 +13598,9 @@ export interface components {
         /** @description What became of it. None of the listed values. */
         WebhookDeliveryStateNot: ("pending" | "succeeded" | "failed")[];
         /** @description What became of it. Any of the listed values. */
-        CampaignSendState: ("queued" | "sent" | "failed" | "suppressed")[];
+        CampaignSendState: ("queued" | "sent" | "failed" | "suppressed" | "uncertain")[];
         /** @description What became of it. None of the listed values. */
-        CampaignSendStateNot: ("queued" | "sent" | "failed" | "suppressed")[];
+        CampaignSendStateNot: ("queued" | "sent" | "failed" | "suppressed" | "uncertain")[];
         /** @description Why. Any of the listed values. */
         SuppressionReason: ("unsubscribed" | "bounced" | "manual")[];
         /** @description Why. None of the listed values. */
@@ -13599,7 +13807,10 @@ export interface operations {
     deleteSession: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -13773,6 +13984,80 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["VersionMismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listAccountSessions: {
+        parameters: {
+            query?: {
+                /** @description Number of the page. Not together with cursor. */
+                page?: components["parameters"]["Page"];
+                /** @description Rows a page. */
+                per_page?: components["parameters"]["PerPage"];
+                /** @description With `none` the total is not counted, which is faster on large lists. */
+                count?: components["parameters"]["Count"];
+                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Answer 304 without a body if the ETag is still this one. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of sessions. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionPage"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteAccountSession: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The session is ended. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -21086,7 +21371,7 @@ export interface operations {
     receiveEmail: {
         parameters: {
             query?: {
-                /** @description The secret of `ACCORD_INBOUND_SECRET`. */
+                /** @description The secret of inbound mail. */
                 secret?: components["parameters"]["InboundSecret"];
             };
             header?: {
@@ -27030,6 +27315,46 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    resendCampaignSend: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["Id"];
+                /** @description Id of the entry. */
+                send_id: components["parameters"]["PathSendId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The queued e-mail. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CampaignSendResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     runCampaign: {
         parameters: {
             query?: never;
@@ -28117,7 +28442,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -28157,7 +28482,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -28197,7 +28522,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -28237,7 +28562,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -28277,7 +28602,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -28317,7 +28642,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -28357,7 +28682,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -28397,7 +28722,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -28437,7 +28762,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The report; with `Accept: image/svg+xml` as a chart. */
+            /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
                     [name: string]: unknown;

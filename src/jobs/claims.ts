@@ -105,6 +105,12 @@ export async function renew(ctx: Context, { id, locked_by }: JobRow): Promise<bo
   return numUpdatedRows > 0n
 }
 
+/** Whether the claim still stands. */
+export async function isClaimed({ db }: Context, { id, locked_by }: JobRow): Promise<boolean> {
+  const held = db.selectFrom('jobs').select('id').where('id', '=', id).where('locked_by', '=', locked_by)
+  return (await held.executeTakeFirst()) !== undefined
+}
+
 /** The job is done: its row goes, and the next of its sequence may run. */
 export const finish = (ctx: Context, job: JobRow): Promise<void> =>
   transaction(ctx, async (ctx) => {

@@ -22,7 +22,7 @@ export function patience({ log, clock }: Services, isOver: () => boolean): Patie
     const trouble = troubleOf(error)
     const now = clock.now().getTime()
     // Another process may hold the database for a moment.
-    if (trouble !== null && trouble !== 'busy' && trouble !== 'damaged' && now - saidAt >= saidMs) {
+    if (trouble !== null && trouble !== 'busy' && trouble !== 'damaged' && (now - saidAt >= saidMs || now < saidAt)) {
       saidAt = now
       log.error({ err: error, trouble }, 'Nothing can be written at the moment; work in the background waits.')
     }

@@ -13,6 +13,8 @@ export interface Running {
   isLast: boolean
   /** Aborts when the worker stops, or has lost its lease. */
   signal: AbortSignal
+  /** Whether this run still holds the job. Asked in the transaction that stores an outcome: one of a lost claim counts for nothing. */
+  isOurs: (ctx: Context) => Promise<boolean>
 }
 
 /** It is not done, but nothing failed: it runs again then, as the same try. */

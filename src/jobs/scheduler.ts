@@ -1,7 +1,8 @@
-// The scheduler: each minute whoever holds the lock enqueues what has become due since it was due last, once, however often that
-// was missed. node-cron gives the tick in UTC, where no minute is skipped or doubled.
-import { schedule as cron, type ScheduledTask } from 'node-cron'
-import { stamp } from '../kernel/clock.ts'
+// The scheduler: each minute the process with the lock enqueues every job that has become due, once, however often it was missed.
+// node-cron says when the next minute begins, in UTC, where no minute is skipped or doubled. The timer is ours: a started task of
+// node-cron walks through every minute that a clock which jumps ahead leaves out, and freezes the server.
+import { createTask, type ScheduledTask } from 'node-cron'
+import { stamp, systemClock } from '../kernel/clock.ts'
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
 import { ownName } from '../kernel/owners.ts'
 import { ifItCan } from '../kernel/unavailable.ts'
@@ -9,6 +10,7 @@ import { transaction } from '../kernel/write.ts'
 import { hold, letGo } from './lock.ts'
 import { enqueue } from './queue.ts'
 import { lastDue, type Schedule } from './schedules.ts'
+import { bringBack } from './setback.ts'
 
 export interface Scheduler {
   start(): void
@@ -18,17 +20,25 @@ export interface Scheduler {
 }
 
 export const schedulerLock = 'scheduler'
-/** From one look on; whoever looks each minute keeps it. */
+/** From one look on; a scheduler that looks each minute keeps it. */
 export const schedulerLockMs = 90_000
+/** However far the clock jumps, the next look is never later than this. Timers do not follow the clock of the day. */
+const maxPauseMs = 60_000
 
 export function createScheduler(services: Services, schedules: readonly Schedule[]): Scheduler {
   const own = ownName()
   let task: ScheduledTask | undefined
+  let timer: NodeJS.Timeout | undefined
+  let lastTickAt = Number.POSITIVE_INFINITY
   const context = (): Context => systemContext(services, 'api')
 
   async function tick(): Promise<boolean> {
     if (!(await hold(context(), schedulerLock, own, schedulerLockMs))) return false
-    for (const each of schedules) if (each.isWanted?.(services) ?? true) await look(context(), each)
+    const at = services.clock.now().getTime()
+    // Also with the first: the clock may have been set back while nobody looked.
+    if (at < lastTickAt) await bringBack(context())
+    lastTickAt = at
+    for (const each of schedules) if (each.isWanted?.(services) ?? true) await enqueueDue(context(), each)
     return true
   }
 
@@ -38,21 +48,36 @@ export function createScheduler(services: Services, schedules: readonly Schedule
       (cause: unknown) => services.log.error({ err: cause }, 'The scheduler failed; it looks again in a minute.'),
     )
 
+  async function look(): Promise<void> {
+    await guarded()
+    if (task !== undefined) timer = setTimeout(() => void look(), pauseOf(task))
+  }
+
   return {
     tick,
     start() {
-      task = cron('* * * * *', guarded, { timezone: 'UTC', noOverlap: true })
-      void guarded()
+      task = createTask('* * * * *', guarded, { timezone: 'UTC' })
+      void look()
     },
     async stop() {
-      await task?.destroy()
+      clearTimeout(timer)
+      const last = task
+      task = undefined
+      await last?.destroy()
       // Of a process that has ended it can be taken at once.
       await ifItCan(() => letGo(context(), schedulerLock, own))
     },
   }
 }
 
-const look = (ctx: Context, schedule: Schedule): Promise<void> =>
+/** Until the next minute begins. */
+function pauseOf(task: ScheduledTask): number {
+  const [next] = task.getNextRuns(1)
+  const ms = next === undefined ? maxPauseMs : next.getTime() - systemClock.now().getTime()
+  return Math.min(Math.max(ms, 1), maxPauseMs)
+}
+
+const enqueueDue = (ctx: Context, schedule: Schedule): Promise<void> =>
   transaction(ctx, async (ctx) => {
     const due = stamp(lastDue(schedule, ctx.time, ctx.services.config.timezone))
     const known = await ctx.db
@@ -62,8 +87,9 @@ const look = (ctx: Context, schedule: Schedule): Promise<void> =>
       .executeTakeFirst()
     // What was due before there was an installation is not caught up.
     if (!known) await ctx.db.insertInto('schedules').values({ name: schedule.name, last_due_at: due }).execute()
-    else if (known.last_due_at < due) {
+    else if (known.last_due_at !== due) {
       await ctx.db.updateTable('schedules').set({ last_due_at: due }).where('name', '=', schedule.name).execute()
-      await enqueue(ctx, schedule.job, { due }, { key: `schedule:${schedule.name}` })
+      // After a clock was set back this has been done already.
+      if (known.last_due_at < due) await enqueue(ctx, schedule.job, { due }, { key: `schedule:${schedule.name}` })
     }
   })

@@ -3,7 +3,7 @@
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
 import { ownName } from '../kernel/owners.ts'
 import { giveWay } from '../kernel/pace.ts'
-import { bury, claim, finish, type JobRow, leaseMs, postpone, release, renew } from './claims.ts'
+import { bury, claim, finish, isClaimed, type JobRow, leaseMs, postpone, release, renew } from './claims.ts'
 import { hold } from './lock.ts'
 import { patience } from './patience.ts'
 import { type AnyJob, Bury } from './queue.ts'
@@ -109,6 +109,7 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
         attempt: row.attempts,
         isLast: row.attempts > job.retryAfter.length,
         signal: stop.signal,
+        isOurs: (ctx) => isClaimed(ctx, row),
       })
       await stored(() =>
         outcome ? postpone(context(), row, outcome.again, { attempts: 0, last_error: null }) : finish(context(), row),

@@ -2,12 +2,13 @@
 // tokens, because the shape of a token's secret is known here and nowhere else. Sessions are in sessions.ts.
 import type { Db, Store } from '../../db/open.ts'
 import { daysMs, stamp } from './clock.ts'
-import type { CallingToken, Services, SignedIn } from './context.ts'
+import type { CallingToken, Context, Services, SignedIn } from './context.ts'
 import { Problem } from './errors.ts'
 import { mapOf, remembered } from './kept.ts'
 import { isAmong } from './networks.ts'
+import { abilityAreas } from './permissions.ts'
 import { digest, isSame, newSecret } from './secrets.ts'
-import { ifItCan } from './unavailable.ts'
+import { writeAside } from './unavailable.ts'
 
 const headers = { 'www-authenticate': 'Bearer' }
 export const unauthenticated = (): Problem => new Problem('unauthenticated', undefined, { headers })
@@ -19,6 +20,8 @@ export interface NewToken {
   userId: number
   name: string
   kind: 'login' | 'personal'
+  /** The token it is made with. It ends with that one at the latest. */
+  parentId?: number | null
   abilities: readonly string[]
   expiresAt: string | null
   allowedIps: readonly string[]
@@ -33,6 +36,7 @@ export async function issueToken(db: Db, token: NewToken, at: string): Promise<{
       user_id: token.userId,
       name: token.name,
       kind: token.kind,
+      parent_id: token.parentId ?? null,
       abilities: JSON.stringify(token.abilities),
       secret_hash: digest(secret),
       expires_at: token.expiresAt,
@@ -75,7 +79,8 @@ export async function authenticate(
   // What is no time is over.
   if (!(known.expiresMs > nowMs)) throw unauthenticated()
   const idleDays = services.config.tokenIdleDays
-  if (idleDays > 0 && !((known.usedMs ?? known.createdMs) >= nowMs - daysMs(idleDays))) throw unauthenticated()
+  const activeMs = Math.min(known.usedMs ?? known.createdMs, known.parentsActiveMs)
+  if (idleDays > 0 && !(activeMs >= nowMs - daysMs(idleDays))) throw unauthenticated()
   if (!isAllowed(ip, token.allowedIps)) throw unauthenticated()
   if (row.status !== 1) throw inactive()
 
@@ -83,7 +88,7 @@ export async function authenticate(
   if (known.usedMs === null || !(known.usedMs >= nowMs - 60_000)) {
     const set = { last_used_at: stamp(time), last_used_ip: ip }
     const used = store.db.updateTable('tokens').set(set).where('id', '=', row.id)
-    await ifItCan(() => used.execute())
+    writeAside(services, `token ${row.id}`, () => used.execute())
   }
   return { user, token }
 }
@@ -95,13 +100,14 @@ async function tokenOf(store: Store, id: number) {
     .innerJoin('users', 'users.id', 'tokens.user_id')
     .innerJoin('roles', 'roles.id', 'users.role_id')
     .select(['tokens.id', 'tokens.secret_hash', 'tokens.abilities', 'tokens.allowed_ips'])
-    .select(['tokens.expires_at', 'tokens.last_used_at', 'tokens.created_at'])
+    .select(['tokens.expires_at', 'tokens.last_used_at', 'tokens.created_at', 'tokens.parent_id'])
     .select(callerColumns)
     .where('tokens.id', '=', id)
     .executeTakeFirst()
   if (!row) return null
   const allowedIps = JSON.parse(row.allowed_ips) as string[]
-  const token: CallingToken = { id: row.id, abilities: JSON.parse(row.abilities) as string[], allowedIps }
+  const expiresAt = row.expires_at
+  const token: CallingToken = { id: row.id, abilities: JSON.parse(row.abilities) as string[], allowedIps, expiresAt }
   return {
     row,
     token,
@@ -109,7 +115,29 @@ async function tokenOf(store: Store, id: number) {
     expiresMs: row.expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(row.expires_at),
     usedMs: row.last_used_at === null ? null : Date.parse(row.last_used_at),
     createdMs: Date.parse(row.created_at),
+    parentsActiveMs: row.parent_id === null ? Number.POSITIVE_INFINITY : await activeMsOf(store, row.parent_id),
   }
+}
+
+/** When the least active of a token and the tokens above it was used last. */
+async function activeMsOf(store: Store, id: number): Promise<number> {
+  const line = await store.db
+    .withRecursive('line(id, parent_id, last_used_at, created_at)', (db) =>
+      db
+        .selectFrom('tokens')
+        .select(['tokens.id', 'tokens.parent_id', 'tokens.last_used_at', 'tokens.created_at'])
+        .where('tokens.id', '=', id)
+        .union(
+          db
+            .selectFrom('tokens')
+            .innerJoin('line', 'line.parent_id', 'tokens.id')
+            .select(['tokens.id', 'tokens.parent_id', 'tokens.last_used_at', 'tokens.created_at']),
+        ),
+    )
+    .selectFrom('line')
+    .select(['last_used_at', 'created_at'])
+    .execute()
+  return Math.min(...line.map((each) => Date.parse(each.last_used_at ?? each.created_at)))
 }
 
 /** The user behind a row with `callerColumns`. */
@@ -132,6 +160,12 @@ function asBefore(store: Store, user: SignedIn): SignedIn {
   if (oldest !== undefined) users.delete(oldest)
   users.set(user.id, { text, user })
   return user
+}
+
+/** The same user object as before while nothing about the user changes: the statements that are kept for a caller hang on it. */
+export async function signedInAgain({ services, db }: Pick<Context, 'services' | 'db'>, id: number) {
+  const user = await signedInAs(db, id)
+  return user && asBefore(services.store, user)
 }
 
 /** A user as callers are, for what happens later in the user's name; null for one who is gone or not active. */
@@ -185,28 +219,34 @@ async function visibleOwners(db: Db, userId: number, view: SignedIn['viewPermiss
   return [...new Set([userId, ...members.map((member) => member.user_id)])]
 }
 
-const areas = [
-  'leads',
-  'persons',
-  'organizations',
-  'quotes',
-  'products',
-  'activities',
-  'emails',
-  'settings',
-  'automation',
-  'data-transfer',
-  'events',
-  'reports',
-  'files',
-  'account',
-]
+/** The same for a user as a write would leave it, with these groups; a new user has no id yet. */
+export async function visibleOwnersWith(
+  db: Db,
+  { id, view, groupIds }: { id: number | undefined; view: SignedIn['viewPermission']; groupIds: readonly number[] },
+): Promise<number[] | null> {
+  if (view === 'global') return null
+  const self = id === undefined ? [] : [id]
+  if (view === 'individual' || groupIds.length === 0) return self
+  const members = db.selectFrom('user_groups').select('user_id').distinct().where('group_id', 'in', groupIds)
+  return [...new Set([...self, ...(await members.execute()).map((member) => member.user_id)])]
+}
+
+/**
+ * The context with its caller as the transaction finds it: the caller's rights may have changed since the request was
+ * authenticated. Throws 401 for a caller who is gone or inactive by now.
+ */
+export async function withCurrentCaller(ctx: Context): Promise<Context> {
+  if (!ctx.user) return ctx
+  const user = await signedInAs(ctx.db, ctx.user.id)
+  if (!user) throw inactive()
+  return { ...ctx, user }
+}
 
 /** Every ability a token can have, for a hint (DOMAIN 6.4). */
 export const knownAbilities: readonly string[] = [
   '*',
   '*:read',
-  ...areas.flatMap((area) => [`${area}:*`, `${area}:read`, `${area}:write`]),
+  ...abilityAreas.flatMap((area) => [`${area}:*`, `${area}:read`, `${area}:write`]),
 ]
 
 /** Whether abilities cover one: `leads:*` covers `leads:write`, `*:read` covers `leads:read`, and any that reads `any:read`. */

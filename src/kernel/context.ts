@@ -15,9 +15,11 @@ import type { FileStore } from './files.ts'
 import type { Lasting } from './kept.replies.ts'
 import type { Metrics } from './metrics.ts'
 import type { Uploads } from './multipart.ts'
+import type { Offload } from './offload.ts'
 import type { Outbound } from './outbound.ts'
 import type { Releases } from './releases.ts'
 import type { Seal } from './seal.ts'
+import type { Sight } from './sights.ts'
 import type { Unit } from './write.ts'
 
 export type Origin = 'api' | 'session' | 'import' | 'web_form' | 'inbound_mail' | 'workflow' | 'campaign' | 'cli'
@@ -39,6 +41,8 @@ export interface CallingToken {
   abilities: readonly string[]
   /** Networks it may be used from; none for everywhere. */
   allowedIps: readonly string[]
+  /** Null for never. */
+  expiresAt: string | null
 }
 
 export interface CallingSession {
@@ -63,6 +67,8 @@ export interface Services {
   releases: Releases
   /** All resources by entity (`leads`, `persons` …), for what is the same for all of them. */
   resources: ReadonlyMap<string, Resource<unknown, never>>
+  /** The rule that says who may see events, for each type of record. */
+  sights: ReadonlyMap<string, Sight>
   /** The bytes of files. */
   files: FileStore
   /** Removes bytes that no file refers to. */
@@ -82,6 +88,8 @@ export interface Services {
   moveLeads: (ctx: Context, from: { stageId: number }, to: { stageId: number }) => Promise<void>
   /** Mail going out. */
   mailer: Mailer
+  /** Work that would hold the event loop up. */
+  offload: Offload
   /** Requests to addresses that others have chosen. */
   outbound: Outbound
   /** By the kind of the job; handed in because the slices that define them come after what people decide about jobs. */
@@ -165,6 +173,9 @@ export function systemContext(services: Services, origin: Origin): Context {
   }
 }
 
+/** For what is written beside the work of a call, whatever becomes of that: never rehearsed, never part of an idempotent answer. */
+export const apart = (ctx: Context): Context => ({ ...ctx, dryRun: false, unit: null, beforeCommit: null })
+
 /** Time of the request, as stored. One request sees one time. */
 export const now = (ctx: Context): string => textOf(ctx.time)
 
@@ -182,6 +193,10 @@ export function signedIn(ctx: Context): SignedIn {
   if (!ctx.user) throw new Error('This needs a signed-in user: the operation must not be public.')
   return ctx.user
 }
+
+/** In whose name something is written. A workflow has the rights of a user and writes in the name of the system (DOMAIN 18.3). */
+export const author = ({ user, workflowRun }: Pick<Context, 'user' | 'workflowRun'>): SignedIn | null =>
+  workflowRun === undefined ? user : null
 
 /** Whether the caller's role has a permission. Where an operation asks, `may` asks about its ability as well. */
 export const holds = (ctx: Context, key: string): boolean =>

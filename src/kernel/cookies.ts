@@ -1,11 +1,23 @@
 // Cookies as text: those of a request, and those of an answer, which the pipeline collects from `ctx.cookies`. What we put into
 // one never needs quoting.
-import type { Context } from './context.ts'
+import type { Context, Services } from './context.ts'
 
-type Headers = Context['headers']
+/** The parts of a request that decide whether cookies are for HTTPS only. */
+type Place = Pick<Context, 'calledAt'> & { services: Pick<Services, 'config'> }
+
+const isSecure = ({ calledAt, services }: Place): boolean =>
+  [calledAt, services.config.appUrl ?? ''].some((each) => /^https:/i.test(each))
+
+/**
+ * The name that a cookie has here. With `__Host-` a browser takes it from this host over HTTPS only, so that no other host of the
+ * domain and no page without encryption can plant one. Without HTTPS browsers refuse the prefix.
+ */
+const nameOf = (place: Place, name: string): string => (isSecure(place) ? `__Host-${name}` : name)
 
 /** The value of a cookie; undefined for none, and for several of one name: any but one of them was put there by somebody else. */
-export function cookieOf({ cookie }: Headers, name: string): string | undefined {
+export function cookieOf(place: Place & Pick<Context, 'headers'>, plainName: string): string | undefined {
+  const name = nameOf(place, plainName)
+  const { cookie } = place.headers
   const values = (typeof cookie === 'string' ? cookie : '')
     .split(';')
     .map((each) => each.trim())
@@ -24,10 +36,9 @@ interface Kind {
 /** Sent with the answer, if there is one; a dry run sets none. */
 export function setCookie(ctx: Context, name: string, value: string, { isHidden, seconds }: Kind): void {
   if (ctx.dryRun) return
-  const isSecure = [ctx.calledAt, ctx.services.config.appUrl ?? ''].some((each) => /^https:/i.test(each))
-  const parts = [`${name}=${value}`, 'Path=/', 'SameSite=Lax']
+  const parts = [`${nameOf(ctx, name)}=${value}`, 'Path=/', 'SameSite=Lax']
   if (seconds !== undefined) parts.push(`Max-Age=${seconds}`)
   if (isHidden) parts.push('HttpOnly')
-  if (isSecure) parts.push('Secure')
+  if (isSecure(ctx)) parts.push('Secure')
   ctx.cookies.push(parts.join('; '))
 }

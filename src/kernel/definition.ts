@@ -1,4 +1,5 @@
 // What a slice says of its table (Definition), and what it and others get for it (Resource). The types of resource.ts.
+import type { RawBuilder, SqlBool } from 'kysely'
 import type { Db } from '../../db/open.ts'
 import type { DB as Tables } from '../../db/tables.gen.ts'
 import type { Body, Data, EventBase, OperationFact, OperationId, SortName } from '../contract/types.ts'
@@ -8,6 +9,7 @@ import type { Snapshot } from './events.ts'
 import type { Fields, SearchField } from './filter.ts'
 import type { Rows, SortColumn } from './page.ts'
 import type { Mend, Restored } from './restore.ts'
+import type { Records, Sight } from './sights.ts'
 
 /** What the rules of a write can look at. `current` is the row before an update, null on creation. */
 export interface Writing<Row> {
@@ -41,6 +43,8 @@ export interface Definition<
   search: readonly SearchField[]
   /** Contract to row: rules beyond shape are found here, only what was sent is returned. */
   columns: (body: Body<U>, writing: Writing<Row>) => Promise<Record<string, unknown>> | Record<string, unknown>
+  /** Masks the secrets of a body before listeners see it. */
+  told?: (body: Body<U>) => Body<U>
   /** Row to contract, written out. */
   present: (row: Row, ctx: Context) => Data<G>
   /** Children and references for a whole page, one query each: never one per row. */
@@ -56,8 +60,10 @@ export interface Definition<
   link?: (ctx: Context, id: number, body: Body<U>, isNew: boolean) => Promise<boolean>
   /** What takes the place of references that are gone when a deleted record comes back (DOMAIN 17.4): columns. */
   mend?: Mend
-  /** What the caller must hold, besides seeing its owner, to know of a deleted record. */
-  opensDeleted?: (ctx: Context, last: Snapshot) => boolean
+  /** What the caller must meet, besides seeing its owner, to know of a deleted record: a condition on `known` (sights.ts). */
+  wasInSight?: (ctx: Context) => RawBuilder<SqlBool>
+  /** A stored snapshot as the caller may read it (sights.ts). */
+  asRead?: (ctx: Context, snapshot: Snapshot) => Snapshot
 }
 
 export type Include = readonly string[]
@@ -76,18 +82,20 @@ export interface Resource<Reply, Write> {
   locate(ctx: Context, id: number): Promise<void>
   /** Which of the ids exist and are visible. */
   seen(ctx: Context, ids: readonly number[]): Promise<Set<number>>
-  /** Whose files are seen, where they hold more than the record shows. */
-  seenFiles?(ctx: Context, ids: readonly number[]): Promise<Set<number>>
+  /** Those whose files the caller sees, as a query of their ids, where files hold more than the record shows. */
+  withFiles?(ctx: Context): Rows<{ id: number }>
   /** Whether there is such a record, seen or not. */
   exists(ctx: Context, id: number): Promise<boolean>
-  /** Whether the caller may know of a deleted record that was shown like this last (DOMAIN 7.4, history). */
-  seesDeleted(ctx: Context, last: Snapshot): boolean
+  /** The rule that says who may see their events. */
+  sight: Sight & { records: Records }
   get(ctx: Context, id: number, include?: Include): Promise<Reply>
   many(ctx: Context, ids: readonly number[]): Promise<Map<number, Reply>>
   list(ctx: Context, query: any, narrow?: (rows: Rows<any>) => Rows<any>): Promise<any>
   /** All rows that a list shows to the same query, in its order; for what is not a page of them. */
   matching(ctx: Context, query: any): Promise<Rows<any>>
   create(ctx: Context, body: Write): Promise<Reply>
+  /** The same for a caller that needs only the id. */
+  add(ctx: Context, body: Write): Promise<number>
   update(ctx: Context, id: number, body: Write): Promise<Reply>
   remove(ctx: Context, id: number): Promise<void>
   /** Brings a deleted record back. */

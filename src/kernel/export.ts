@@ -6,6 +6,7 @@ import { type Cell, type Column, guarded } from './cells.ts'
 import type { Context } from './context.ts'
 import { type Download, download } from './download.ts'
 import { Problem } from './errors.ts'
+import { patienceOf } from './export.patience.ts'
 import { today } from './format.ts'
 import { giveWay, portions } from './pace.ts'
 import type { Resource } from './resource.ts'
@@ -18,8 +19,6 @@ const batch = 200
 /** Of them, as many at a time as take a moment, but so many at least: a query costs something for itself. */
 const fewest = 10
 const first = 50
-/** As long as an export is open the database keeps every page that was replaced: who takes nothing any more is let go. */
-const patienceMs = 60_000
 const longestMs = 15 * 60_000
 /** Each holds a connection of its own. */
 const mostAtOnce = 4
@@ -121,7 +120,7 @@ async function* batches<Reply>(
     return closed
   }
   const limit = setTimeout(() => void close(), longestMs).unref()
-  let patience: NodeJS.Timeout | undefined
+  const patience = patienceOf(ctx, () => void close())
   const some = portions(fewest, batch, first)
   const written = async (ids: readonly number[]): Promise<string> => {
     const replies = await resource.many(inside, ids)
@@ -141,13 +140,13 @@ async function* batches<Reply>(
         text += await some.taking(Math.min(to, ids.length) - from, () => written(ids.slice(from, to)))
         await giveWay()
       }
-      patience = setTimeout(() => void close(), patienceMs).unref()
+      patience.waits()
       yield text
-      clearTimeout(patience)
+      patience.taken()
     }
   } finally {
     clearTimeout(limit)
-    clearTimeout(patience)
+    patience.taken()
     await close()
   }
 }

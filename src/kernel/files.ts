@@ -2,7 +2,7 @@
 // hashed, and moved under their hash once a row refers to them; what is sent twice is kept once.
 import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { lutimes, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -33,6 +33,14 @@ export interface FileStore {
   /** Null when the bytes are gone. */
   find(sha256: string): Promise<Source | null>
   remove(sha256: string): Promise<void>
+  /** How many are kept. */
+  count(): Promise<number>
+  /** Moves bytes to the trash, where they count from that time on. `find` still finds them there. */
+  moveToTrash(sha256: string, at: Date): Promise<void>
+  takeFromTrash(sha256: string): Promise<void>
+  inTrash(): Promise<string[]>
+  /** Deletes what was moved to the trash before that time. Returns how many there were. */
+  emptyTrash(before: Date): Promise<number>
   /** Removes what was being received before that time: whoever received it has ended. */
   sweep(before: Date): Promise<void>
   /** Hashes of all bytes that were last kept before that time; older temporary ones are removed on the way. */
@@ -41,15 +49,21 @@ export interface FileStore {
 
 /** Where the bytes with this hash lie in the folder of the files. */
 export const placeOf = (folder: string, sha256: string): string => join(folder, sha256.slice(0, 2), sha256)
+/** Bytes that the clean-up moved aside, under their hashes. */
+export const trashOf = (folder: string): string => join(folder, 'trash')
+const isHash = (name: string): boolean => /^[0-9a-f]{64}$/.test(name)
 
-export function diskFiles(folder: string): FileStore {
+/** `assertPlace` throws when nothing may be written there at the moment. */
+export function diskFiles(folder: string, assertPlace = (): void => undefined): FileStore {
   const waiting = join(folder, 'tmp')
+  const trash = trashOf(folder)
   const pathOf = (sha256: string): string => placeOf(folder, sha256)
   /** Where each upload waits; gone once it is kept or discarded. */
   const places = new WeakMap<Upload, string>()
 
   return {
     async receive(stream, name, most = mostBytes) {
+      assertPlace()
       await make(waiting)
       const path = join(waiting, randomUUID())
       const hash = createHash('sha256')
@@ -114,12 +128,45 @@ export function diskFiles(folder: string): FileStore {
     },
 
     async find(sha256) {
-      const path = pathOf(sha256)
-      const found = await stat(path).catch(() => null)
-      return found && { size: found.size, read: (start, end) => createReadStream(path, { start, end }) }
+      for (const path of [pathOf(sha256), join(trash, sha256)]) {
+        const found = await stat(path).catch(() => null)
+        if (found) return { size: found.size, read: (start, end) => createReadStream(path, { start, end }) }
+      }
+      return null
     },
 
     remove: (sha256) => rm(pathOf(sha256), { force: true }),
+
+    async count() {
+      let count = 0
+      for (const part of await partsOf(folder)) count += (await namesIn(join(folder, part))).filter(isHash).length
+      return count
+    },
+
+    async moveToTrash(sha256, at) {
+      await make(trash)
+      const path = pathOf(sha256)
+      // First: a process that ends in between leaves bytes that are younger, not bytes that are deleted too early.
+      await lutimes(path, at, at)
+      await rename(path, join(trash, sha256))
+    },
+
+    async takeFromTrash(sha256) {
+      await make(dirname(pathOf(sha256)))
+      await rename(join(trash, sha256), pathOf(sha256))
+    },
+
+    inTrash: async () => (await namesIn(trash)).filter(isHash),
+
+    async emptyTrash(before) {
+      let count = 0
+      for (const name of await this.inTrash()) {
+        if (!(await isOlder(join(trash, name), before))) continue
+        await rm(join(trash, name), { force: true })
+        count++
+      }
+      return count
+    },
 
     async sweep(before) {
       for (const name of await namesIn(waiting)) {
@@ -130,10 +177,9 @@ export function diskFiles(folder: string): FileStore {
 
     async *keptBefore(time) {
       await this.sweep(time)
-      for (const part of await namesIn(folder)) {
-        if (part === 'tmp') continue
+      for (const part of await partsOf(folder)) {
         for (const name of await namesIn(join(folder, part)))
-          if (/^[0-9a-f]{64}$/.test(name) && (await isOlder(join(folder, part, name), time))) yield name
+          if (isHash(name) && (await isOlder(join(folder, part, name), time))) yield name
       }
     },
   }
@@ -144,6 +190,9 @@ const isOlder = async (path: string, time: Date): Promise<boolean> =>
 
 export const tooLarge = (most = mostBytes): Problem =>
   new Problem('payload_too_large', `A file may have at most ${most / 1024 / 1024} MiB.`)
+
+const partsOf = async (folder: string): Promise<string[]> =>
+  (await namesIn(folder)).filter((name) => name !== 'tmp' && name !== 'trash')
 
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => [])
 

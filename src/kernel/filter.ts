@@ -87,7 +87,7 @@ function stored(field: Field, sent: unknown): string | number {
 export type SearchField =
   | { key: string }
   | { text: string }
-  | { where: (word: string, dialect: Dialect) => Condition }
+  | { where: (word: string, dialect: Dialect, ctx: Context) => Condition }
   | { indexed: string }
 
 const words = (q: string): string[] => [...new Set(fold(q).split(/\s+/).filter(Boolean))]
@@ -100,7 +100,7 @@ function contains(ctx: Context, word: string, search: readonly SearchField[]): C
   const { dialect } = ctx.services.store
   const tests = search.flatMap((field): Condition[] => {
     if ('indexed' in field) return []
-    if ('where' in field) return [field.where(word, dialect)]
+    if ('where' in field) return [field.where(word, dialect, ctx)]
     const column = 'key' in field ? sql.ref(field.key) : dialect.fold(sql.ref(field.text))
     return [sql<SqlBool>`${column} like ${pattern} escape '\\'`]
   })

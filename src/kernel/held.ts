@@ -2,7 +2,7 @@
 // them last. Counted is what has come of them, never what they announce.
 import type { Services } from './context.ts'
 import { Problem } from './errors.ts'
-import { networkOf } from './ratelimit.ts'
+import { networkOf } from './networks.ts'
 
 /** Of all bodies at once, and of those from one address: a few that send slowly must not keep everybody else from sending. */
 export interface Pool {

@@ -9,8 +9,9 @@ import { notFound } from './errors.ts'
 import type { Snapshot } from './events.ts'
 import type { Query } from './filter.ts'
 import { page } from './page.ts'
+import { sightOf, wasSeen } from './sights.ts'
 
-type Recorded = Pick<Resource<unknown, never>, 'noun' | 'entity' | 'events' | 'seen' | 'exists' | 'seesDeleted'>
+type Recorded = Pick<Resource<unknown, never>, 'noun' | 'entity' | 'events' | 'seen' | 'exists' | 'sight'>
 
 /** The handler of `GET /…/{id}/history`. */
 export const historyOf =
@@ -21,18 +22,9 @@ export const historyOf =
   }
 
 /** Throws 404 unless the caller sees the record, or could see it when it was deleted. */
-async function locatePast(ctx: Context, { noun, entity, events, seen, exists, seesDeleted }: Recorded, id: number) {
+async function locatePast(ctx: Context, { noun, entity, seen, exists, sight }: Recorded, id: number): Promise<void> {
   if ((await seen(ctx, [id])).has(id)) return
-  if (await exists(ctx, id)) throw notFound(noun, id)
-  const deletion = await ctx.db
-    .selectFrom('events')
-    .select('before')
-    .where('entity_type', '=', entity)
-    .where('entity_id', '=', id)
-    .where('name', '=', `${events.delete}.after`)
-    .orderBy('id', 'desc')
-    .executeTakeFirst()
-  if (!deletion || !seesDeleted(ctx, JSON.parse(deletion.before ?? '{}') as Snapshot)) throw notFound(noun, id)
+  if ((await exists(ctx, id)) || !(await wasSeen(ctx, entity, sight.records, id))) throw notFound(noun, id)
 }
 
 /** A page of what happened to one record, newest first; null for an entity that is one whole, such as the configuration. */
@@ -60,15 +52,20 @@ export async function historyPage(
       origin: row.origin,
       restored: row.restored === 1,
       created_at: row.created_at,
-      changes: changesOf(read(entity, row), labels),
+      changes: changesOf(read(ctx, entity, row), labels),
     })),
     links,
     meta,
   }
 }
 
-function read(entity: string, row: { before: string | null; after: string | null; changed: string }): Logged {
-  const snapshot = (text: string | null) => (text === null ? null : (JSON.parse(text) as Snapshot))
+function read(
+  ctx: Context,
+  entity: string,
+  row: { before: string | null; after: string | null; changed: string },
+): Logged {
+  const { asRead = (_ctx, whole) => whole } = sightOf(ctx, entity)
+  const snapshot = (text: string | null) => (text === null ? null : asRead(ctx, JSON.parse(text) as Snapshot))
   return {
     entity,
     before: snapshot(row.before),
@@ -145,7 +142,7 @@ export async function describe(ctx: Context, entity: string, lines: readonly Lin
     lines.flatMap((line): [number, Described][] => {
       const row = events.get(line.event_id)
       if (!row) return []
-      const changes = line.key === null ? [] : changesOf(read(entity, row), labels)
+      const changes = line.key === null ? [] : changesOf(read(ctx, entity, row), labels)
       const change = changes.find(({ key }) => key === line.key) ?? null
       return [
         [

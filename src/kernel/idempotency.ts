@@ -1,19 +1,52 @@
-// Idempotency-Key (DOMAIN 3.1): the first completed answer to a key is kept for 24 hours per token or session and given again. The mark
-// that the work is done is written in the work's own transaction, so a crash between the two cannot do it twice.
-import type { Selectable } from 'kysely'
+// Idempotency-Key (DOMAIN 3.1): the first completed answer to a key is kept for 24 hours per token or session and given again. It is
+// stored in the transaction of the work, so a crash loses both or neither. Operations of several transactions mark the first of them;
+// after a crash between two of them the key answers 409 with the records that were changed.
+import type { Selectable, Updateable } from 'kysely'
 import type { Db } from '../../db/open.ts'
 import type { DB } from '../../db/tables.gen.ts'
+import type { OperationId } from '../contract/types.ts'
 import { daysMs, stamp } from './clock.ts'
 import type { Context } from './context.ts'
 import { Problem } from './errors.ts'
 import { isDead, ownName } from './owners.ts'
 import { ifItCan } from './unavailable.ts'
+import { transaction } from './write.ts'
 
 /**
  * How long a request holds a key for its work. Then, or once its process is seen to be gone, whoever asks again takes the key over,
  * and what the first one does cannot be committed any more.
  */
 const leaseMs = 60_000
+
+/** Operations that take several transactions, or wait for more than the database: a write lock must not be held for them. */
+const inSteps: ReadonlySet<string> = new Set<OperationId>([
+  'createAttribute',
+  'createUser',
+  'massDestroyActivities',
+  'massDestroyAttributes',
+  'massDestroyCampaigns',
+  'massDestroyEmails',
+  'massDestroyLeads',
+  'massDestroyMarketingEvents',
+  'massDestroyOrganizations',
+  'massDestroyPersons',
+  'massDestroyProducts',
+  'massDestroyQuotes',
+  'massDestroyTags',
+  'massDestroyUsers',
+  'massUpdateActivities',
+  'massUpdateAttributes',
+  'massUpdateEmails',
+  'massUpdateLeads',
+  'massUpdatePersons',
+  'massUpdateUsers',
+  'previewEmailTemplate',
+  'replayWebhook',
+  'replayWebhookDelivery',
+  'testWebhook',
+  'testWorkflow',
+  'validateImport',
+])
 
 export interface Answer {
   status: number
@@ -23,7 +56,7 @@ export interface Answer {
 
 /**
  * Answers from the store, or runs `work` and stores its answer. Throws 422 `idempotency_key_reused` for another request
- * under the same key, 409 `idempotency_in_flight` while the first is running or when its answer was lost.
+ * under the same key, 409 `idempotency_in_flight` while the first is running, or when it died between two of its transactions.
  */
 export async function once(
   ctx: Context,
@@ -59,6 +92,12 @@ export async function once(
     .onConflict((conflict) => conflict.columns([owner.column, 'key']).doNothing())
     .returning('id')
     .executeTakeFirst()
+    .catch((cause: unknown) => {
+      // It may be written all the same, when the disk did not confirm it.
+      abandon(holder)
+      // The token or session ended while the request waited, such as by a sign-out.
+      throw ctx.services.store.dialect.isForeignKeyViolation(cause) ? new Problem('unauthenticated') : cause
+    })
 
   if (!reserved) {
     const first = await db
@@ -72,7 +111,7 @@ export async function once(
       return perform(ctx, { id: first.id, holder }, work)
     }
     if (first && first.request_hash !== hash) throw new Problem('idempotency_key_reused')
-    if (first?.state === 'committed' && isLeft(ctx, first)) throw answerLost()
+    if (first?.state === 'committed' && isLeft(ctx, first)) throw await answerLost(ctx, first)
     if (first?.state !== 'completed' || first.body === null) throw inFlight()
     return {
       status: Number(first.status),
@@ -96,25 +135,33 @@ async function perform(
 ): Promise<Answer & { replayed: boolean }> {
   const { db, services } = ctx
   const mine = (inner: Db) => inner.updateTable('idempotency_keys').where('id', '=', id).where('held_by', '=', holder)
+  /** In the transaction of the work: it fails when another request has taken the key over. */
+  const claim = async (inner: Db, changes: Changes): Promise<void> => {
+    const { numUpdatedRows } = await mine(inner).set(changes).executeTakeFirst()
+    if (numUpdatedRows > 0n) return
+    // Gone with its token or session, by this very work; or somebody else has taken it over.
+    const other = inner.selectFrom('idempotency_keys').select('id').where('id', '=', id)
+    if (await other.executeTakeFirst()) throw inFlight()
+  }
+  const completed = ({ status, headers, body }: Answer): Changes => ({
+    state: 'completed',
+    status,
+    headers: JSON.stringify(headers),
+    body: services.seal.close(body),
+  })
   try {
-    const answer = await work({
-      ...ctx,
-      beforeCommit: async (inner) => {
-        const { numUpdatedRows } = await mine(inner).set({ state: 'committed' }).executeTakeFirst()
-        if (numUpdatedRows > 0n) return
-        // Gone with its token or session, by this very work; or somebody else has taken it over.
-        const other = inner.selectFrom('idempotency_keys').select('id').where('id', '=', id)
-        if (await other.executeTakeFirst()) throw inFlight()
-      },
-    })
-    const body = services.seal.close(answer.body)
-    const { status, headers } = answer
+    if (ctx.operation === null || !inSteps.has(ctx.operation)) {
+      const answer = await transaction(ctx, async (inner) => {
+        const answer = await work(inner)
+        await claim(inner.db, completed(answer))
+        return answer
+      })
+      return { ...answer, replayed: false }
+    }
+    const begun = { state: 'committed', headers: JSON.stringify({ 'x-request-id': ctx.requestId }) } as const
+    const answer = await work({ ...ctx, beforeCommit: (inner) => claim(inner, begun) })
     // It is done: that its answer cannot be kept is no reason to say that it was not.
-    await ifItCan(() =>
-      mine(db)
-        .set({ state: 'completed', status, headers: JSON.stringify(headers), body })
-        .execute(),
-    )
+    await ifItCan(() => mine(db).set(completed(answer)).execute())
     return { ...answer, replayed: false }
   } catch (error) {
     // A refused request has changed nothing: the key is free again. Once something was committed it stays taken.
@@ -137,14 +184,31 @@ function abandon(holder: string): void {
 
 const inFlight = (): Problem => new Problem('idempotency_in_flight', undefined, { headers: { 'retry-after': '1' } })
 
-/** Nobody will ever give it: waiting is no use, and doing it again would do it twice. */
-const answerLost = (): Problem =>
-  new Problem(
+/** How many records the answer names. */
+const maxNamed = 20
+
+/** Nobody will ever give the first answer. The caller is told what was changed, and decides what is left to do. */
+async function answerLost({ db }: Context, { headers, created_at: since }: Row): Promise<Problem> {
+  const { 'x-request-id': request = '' } = JSON.parse(headers ?? '{}') as { 'x-request-id'?: string }
+  const rows = await db
+    .selectFrom('events')
+    .select(['name', 'entity_type', 'entity_id'])
+    .where('request_id', '=', request)
+    .where('created_at', '>=', since)
+    .where('entity_id', 'is not', null)
+    .orderBy('id')
+    .limit(maxNamed + 1)
+    .execute()
+  const named = rows.slice(0, maxNamed).map((row) => `${row.entity_type} ${row.entity_id} (${row.name})`)
+  const changed = named.length === 0 ? '' : ` It changed: ${named.join(', ')}${rows.length > maxNamed ? ' …' : ''}.`
+  return new Problem(
     'idempotency_in_flight',
-    'The request with this Idempotency-Key was done, and its answer was lost. Look at the record before you send another one with a new key.',
+    `The server died during the request with this Idempotency-Key.${changed} Look at the records before you send another request with a new key.`,
   )
+}
 
 type Row = Selectable<DB['idempotency_keys']>
+type Changes = Updateable<DB['idempotency_keys']>
 
 /** Nothing was committed, and nothing will be. */
 const isGivenUp = (ctx: Context, row: Row): boolean => row.state === 'in_flight' && isLeft(ctx, row)

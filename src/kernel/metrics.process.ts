@@ -8,6 +8,7 @@ import {
   PerformanceObserver,
   performance,
 } from 'node:perf_hooks'
+import { getHeapStatistics as heap } from 'node:v8'
 import { Counter, Gauge, type Registry } from 'prom-client'
 
 /** Of the clock that measures the delay. It is in each measured value, and taken off again. */
@@ -35,11 +36,10 @@ export function watchProcess(registry: Registry, connections: () => Promise<numb
       },
     })
   }
-  const memory = process.memoryUsage
-  gauge('process_resident_memory_bytes', 'Memory of the process.', (set) => set(memory.rss()))
-  gauge('process_heap_used_bytes', 'Heap in use, garbage included.', (set) => set(memory().heapUsed))
-  gauge('process_heap_size_bytes', 'Heap taken from the system.', (set) => set(memory().heapTotal))
-  gauge('process_external_memory_bytes', 'Memory of buffers and of native parts.', (set) => set(memory().external))
+  gauge('process_resident_memory_bytes', 'Memory of the process.', setResident)
+  gauge('process_heap_used_bytes', 'Heap in use, garbage included.', (set) => set(heap().used_heap_size))
+  gauge('process_heap_size_bytes', 'Heap taken from the system.', (set) => set(heap().total_heap_size))
+  gauge('process_external_memory_bytes', 'Memory of buffers and of native parts.', (set) => set(heap().external_memory))
   gauge('process_start_time_seconds', 'When the process began, as Unix time.', (set) =>
     set(Math.round(performance.timeOrigin / 1000)),
   )
@@ -92,6 +92,15 @@ export function watchProcess(registry: Registry, connections: () => Promise<numb
   }
 }
 
+/** The system has a file to read for it, which cannot be opened where there is no descriptor left; then the last value stays. */
+function setResident(set: (value: number) => void): void {
+  try {
+    set(process.memoryUsage.rss())
+  } catch {
+    // `process_open_fds` shows why.
+  }
+}
+
 /** Heap in use right behind a full collection is what is really held: what grows there is a leak. */
 function watchCollections(registry: Registry): PerformanceObserver {
   const registers = [registry]
@@ -111,7 +120,7 @@ function watchCollections(registry: Registry): PerformanceObserver {
       const { duration, detail } = entry as PerformanceEntry & { detail?: { kind?: number } }
       const isFull = detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR
       pauses.inc({ kind: isFull ? 'full' : 'partial' }, duration / 1000)
-      if (isFull) held.set(process.memoryUsage().heapUsed)
+      if (isFull) held.set(heap().used_heap_size)
     }
   })
   observer.observe({ entryTypes: ['gc'] })

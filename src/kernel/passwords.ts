@@ -1,54 +1,91 @@
-// Password hashing: argon2id on its own threads, a bounded number at a time (DOMAIN 6.3, DESIGN 8).
+// Password hashing: argon2id on its own threads, a bounded number at a time (DOMAIN 6.3, DESIGN 8). Others wait in two lines, up to
+// two seconds.
 import { availableParallelism } from 'node:os'
 import { argon2id, hash, needsRehash, verify } from 'argon2'
 import type { Config } from '../config.ts'
 import { Problem } from './errors.ts'
 
 const atOnce = Math.max(1, availableParallelism() - 1)
-const mayWait = 100
+const maxWaitMs = 2_000
+/** In each line. How long one waits bounds them as well; this bounds the memory. */
+const maxWaiting = 1_000
 let running = 0
-const waiting: (() => void)[] = []
+/** Those who come from where somebody has signed in before do not stand behind strangers, who may be many. */
+const lines = { known: [] as (() => void)[], unknown: [] as (() => void)[] }
+let wasKnown = false
 
-async function limited<T>(work: () => Promise<T>): Promise<T> {
-  if (running >= atOnce) {
-    if (waiting.length >= mayWait)
-      throw new Problem('rate_limited', 'Too many people are signing in at once.', { headers: { 'retry-after': '1' } })
-    // Whoever is done hands the place over: it is never free in between.
-    await new Promise<void>((resolve) => waiting.push(resolve))
-  } else running++
+const tooMany = (): Problem =>
+  new Problem('rate_limited', 'Too many people are signing in at once.', { headers: { 'retry-after': '1' } })
+
+async function inTurn<T>(isKnown: boolean, work: () => Promise<T>): Promise<T> {
+  if (running >= atOnce) await waitIn(isKnown ? lines.known : lines.unknown)
+  else running++
   try {
     return await work()
   } finally {
-    const next = waiting.shift()
-    if (next) next()
-    else running--
+    handOver()
   }
+}
+
+/** Resolves with a place. Throws 429 after two seconds without one. */
+function waitIn(line: (() => void)[]): Promise<void> {
+  if (line.length >= maxWaiting) throw tooMany()
+  return new Promise((resolve, reject) => {
+    const enter = (): void => {
+      clearTimeout(timer)
+      resolve()
+    }
+    const timer = setTimeout(() => {
+      line.splice(line.indexOf(enter), 1)
+      reject(tooMany())
+    }, maxWaitMs)
+    line.push(enter)
+  })
+}
+
+/** To the first of each line in turn. A place that is handed over is never free in between. */
+function handOver(): void {
+  const [first, second] = wasKnown ? [lines.unknown, lines.known] : [lines.known, lines.unknown]
+  const line = first.length > 0 ? first : second
+  const next = line.shift()
+  wasKnown = line === lines.known
+  if (next) next()
+  else running--
 }
 
 const parameters = (config: Config) =>
   ({ type: argon2id, memoryCost: config.passwordMemoryKiB, timeCost: 2, parallelism: 1 }) as const
 
-/** The hash to store, with its parameters in it. Never call it inside a transaction: it takes tens of milliseconds. */
+/**
+ * The hash to store, with its parameters in it, for somebody who has proven who they are. Never call it inside a transaction: it takes
+ * tens of milliseconds.
+ */
 export const hashPassword = (config: Config, password: string): Promise<string> =>
-  limited(() => hash(password, parameters(config)))
+  inTurn(true, () => hash(password, parameters(config)))
 
 // What an unknown e-mail is compared with, so that it takes as long as a known one. One per set of parameters.
-const decoys = new Map<number, Promise<string>>()
+const decoys = new Map<number, string>()
 
-/** Whether the password is right; compares with a decoy when there is no hash, so that both take the same time. */
+async function decoyOf(config: Config): Promise<string> {
+  const decoy = decoys.get(config.passwordMemoryKiB) ?? (await hash('no account has this password', parameters(config)))
+  decoys.set(config.passwordMemoryKiB, decoy)
+  return decoy
+}
+
+interface Attempt {
+  /** Null where there is no account or no password: compared with a decoy, so that it takes as long. */
+  stored: string | null
+  password: string
+  /** Whether it comes from a network from which somebody has signed in before. */
+  isKnown: boolean
+}
+
+/** Whether the password is right. Throws 429 when there is no turn within two seconds. */
 export async function verifyPassword(
   config: Config,
-  stored: string | null,
-  password: string,
+  { stored, password, isKnown }: Attempt,
 ): Promise<{ right: boolean; outdated: boolean }> {
-  if (stored === null) {
-    const memory = config.passwordMemoryKiB
-    const decoy = decoys.get(memory) ?? hashPassword(config, 'no account has this password')
-    decoys.set(memory, decoy)
-    const known = await decoy
-    await limited(() => verify(known, password))
-    return { right: false, outdated: false }
-  }
-  const right = await limited(() => verify(stored, password))
+  const isRight = await inTurn(isKnown, async () => verify(stored ?? (await decoyOf(config)), password))
+  const right = stored !== null && isRight
   return { right, outdated: right && needsRehash(stored, parameters(config)) }
 }

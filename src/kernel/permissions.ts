@@ -1,5 +1,5 @@
-// The permission keys of the product and the rules that hold among them (DOMAIN 7.1, 7.2). Which key an operation
-// needs is said in the contract (x-permission) and nowhere in code.
+// The permission keys of roles and the areas of token abilities, with the rules among them (DOMAIN 6.4, 7.1, 7.2). The
+// contract alone says which key and ability an operation needs (x-permission, x-ability).
 
 const crud = (prefix: string, ...more: string[]): string[] => [
   prefix,
@@ -45,6 +45,25 @@ export const permissionKeys: readonly string[] = [
   ...crud('settings.data_transfer.imports', 'import'),
   'configuration',
   'events',
+]
+
+/** The areas of a token's abilities (DOMAIN 6.4). `users`: users, roles, groups and other users' tokens. */
+export const abilityAreas: readonly string[] = [
+  'leads',
+  'persons',
+  'organizations',
+  'quotes',
+  'products',
+  'activities',
+  'emails',
+  'settings',
+  'users',
+  'automation',
+  'data-transfer',
+  'events',
+  'reports',
+  'files',
+  'account',
 ]
 
 const known = new Set(permissionKeys)

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import type { Passage } from '../contract/backend.ts'
 import { Problem } from './errors.ts'
-import { networkOf } from './ratelimit.ts'
+import { networkOf } from './networks.ts'
 
 interface Rate {
   name: string
@@ -127,7 +127,8 @@ function createBuckets(rate: Rate): Buckets {
   })
   const leftOf = (key: string, atMs: number): number => {
     const bucket = known.get(key)
-    // A clock that was set back gives nobody less.
+    // A clock that was set back takes nothing away, and the bucket is refilled from then on.
+    if (bucket && atMs < bucket.atMs) bucket.atMs = atMs
     return bucket
       ? Math.min(rate.burst, bucket.left + (Math.max(0, atMs - bucket.atMs) / 1000) * rate.perSecond)
       : rate.burst

@@ -1,7 +1,7 @@
 // An everyday table as a resource: one description in, plain functions out (DESIGN 3). No flags and no subclassing; when a
 // resource is special, its slice keeps, wraps or replaces these functions, or writes its own with `write` and `page`.
 // This is the one file where `any` is allowed: the description is typed, the machinery behind it is generic.
-import { sql } from 'kysely'
+import { type SqlBool, sql } from 'kysely'
 import type { DB as Tables } from '../../db/tables.gen.ts'
 import { operations } from '../contract/operations.gen.ts'
 import type { Body, Data, EventBase, OperationFact, OperationId } from '../contract/types.ts'
@@ -19,7 +19,8 @@ import { touchReferrers } from './referrers.ts'
 import { letGo } from './releases.ts'
 import { restore } from './restore.ts'
 import { rowsOf } from './rows.ts'
-import { seesDeleted } from './visibility.ts'
+import { always } from './sights.ts'
+import { seeingAll, visible } from './visibility.ts'
 import { transaction, write } from './write.ts'
 
 export type { Definition, Include, Resource, Writing } from './definition.ts'
@@ -45,6 +46,7 @@ export function defineResource<
   const isRestorable = Object.values(operations).some(({ path }) => path === restores)
   const table = d.table as string
 
+  const told = (body: Body<U>): Body<U> => d.told?.(body) ?? body
   const stored = rowsOf<Row>(d as any, { entity, table })
 
   async function find(ctx: Context, id: number): Promise<Row> {
@@ -62,6 +64,12 @@ export function defineResource<
   const one = async (ctx: Context, row: Row, include: Include = []): Promise<Reply> =>
     (await present(ctx, [row], include))[0] as Reply
 
+  /** Where a limited view puts no other condition on the rows than a global one, everybody sees all of them. */
+  const isOpen = (ctx: Context): boolean => {
+    const condition = (ctx: Context): string => d.rows(ctx, ctx.db).clearSelect().compile().sql
+    return condition(ctx) === condition(seeingAll(ctx))
+  }
+
   const base: Resource<Reply, Body<U>> = {
     noun: d.noun,
     entity,
@@ -69,6 +77,24 @@ export function defineResource<
     shows: fact(d.operations.get),
     lists: fact(d.operations.list),
     events,
+
+    sight: {
+      lists: fact(d.operations.list),
+      records: {
+        table: d.table,
+        deleted: events.delete,
+        seen: stored.seen,
+        async inSight(ctx) {
+          const rows = (await stored.matching(ctx, {})).clearSelect().clearOrderBy()
+          return rows.select(sql<number>`${sql.ref(`${table}.id`)}`.as('id'))
+        },
+        wasInSight(ctx) {
+          const isOwnerSeen = isOpen(ctx) ? always : visible(ctx, 'known.owner_id')
+          return d.wasInSight ? sql<SqlBool>`(${isOwnerSeen} and ${d.wasInSight(ctx)})` : isOwnerSeen
+        },
+      },
+      ...(d.asRead && { asRead: d.asRead }),
+    },
 
     async locate(ctx, id) {
       const row = await find(ctx, id)
@@ -83,8 +109,6 @@ export function defineResource<
         (await (ctx.db as any).selectFrom(table).select('id').where('id', '=', id).executeTakeFirst()) !== undefined
       )
     },
-
-    seesDeleted: (ctx, last) => seesDeleted(ctx, last, d.rows) && (d.opensDeleted?.(ctx, last) ?? true),
 
     async get(ctx, id, include = []) {
       return one(ctx, await find(ctx, id), include)
@@ -104,21 +128,12 @@ export function defineResource<
 
     matching: stored.matching,
 
+    add: (ctx, body) => transaction(ctx, async (ctx) => (await created(ctx, body)).id),
+
     create: (ctx, body) =>
       transaction(ctx, async (ctx) => {
-        const found = new Findings()
-        const columns = await d.columns(body, { ctx, current: null, found })
-        found.settle()
-        let row: Row | undefined
-        const { id } = await write(ctx, events.create, { entity, input: body }, async (ctx) => {
-          const at = now(ctx)
-          const id = await insert(ctx, table, { ...columns, created_at: at, updated_at: at })
-          await d.settle?.(ctx, id, body)
-          row = await rowOf(ctx, id)
-          return { id, entity: (await one(ctx, row)) as Snapshot }
-        })
-        const isLinked = await link(ctx, id, body, true)
-        return isLinked ? written(ctx, id) : shown(ctx, id, row as Row)
+        const { id, row, isLinked } = await created(ctx, body)
+        return isLinked ? written(ctx, id) : shown(ctx, id, row)
       }),
 
     update: (ctx, id, body) =>
@@ -132,7 +147,7 @@ export function defineResource<
         found.settle()
         let touched = false
         let row = current
-        await write(ctx, events.update, { entity, input: body, id, before }, async (ctx) => {
+        await write(ctx, events.update, { entity, input: told(body), id, before }, async (ctx) => {
           const stored = await storedIn(ctx, id)
           const changes = Object.fromEntries(
             Object.entries(columns).filter(([column, value]) => value !== undefined && stored[column] !== value),
@@ -144,8 +159,8 @@ export function defineResource<
           let after = (await one(ctx, row)) as Snapshot
           // Columns that no reply shows still are a change, such as a password.
           const visible = changedKeys(before, after)
-          const unseen = Object.keys(changes).filter((column) => visible.length === 0 || column.endsWith('_hash'))
-          const hidden = [...new Set(unseen.map((column) => column.replace(/_(hash|key)$/, '')))]
+          const unseen = Object.keys(changes).filter((column) => visible.length === 0 || /_(hash|sealed)$/.test(column))
+          const hidden = [...new Set(unseen.map((column) => column.replace(/_(hash|key|sealed)$/, '')))]
           if (visible.length + hidden.length > 0) {
             await base.touch(ctx, id)
             touched = true
@@ -193,6 +208,22 @@ export function defineResource<
 
   const storedIn = (ctx: Context, id: number): Promise<Record<string, unknown>> =>
     (ctx.db as any).selectFrom(table).selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+
+  /** The record with its events. In a transaction. */
+  async function created(ctx: Context, body: Body<U>): Promise<{ id: number; row: Row; isLinked: boolean }> {
+    const found = new Findings()
+    const columns = await d.columns(body, { ctx, current: null, found })
+    found.settle()
+    let row: Row | undefined
+    const { id } = await write(ctx, events.create, { entity, input: told(body) }, async (ctx) => {
+      const at = now(ctx)
+      const id = await insert(ctx, table, { ...columns, created_at: at, updated_at: at })
+      await d.settle?.(ctx, id, body)
+      row = await rowOf(ctx, id)
+      return { id, entity: (await one(ctx, row)) as Snapshot }
+    })
+    return { id, row: row as Row, isLinked: await link(ctx, id, body, true) }
+  }
 
   /** The row as it is after a write, also when the write moved it out of the caller's sight. */
   const rowOf = (ctx: Context, id: number): Promise<Row> => find({ ...ctx, admitted: { table, id } }, id)

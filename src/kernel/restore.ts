@@ -10,6 +10,7 @@ import { checkIfMatch } from './etag.ts'
 import type { Snapshot } from './events.ts'
 import { capital } from './format.ts'
 import { pointAgain, touchReferrers } from './referrers.ts'
+import { wasSeen } from './sights.ts'
 import { seeingAll } from './visibility.ts'
 import { transaction, write } from './write.ts'
 
@@ -59,7 +60,7 @@ export async function restore<Reply>(ctx: Context, about: About<Reply>): Promise
       throw new Problem('state_conflict', `The ${noun} ${id} exists; only what was deleted can be restored.`)
     }
     const kept = await lastArchive(ctx, entity, id)
-    if (!kept || !resource.seesDeleted(ctx, kept.snapshot))
+    if (!kept || !(await wasSeen(ctx, entity, resource.sight.records, id)))
       throw new Problem('not_found', `No ${noun} with id ${id} was deleted in the last ${restoreDays} days.`)
     const { version } = kept.rows[0]?.row ?? {}
     if (typeof version === 'number') checkIfMatch(ctx, version)

@@ -10,18 +10,28 @@ export class SealBroken extends Error {
   }
 }
 
+/** Stands in replies and events for a value that is stored and shown to nobody. */
+export const mask = '••••••'
+
 export interface Seal {
   close(text: string): string
   /** Throws SealBroken. */
   open(sealed: string): string
   /** Tells whether two texts are the same without letting anybody guess the text. */
   fingerprint(text: string): string
+  /** A secret of its own for a purpose, the same every time. It tells nothing about the key material. */
+  derive(purpose: string): string
 }
+
+/** The secret that inbound mail must come with (DOMAIN 14.4). */
+export const inboundSecretOf = (configured: string | null, seal: Seal): string =>
+  configured ?? seal.derive('inbound-mail')
 
 export function createSeal(secret: string): Seal {
   const key = Buffer.from(hkdfSync('sha256', secret, '', 'accord:seal:1', 32))
   const fingerprintKey = Buffer.from(hkdfSync('sha256', secret, '', 'accord:fingerprint:1', 32))
   return {
+    derive: (purpose) => Buffer.from(hkdfSync('sha256', secret, '', `accord:${purpose}:1`, 32)).toString('base64url'),
     fingerprint: (text) => createHmac('sha256', fingerprintKey).update(text).digest('hex'),
     close(text) {
       const nonce = randomBytes(12)
@@ -41,5 +51,15 @@ export function createSeal(secret: string): Seal {
         throw new SealBroken(cause)
       }
     },
+  }
+}
+
+/** Null where another ACCORD_SECRET sealed it. */
+export function openOrNull(seal: Seal, sealed: string): string | null {
+  try {
+    return seal.open(sealed)
+  } catch (error) {
+    if (error instanceof SealBroken) return null
+    throw error
   }
 }

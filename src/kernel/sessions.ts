@@ -3,14 +3,14 @@
 import { randomBytes } from 'node:crypto'
 import { operations } from '../contract/operations.gen.ts'
 import type { OperationId } from '../contract/types.ts'
-import { authenticate, callerColumns, callingUser, inactive, unauthenticated } from './auth.ts'
+import { authenticate, callerColumns, callingUser, inactive, unauthenticated, withCurrentCaller } from './auth.ts'
 import { stamp } from './clock.ts'
 import { type CallingSession, type Context, may, type Services, type SignedIn } from './context.ts'
 import { cookieOf, setCookie } from './cookies.ts'
 import { Problem } from './errors.ts'
 import { digest, isSame, newSecret } from './secrets.ts'
 import { isStateful } from './stateful.ts'
-import { ifItCan } from './unavailable.ts'
+import { writeAside } from './unavailable.ts'
 
 const sessionCookie = 'accord_session'
 const csrfCookie = 'XSRF-TOKEN'
@@ -18,8 +18,6 @@ const hourMs = 60 * 60 * 1000
 const idleMs = 8 * hourMs
 const longestMs = 24 * hourMs
 const rememberedMs = 30 * 24 * hourMs
-/** Of one user; beyond it those used least recently end. */
-const mostSessions = 50
 
 /** What a call says of its caller. */
 export interface Calling {
@@ -48,7 +46,7 @@ export async function identify(services: Services, calling: Calling, isUse = tru
   const time = services.clock.now()
   // Written at most once a minute: a write per read would make every request a transaction.
   if (isUse && row.last_used_at < stamp(new Date(time.getTime() - 60_000)))
-    await ifItCan(() =>
+    writeAside(services, `session ${row.id}`, () =>
       db
         .updateTable('sessions')
         .set({ last_used_at: stamp(time) })
@@ -57,6 +55,16 @@ export async function identify(services: Services, calling: Calling, isUse = tru
     )
   const user = await callingUser(services.store, row)
   return { user, token: null, session: { id: row.id, csrf: row.csrf } }
+}
+
+/** Throws 401 when the token or session of the call has ended, or its user is inactive, since the call came in. */
+export async function confirmCaller(ctx: Context): Promise<void> {
+  const { db, token, session } = ctx
+  await withCurrentCaller(ctx)
+  const tokenId = token && db.selectFrom('tokens').select('id').where('id', '=', token.id)
+  const sessionId = session && db.selectFrom('sessions').select('id').where('id', '=', session.id)
+  const row = await (tokenId ?? sessionId)?.executeTakeFirst()
+  if ((token || session) && !row) throw unauthenticated()
 }
 
 /**
@@ -86,7 +94,7 @@ const isBelieved = (services: Services, calling: Calling): boolean =>
 
 /** The session that comes with a call and is not over, with its user, whoever that is and whatever has become of the user. */
 export async function sessionOf(services: Services, calling: Calling) {
-  const secret = cookieOf(calling.headers, sessionCookie)
+  const secret = cookieOf({ ...calling, services }, sessionCookie)
   if (secret === undefined || !/^[\w-]{43}$/.test(secret) || !isBelieved(services, calling)) return undefined
   const hash = digest(secret)
   const row = await services.store.db
@@ -100,11 +108,20 @@ export async function sessionOf(services: Services, calling: Calling) {
     .executeTakeFirst()
   if (!row) return undefined
   const time = services.clock.now()
-  const isIdle = row.is_remembered !== 1 && row.last_used_at <= stamp(new Date(time.getTime() - idleMs))
+  const isIdle = row.is_remembered !== 1 && row.last_used_at <= idleSince(time)
   return isIdle || row.expires_at <= stamp(time) ? undefined : { ...row, csrf: csrfOf(services, hash) }
 }
 
-/** Starts one, with its cookies. */
+/** Since when a session that is not remembered must have been used. */
+export const idleSince = (time: Date): string => stamp(new Date(time.getTime() - idleMs))
+
+const maxUserAgentLength = 500
+
+/** The `User-Agent` of the request. */
+export const userAgentOf = ({ headers }: Pick<Context, 'headers'>): string | null =>
+  one(headers['user-agent'])?.slice(0, maxUserAgentLength) ?? null
+
+/** Starts one, with its cookies. Its events are in resources/authentication/sessions.ts. */
 export async function startSession(ctx: Context, userId: number, isRemembered: boolean): Promise<CallingSession> {
   const secret = newSecret()
   const hash = digest(secret)
@@ -118,36 +135,17 @@ export async function startSession(ctx: Context, userId: number, isRemembered: b
       is_remembered: isRemembered ? 1 : 0,
       last_used_at: at,
       expires_at: stamp(new Date(ctx.time.getTime() + lasts)),
+      ip: ctx.ip,
+      user_agent: userAgentOf(ctx),
       created_at: at,
       updated_at: at,
     })
     .returning('id')
     .executeTakeFirstOrThrow()
-  await endOldest(ctx, userId)
   const csrf = csrfOf(ctx.services, hash)
   setCookie(ctx, sessionCookie, secret, { isHidden: true, ...(isRemembered && { seconds: lasts / 1000 }) })
   setCookie(ctx, csrfCookie, csrf, { isHidden: false })
   return { id, csrf }
-}
-
-async function endOldest({ db }: Context, userId: number): Promise<void> {
-  const kept = db
-    .selectFrom('sessions')
-    .select('id')
-    .where('user_id', '=', userId)
-    .orderBy('last_used_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(mostSessions)
-  await db.deleteFrom('sessions').where('user_id', '=', userId).where('id', 'not in', kept).execute()
-}
-
-export const endSession = async ({ db }: Context, id: number): Promise<void> =>
-  void (await db.deleteFrom('sessions').where('id', '=', id).execute())
-
-/** All of a user but the calling one. */
-export async function endOtherSessions({ db, session }: Context, userId: number): Promise<void> {
-  const all = db.deleteFrom('sessions').where('user_id', '=', userId)
-  await (session ? all.where('id', '!=', session.id) : all).execute()
 }
 
 export function clearCookies(ctx: Context): void {
@@ -173,7 +171,7 @@ export function checkCsrf({ csrf }: CallingSession, headers: Context['headers'])
  * others with which a session comes along: it would take the value away from the pages of whoever is signed in.
  */
 export async function offerCsrf(ctx: Context): Promise<void> {
-  if (cookieOf(ctx.headers, sessionCookie) !== undefined && !isBelieved(ctx.services, callingOf(ctx))) return
+  if (cookieOf(ctx, sessionCookie) !== undefined && !isBelieved(ctx.services, callingOf(ctx))) return
   const nonce = randomBytes(16).toString('base64url')
   const session = await sessionOf(ctx.services, callingOf(ctx))
   const value = session?.csrf ?? `${nonce}.${visitorMac(ctx.services, nonce)}`
@@ -185,7 +183,7 @@ export async function checkVisitorCsrf(ctx: Context): Promise<void> {
   const { headers, services } = ctx
   const session = await sessionOf(services, callingOf(ctx))
   if (session) return checkCsrf(session, headers)
-  const kept = cookieOf(headers, csrfCookie) ?? ''
+  const kept = cookieOf(ctx, csrfCookie) ?? ''
   const [nonce = '', mac = ''] = kept.split('.')
   const isOwn = isSame(mac, visitorMac(services, nonce))
   if (!isOwn || !isSame(sentCsrf(headers), kept) || one(headers.origin) === 'null') throw csrfMismatch()

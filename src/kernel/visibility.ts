@@ -1,10 +1,7 @@
 // Which rows a caller sees (DOMAIN 7.4). Applied inside a resource's `rows`, so that show, list, change, delete, mass
 // operations and references inherit it; a row outside is as if it did not exist.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
-import type { Db } from '../../db/open.ts'
 import type { Context } from './context.ts'
-import type { Snapshot } from './events.ts'
-import type { Rows } from './page.ts'
 
 /** True for rows whose owner column names an owner the caller may see. Null owners are for global viewers only. */
 export function visible(ctx: Context, ownerColumn: string): RawBuilder<SqlBool> {
@@ -28,13 +25,3 @@ export const seeingAll = (ctx: Context): Context => ({
   ifMatch: null,
   ...(ctx.user && { user: { ...ctx.user, visibleOwners: null } }),
 })
-
-/**
- * Whether the caller may know of a deleted record of these rows: by the owner it had last. Where a limited view puts no
- * other condition on the rows than a global one, everybody sees all of them.
- */
-export function seesDeleted(ctx: Context, last: Snapshot, rows: (ctx: Context, db: Db) => Rows<unknown>): boolean {
-  const owner = typeof last.user_id === 'number' ? last.user_id : null
-  const condition = (ctx: Context): string => rows(ctx, ctx.db).clearSelect().compile().sql
-  return seesOwner(ctx, owner) || condition(ctx) === condition(seeingAll(ctx))
-}

@@ -1,14 +1,15 @@
 // The only function that opens a transaction and the only one that emits (DESIGN 6): before → work → event log → commit →
 // after. Veto, rollback, dry run and the order of events are right for every write because they are decided here.
-import { sql } from 'kysely'
+import { textOnly } from '../../db/compiled.ts'
 import type { Db } from '../../db/open.ts'
 import { refresh, type Stale } from '../../db/search.ts'
 import type { EventBase } from '../contract/types.ts'
-import { type Context, now } from './context.ts'
+import { author, type Context, now } from './context.ts'
 import { Problem } from './errors.ts'
 import { changedKeys, record, withoutSecretKeys } from './eventlog.ts'
 import { type AccordEvent, type Snapshot, Veto } from './events.ts'
 import { pace, portions } from './pace.ts'
+import { sightOf } from './sights.ts'
 import { asUnavailable } from './unavailable.ts'
 
 /** One transaction in progress. */
@@ -59,19 +60,21 @@ class DryRun extends Error {
 
 /**
  * Runs `work` in a transaction, or joins the one `ctx` is in. Events wait for the outermost commit. With a dry run
- * everything is rolled back and the result is returned all the same. Whoever writes at the same time may share its commit, unless
- * `isLong`: then nobody waits for it who was there before.
+ * everything is rolled back and the result is returned all the same. Writers at the same time may share its commit, unless
+ * `isLong`: then earlier writers do not wait for it. `inParts`: all that changes much of it stands in savepoints that change little each.
  */
 export async function transaction<T>(
   ctx: Context,
   work: (ctx: Context & { unit: Unit }) => Promise<T>,
-  { isLong = false } = {},
+  { isLong = false, inParts = false } = {},
 ): Promise<T> {
   if (ctx.unit) return work(ctx as Context & { unit: Unit })
   const unit: Unit = { after: [], archived: [], stale: [], wakes: false }
   let result: T
   try {
-    const begun = isLong ? ctx.db.transaction().setIsolationLevel('serializable') : ctx.db.transaction()
+    const begun = isLong
+      ? ctx.db.transaction().setIsolationLevel(inParts ? 'snapshot' : 'serializable')
+      : ctx.db.transaction()
     result = await begun.execute(async (db) => {
       const done = await work({ ...ctx, db: db as Db, unit })
       if (ctx.dryRun) throw new DryRun(done)
@@ -88,9 +91,15 @@ export async function transaction<T>(
   return result
 }
 
+/** For a long transaction in which all that changes much stands in savepoints that change little each. */
+export const inParts = { inParts: true } as const
+
 /** For work that lets others go on in the middle of it. */
-export const longTransaction = <T>(ctx: Context, work: (ctx: Context & { unit: Unit }) => Promise<T>): Promise<T> =>
-  transaction(ctx, work, { isLong: true })
+export const longTransaction = <T>(
+  ctx: Context,
+  work: (ctx: Context & { unit: Unit }) => Promise<T>,
+  { inParts = false } = {},
+): Promise<T> => transaction(ctx, work, { isLong: true, inParts })
 
 /** Records whose words are looked at in one piece when others wait: the more, the less is put together later. */
 const freshAtOnce = 100
@@ -116,6 +125,12 @@ async function freshen(
   }
 }
 
+const part = {
+  begin: textOnly('savepoint part'),
+  release: textOnly('release savepoint part'),
+  undo: textOnly('rollback to savepoint part'),
+}
+
 /**
  * A part of a transaction that may fail alone: then all of it is undone, the events that waited for the commit with the rows, and
  * the error is thrown; the transaction goes on. Parts do not stand inside each other.
@@ -126,14 +141,14 @@ export async function savepoint<T>(
 ): Promise<T> {
   const waiting = [unit.after, unit.archived, unit.stale] as const
   const lengths = waiting.map(({ length }) => length)
-  await sql`savepoint part`.execute(db)
+  await db.executeQuery(part.begin)
   try {
     const result = await work()
-    await sql`release savepoint part`.execute(db)
+    await db.executeQuery(part.release)
     return result
   } catch (error) {
-    await sql`rollback to savepoint part`.execute(db)
-    await sql`release savepoint part`.execute(db)
+    await db.executeQuery(part.undo)
+    await db.executeQuery(part.release)
     for (const [index, list] of waiting.entries()) list.length = lengths[index] ?? 0
     throw translate({ services }, error)
   }
@@ -179,7 +194,7 @@ export async function write<Id extends number | null = number>(
 export const announce = (
   ctx: Context,
   name: EventBase,
-  { entity, id, shown }: { entity: string; id: number; shown: Snapshot },
+  { entity, id, shown }: { entity: string; id: number | null; shown: Snapshot },
 ): Promise<void> =>
   transaction(ctx, async (ctx) => {
     const event = eventOf(ctx, name, id, { entity })
@@ -196,6 +211,8 @@ function eventOf(
   entityId: number | null,
   about: Pick<About, 'entity' | 'related' | 'restored'>,
 ): AccordEvent {
+  // Nothing is written of a type that would be shown by guess.
+  sightOf(ctx, about.entity)
   const event: AccordEvent = {
     name,
     entityType: about.entity,
@@ -211,8 +228,10 @@ function eventOf(
   return event
 }
 
-export const actorOf = (ctx: Context): AccordEvent['actor'] =>
-  ctx.user ? { type: 'user', id: ctx.user.id, name: ctx.user.name } : { type: 'system', id: null, name: 'system' }
+export function actorOf(ctx: Context): AccordEvent['actor'] {
+  const user = author(ctx)
+  return user ? { type: 'user', id: user.id, name: user.name } : { type: 'system', id: null, name: 'system' }
+}
 
 /** Whether a listener refused it. One that failed was not heard: asked again, it may agree. */
 export const isVeto = (error: unknown): error is Problem =>

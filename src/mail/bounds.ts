@@ -18,9 +18,11 @@ export function bounded(bytes: Uint8Array): Uint8Array {
   const dashes = count(buffer, '\n--')
   // There are never more boundaries than such lines, so a look at the words is worth it for many lines only.
   const boundaries = dashes < 5_000 ? dashes : buffer.toString('latin1').toLowerCase().split('boundary').length - 1
-  if (dashes * boundaries > mostComparisons) throw new Unreadable('The e-mail cannot be read: it has too many parts.')
+  if (dashes * boundaries > mostComparisons) throw tooMany()
   return content
 }
+
+const tooMany = (): Unreadable => new Unreadable('The e-mail cannot be read: it has too many parts.', { isMail: true })
 
 /** Without the line mailbox files put in front of each mail, and empty lines, which would end the headers before the first. */
 function withoutPreface(bytes: Uint8Array): Uint8Array {

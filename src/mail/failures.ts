@@ -18,9 +18,15 @@ export class MailDeferred extends Error {
   }
 }
 
-/** What came in is no mail, or none that can be read within bounds. */
+/** The bytes are no mail, or `isMail`: a mail that cannot be read within bounds. */
 export class Unreadable extends Error {
   override name = 'Unreadable'
+  readonly isMail: boolean
+
+  constructor(message: string, { isMail = false, cause }: { isMail?: boolean; cause?: unknown } = {}) {
+    super(message, { cause })
+    this.isMail = isMail
+  }
 }
 
 /** Too many mails are being read; the same one may be given again in a while. */

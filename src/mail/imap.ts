@@ -25,7 +25,10 @@ export interface PolledMessage {
   path: string
   uidValidity: number
   uid: number
+  /** All of them, or the headers of a message of more than 30 MiB. */
   bytes: Buffer
+  sizeBytes: number
+  isWhole: boolean
   flags: string[]
 }
 
@@ -41,8 +44,6 @@ export interface PollOptions {
 export interface PollResult {
   folders: PolledFolder[]
   taken: number
-  /** Larger than 30 MiB: left where they are. */
-  skipped: { path: string; uid: number; sizeBytes: number }[]
   /** `take` threw: the others were taken all the same. */
   failed: { path: string; uid: number; cause: unknown }[]
   isStopped: boolean
@@ -52,9 +53,12 @@ export interface PolledFolder {
   path: string
   folder: Folder
   uidValidity: number
-  /** Everything up to this uid is taken or skipped; what failed, and all after it, is above. The place to go on from. */
+  /** Everything up to this uid is taken; what failed, and all after it, is above. The place to go on from. */
   through: number
 }
+
+/** As much of a message that is too large as is read: its headers. */
+const headBytes = 256 * 1024
 
 /** The folder of ours that a folder there stands for. */
 export function folderOf(path: string, specialUse: string | null | undefined, delimiter = '/'): Folder {
@@ -95,7 +99,7 @@ export async function pollMailbox(
 ): Promise<PollResult> {
   const client = await connection(settings, timeoutMs)
   const watched = watch(timeoutMs, signal, () => client.close())
-  const result: PollResult = { folders: [], taken: 0, skipped: [], failed: [], isStopped: false }
+  const result: PollResult = { folders: [], taken: 0, failed: [], isStopped: false }
   const since = new Date(now.getTime() - days * 86_400_000)
   const secrets = [settings.password, settings.username]
 
@@ -135,16 +139,14 @@ export async function pollMailbox(
     // Somebody has removed it in the meantime.
     if (!facts) return true
     const sizeBytes = facts.size ?? 0
-    if (sizeBytes > mostBytes) {
-      result.skipped.push({ path, uid, sizeBytes })
-      return true
-    }
+    const isWhole = sizeBytes <= mostBytes
     // A large one may take long; silence is what the connection itself does not bear longer.
-    const fetched = await watched(client.fetchOne(String(uid), { source: true }, { uid: true }), 10 * timeoutMs)
+    const query = isWhole ? { source: true } : { source: { start: 0, maxLength: headBytes } }
+    const fetched = await watched(client.fetchOne(String(uid), query, { uid: true }), 10 * timeoutMs)
     const bytes = fetched ? fetched.source : undefined
     if (bytes === undefined) return true
     try {
-      await take({ folder, path, uidValidity, uid, bytes, flags: [...(facts.flags ?? [])] })
+      await take({ folder, path, uidValidity, uid, bytes, sizeBytes, isWhole, flags: [...(facts.flags ?? [])] })
     } catch (cause) {
       if (cause instanceof Stop) result.isStopped = true
       else result.failed.push({ path, uid, cause })

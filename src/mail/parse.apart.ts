@@ -59,12 +59,14 @@ async function readInProcess(given: Given, mostMs: number, mostMiB: number): Pro
     const chunks: Buffer[] = []
     child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
     const code = await new Promise<number | null>((resolve, reject) =>
-      child.once('error', reject).once('close', resolve),
+      child
+        .once('error', (cause) => reject(new Busy('No process can be started to read the e-mail.', { cause })))
+        .once('close', resolve),
     )
-    if (code !== 0) throw new Unreadable('The e-mail takes too much time or memory to be read.')
+    if (code !== 0) throw new Unreadable('The e-mail takes too much time or memory to be read.', { isMail: true })
     const answer = deserialize(Buffer.concat(chunks)) as Answer
     if ('mail' in answer) return answer.mail
-    throw 'unreadable' in answer ? new Unreadable(answer.unreadable) : new Error(answer.failed)
+    throw 'unreadable' in answer ? new Unreadable(answer.unreadable, answer) : new Error(answer.failed)
   } finally {
     clearTimeout(patience)
     child.kill('SIGKILL')

@@ -20,20 +20,22 @@ export async function read({ raw, fields }: Given): Promise<ReceivedMail> {
   const charsets = textsOf(json(fields.charsets))
   const field = (name: string): string | null => decoded(fields[name], charsets[name]) || null
   const headers = await headersOf(field('headers'))
+  const error = headers === null ? 'The headers of the e-mail cannot be read.' : null
   const from = mailboxesIn(field('from'))[0] ?? null
-  if (from === null && headers.length === 0 && field('subject') === null)
+  if (from === null && (headers ?? []).length === 0 && field('subject') === null)
     throw new Unreadable('The form holds no e-mail: it has neither "email" nor "from", "subject" or "headers".')
   return receivedMail({
-    headers,
+    headers: headers ?? [],
     from,
     to: mailboxesIn(field('to')),
     cc: mailboxesIn(field('cc')),
-    bcc: headerMailboxes(headers, 'bcc'),
+    bcc: headerMailboxes(headers ?? [], 'bcc'),
     subject: field('subject'),
     text: field('text'),
     html: field('html'),
     attachments: [],
     droppedAttachments: 0,
+    error,
     envelope,
   })
 }
@@ -43,8 +45,8 @@ type Header = { key: string; value: string }
 const headerMailboxes = (headers: readonly Header[], name: string): Mailbox[] =>
   headers.filter(({ key }) => key === name).flatMap(({ value }) => mailboxesIn(value))
 
-/** Headers without a body are read like a mail with an empty one. */
-async function headersOf(text: string | null): Promise<Header[]> {
+/** Headers without a body are read like a mail with an empty one. Null for those that cannot be read. */
+export async function headersOf(text: string | null): Promise<Header[] | null> {
   if (text === null) return []
   const head = text
     .replaceAll(/\r\n?/g, '\n')
@@ -52,8 +54,8 @@ async function headersOf(text: string | null): Promise<Header[]> {
     .trimEnd()
   try {
     return (await PostalMime.parse(Buffer.from(`${head}\n\n`), { maxHeadersSize: 256 * 1024 })).headers
-  } catch (cause) {
-    throw new Unreadable('The headers of the e-mail cannot be read.', { cause })
+  } catch {
+    return null
   }
 }
 

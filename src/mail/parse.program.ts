@@ -4,7 +4,7 @@ import { Unreadable } from './failures.ts'
 import { type Fields, type Given, read } from './parse.form.ts'
 import type { ReceivedMail } from './parse.read.ts'
 
-export type Answer = { mail: ReceivedMail } | { unreadable: string } | { failed: string }
+export type Answer = { mail: ReceivedMail } | { unreadable: string; isMail: boolean } | { failed: string }
 
 /**
  * The parser joins the lines of a text by a Blob of them, which Node reads line by line, each through the system: 30 MiB took
@@ -39,7 +39,7 @@ async function answer(given: Given): Promise<Answer> {
   try {
     return { mail: await read(given) }
   } catch (error) {
-    if (error instanceof Unreadable) return { unreadable: error.message }
+    if (error instanceof Unreadable) return { unreadable: error.message, isMail: error.isMail }
     return { failed: error instanceof Error ? `${error.stack}` : String(error) }
   }
 }

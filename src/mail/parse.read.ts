@@ -28,6 +28,8 @@ export interface ReceivedMail {
   attachments: ReceivedAttachment[]
   /** How many attachments were left out. */
   droppedAttachments: number
+  /** A sentence when not all of the mail could be read; null otherwise. */
+  error: string | null
   /** Written by a machine: an answering machine, a mailing list, a bounce. */
   isAutomatic: boolean
   /** A few headers that explain where it came from, by lower-case name. */
@@ -54,7 +56,9 @@ const telling = /^(from|sender|to|subject|date|message-id|received|return-path)$
 
 /** `envelope` are recipients known from elsewhere. Throws Unreadable for what is no mail, or takes too much work to be one. */
 export async function readMail(bytes: Uint8Array, envelope: readonly string[]): Promise<ReceivedMail> {
-  const email = await read(bounded(bytes))
+  const content = bounded(bytes)
+  const isCut = content.byteOffset + content.length < bytes.byteOffset + bytes.length
+  const email = await read(content)
   if (!email.headers.some(({ key }) => telling.test(key))) throw new Unreadable('This is no e-mail: it has no headers.')
   return receivedMail({
     headers: email.headers,
@@ -62,6 +66,7 @@ export async function readMail(bytes: Uint8Array, envelope: readonly string[]): 
     html: email.html ?? null,
     attachments: email.attachments.slice(0, mostAttachments).map(attachment),
     droppedAttachments: Math.max(0, email.attachments.length - mostAttachments),
+    error: isCut ? 'Only the beginning of the e-mail is shown: it has too many lines.' : null,
     subject: email.subject ?? null,
     from: mailboxes(email.from ? [email.from] : [])[0] ?? null,
     to: mailboxes(email.to),
@@ -81,7 +86,10 @@ async function read(content: Uint8Array): Promise<Email> {
       maxRfc822NestingDepth: 0,
     })
   } catch (cause) {
-    throw new Unreadable('The e-mail cannot be read: it is nested too deeply or its headers are too long.', { cause })
+    throw new Unreadable('The e-mail cannot be read: it is nested too deeply or its headers are too long.', {
+      isMail: true,
+      cause,
+    })
   }
 }
 
@@ -92,6 +100,7 @@ export interface Parts {
   html: string | null
   attachments: ReceivedAttachment[]
   droppedAttachments: number
+  error: string | null
   subject: string | null
   from: Mailbox | null
   to: Mailbox[]
@@ -132,6 +141,7 @@ export function receivedMail(parts: Parts): ReceivedMail {
     html,
     attachments: parts.attachments,
     droppedAttachments: parts.droppedAttachments,
+    error: parts.error ?? leftOut(parts),
     isAutomatic: isAutomatic(first),
     headers: Object.fromEntries(
       parts.headers
@@ -140,6 +150,12 @@ export function receivedMail(parts: Parts): ReceivedMail {
         .map(({ key, value }) => [key, oneLine(value).slice(0, 1000)]),
     ),
   }
+}
+
+function leftOut({ droppedAttachments: dropped, text, html }: Parts): string | null {
+  if (dropped > 0) return `Attachments of the e-mail are not shown: ${dropped}.`
+  const isLong = Math.max(text?.length ?? 0, html?.length ?? 0) > longestBody
+  return isLong ? 'Only the beginning of the e-mail is shown: it is too long.' : null
 }
 
 function isAutomatic(first: (name: string) => string | null): boolean {

@@ -1,6 +1,7 @@
 // Where received mails are read: small ones at once, in a few milliseconds, and all others in a process of their own
 // (parse.apart.ts), so that no mail holds up the server.
 
+import { Busy, Unreadable } from './failures.ts'
 import { type ReadingLimits, readApart } from './parse.apart.ts'
 import type { Given } from './parse.form.ts'
 import type { ReceivedMail } from './parse.read.ts'
@@ -13,15 +14,28 @@ export type { ReceivedAttachment, ReceivedMail } from './parse.read.ts'
 const mostBytesHere = 16 * 1024
 const mostLinesHere = 500
 
-/** Throws Unreadable for what is no mail, or takes too much work to be one; Busy. */
-export const parseMail = (bytes: Uint8Array, limits: ReadingLimits = {}): Promise<ReceivedMail> =>
-  reading({ raw: bytes, fields: {} }, limits)
+/**
+ * A mail that cannot be read within bounds comes with what its headers say, and with `error`. Throws Busy, and Unreadable for what is no
+ * mail, unless it is known to be one.
+ */
+export const parseMail = (
+  bytes: Uint8Array,
+  limits: ReadingLimits = {},
+  { isMail = false }: { isMail?: boolean } = {},
+): Promise<ReceivedMail> => reading({ raw: bytes, fields: {} }, limits, isMail)
 
 /** The same for a mail that came in a form. Files that were fields are not in it. */
-export async function reading(given: Given, limits: ReadingLimits): Promise<ReceivedMail> {
-  if (!isSmall(given)) return readApart(given, limits)
-  const { read } = await import('./parse.form.ts')
-  return read(given)
+export async function reading(given: Given, limits: ReadingLimits, isMail = false): Promise<ReceivedMail> {
+  try {
+    if (!isSmall(given)) return await readApart(given, limits)
+    const { read } = await import('./parse.form.ts')
+    return await read(given)
+  } catch (cause) {
+    if (cause instanceof Busy || (cause instanceof Unreadable && !cause.isMail && !isMail)) throw cause
+    const mail = await unread(given, cause instanceof Unreadable ? cause.message : 'The e-mail cannot be read.')
+    if (!isMail && Object.keys(mail.headers).length === 0 && mail.from === null && mail.subject === null) throw cause
+    return mail
+  }
 }
 
 function isSmall({ raw, fields }: Given): boolean {
@@ -33,4 +47,9 @@ function linesIn(bytes: Uint8Array): number {
   let lines = 1
   for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) lines++
   return lines
+}
+
+/** The headers of a mail that is not parsed, with a sentence that says why. */
+export async function unread(given: Given, error: string): Promise<ReceivedMail> {
+  return (await import('./parse.unread.ts')).unread(given, error)
 }

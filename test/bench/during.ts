@@ -1,6 +1,6 @@
 // What one reader feels while the server works for others: how long `show` takes when nothing else happens, while all leads are
-// exported, while a file is validated and imported in the background, and while both happen. `npx tsx test/bench/during.ts`
-// measures the built program in a copy of the folder that fill.ts keeps.
+// exported, while a file is validated and imported in the background, while both happen, and while quotes are printed and charts are
+// drawn. `npx tsx test/bench/during.ts` measures the built program in a copy of the folder that fill.ts keeps.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { during } from './during.ask.ts'
+import { drawFor, prepareDrawing } from './during.draw.ts'
 import { fill, keptFolder } from './fill.ts'
 
 const built = fileURLToPath(new URL('../../dist/src/cli.js', import.meta.url))
@@ -128,9 +129,10 @@ interface Wanted {
   rows: number
   aSecond: number
   seconds: number
+  only: string | undefined
 }
 
-async function run(server: Server, token: string, { leads, rows, aSecond, seconds }: Wanted): Promise<void> {
+async function run(server: Server, token: string, { leads, rows, aSecond, seconds, only }: Wanted): Promise<void> {
   const { at, begin, exportAll, newImport, until } = client(server.url, token)
   const task = { url: server.url, token, leads, aSecond }
 
@@ -163,6 +165,9 @@ async function run(server: Server, token: string, { leads, rows, aSecond, second
   await during(task, () => sleep(5000))
   console.log(`${'show while'.padEnd(24)}   p50 ms   p99 ms   max ms  p99/p50`)
   await measured('idle', () => sleep(seconds * 1000).then(() => 0))
+  const drawing = await prepareDrawing(server.url, token)
+  await measured('drawing', () => drawFor(server.url, drawing, seconds))
+  if (only === 'drawing') return
   await measured('export', exportAll)
   const id = await newImport(rows)
   await begin(id, 'validate')
@@ -195,6 +200,7 @@ const { values } = parseArgs({
     rows: { type: 'string', default: '30000' },
     rate: { type: 'string', default: '100' },
     seconds: { type: 'string', default: '15' },
+    only: { type: 'string' },
   },
 })
 const leads = Number(values.leads)
@@ -210,6 +216,7 @@ try {
     rows: Number(values.rows),
     aSecond: Number(values.rate),
     seconds: Number(values.seconds),
+    only: values.only,
   })
 } finally {
   const { process: child } = server ?? {}

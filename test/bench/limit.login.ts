@@ -27,7 +27,7 @@ export function createLogin(database: Database) {
     const hash = createHash('sha256').update(secret).digest('hex')
     const id = Number(insertToken.run(user.id, name, hash, expires_at, at, at).lastInsertRowid)
     const requestId = randomUUID()
-    const rest = { allowed_ips: [], user_id: user.id }
+    const rest = { allowed_ips: [], user_id: user.id, parent_id: null }
     const shown = {
       id,
       name,

@@ -1,5 +1,6 @@
 // Signing in as people do, in a real browser: by the login page, out again, and back in with a password that was forgotten. The pages
 // work under their content security policy and ask nothing of another host.
+import type { AddressInfo } from 'node:net'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
@@ -56,6 +57,33 @@ const call = (method: string, path: string, body?: object, value?: string) =>
 
 /** A refusal is written to the console by the browser itself. */
 const complaints = () => watched.complaints.filter((each) => !/status of (401|403|422)/.test(each))
+
+describe('the login page of an installation with https', () => {
+  it('signs in with cookies that no other host can plant, and out again', async () => {
+    // A browser takes cookies that are for https from the loopback as well.
+    const secure = await listeningServer({ appUrl: 'https://crm.example' })
+    const { port } = secure.app.http.server.address() as AddressInfo
+    const url = `http://127.0.0.1:${port}`
+    const own = await watchedContext(browser, url)
+    try {
+      page = await own.context.newPage()
+      await page.goto(`${url}/api/admin/sources`)
+      await signIn(adminPassword)
+      await page.locator('#on').waitFor()
+      const kept = (await own.context.cookies()).map(({ name, secure }) => [name, secure])
+      expect(kept.sort()).toEqual([
+        ['__Host-XSRF-TOKEN', true],
+        ['__Host-accord_session', true],
+      ])
+      await page.click('#in button')
+      await expect.poll(() => text('[role=status]')).toBe('Signed out.')
+      expect(await own.context.cookies()).toEqual([])
+    } finally {
+      await own.context.close()
+      await secure.close()
+    }
+  })
+})
 
 describe('the login page', () => {
   it('signs in, lets scripts of the page read and write, leads on to where somebody wanted to go, and signs out', async () => {

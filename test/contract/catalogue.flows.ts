@@ -29,4 +29,7 @@ const importToTheEnd: Flow = async ({ server }) => {
   await server.work()
 }
 
-export const flows: readonly Flow[] = [changeOwnPassword, importToTheEnd]
+const failToSignIn: Flow = ({ server }) =>
+  server.anonymous.post('/login', { email: 'admin@example.com', password: 'a guess', device_name: 'x' })
+
+export const flows: readonly Flow[] = [changeOwnPassword, importToTheEnd, failToSignIn]

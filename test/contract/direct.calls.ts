@@ -194,6 +194,6 @@ export function callOf({ id, path, query, headers, body, form }: Sent) {
     ageMs: 0,
     body: body && Buffer.from(body),
     stream: form && Readable.from([]),
-    request: { ip: '127.0.0.1', id: 'r', protocol: 'http', host: 'localhost', caller: null, passage: null },
+    request: { address: '127.0.0.1', id: 'r', protocol: 'http', host: 'localhost', caller: null, passage: null },
   }
 }

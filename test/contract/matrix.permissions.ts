@@ -8,11 +8,17 @@ import { cell, keep, settle, token, untouched } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
 /** What is done in the background later, without the token, must be covered by it at once. */
-const alsoNeeded: Record<string, string[]> = { validateImport: ['persons:write'], startImport: ['persons:write'] }
+const alsoNeeded: Record<string, string[]> = {
+  validateImport: ['persons:write'],
+  startImport: ['persons:write'],
+  createWorkflow: ['leads:*'],
+  updateWorkflow: ['leads:*'],
+}
 
 /** Open to every user, whatever the role (DOMAIN 7.3). What they show is filtered. */
 const forAnyUser = [
   ...['logout', 'getSession', 'deleteSession', 'getAccount', 'updateAccount'],
+  ...['listAccountSessions', 'deleteAccountSession'],
   ...['listTokens', 'createToken', 'getToken', 'deleteToken'],
   ...['listAttributes', 'getAttribute', 'lookupAttributeValues', 'searchRecords'],
   ...['uploadFile', 'getFile', 'deleteFile', 'downloadFile'],
@@ -28,6 +34,8 @@ function beside(ability: string): string[] {
     `${area}:${verb === 'read' ? 'write' : 'read'}`,
     `${area === 'files' ? 'reports' : 'files'}:${area === 'any' ? 'write' : '*'}`,
     ...(verb === 'write' ? ['*:read'] : []),
+    ...(area === 'users' ? ['settings:*'] : []),
+    ...(area === 'settings' ? ['users:*'] : []),
   ]
 }
 

@@ -38,6 +38,8 @@ export const scopes: Record<string, Scope> = {
   // Of a record, seen with it. An upload that belongs to none yet is its uploader's, whatever the view: that is what can be deleted.
   files: { table: 'files' },
   tokens: { table: 'tokens', isAlwaysOwned: true },
+  // Of others they are only told of, in events.
+  sessions: { table: 'sessions', isAlwaysOwned: true, sees: (_view, owner) => owner === 'caller' },
 }
 
 /** Those of DOMAIN 7.4 that are records of the business, with an owner and all links. */
@@ -65,7 +67,7 @@ export function people(world: World): Promise<People> {
 async function make(world: World): Promise<People> {
   const { server } = world
   const { id: caller } = await addUser(server, 'Carla', { view: 'individual', group: 'Matrix' })
-  const { id: mate } = await addUser(server, 'Mats', { group: 'Matrix' })
+  const { id: mate } = await addUser(server, 'Mats', { group: 'Matrix', view: 'individual' })
   const { id: outsider } = await addUser(server, 'Olga', { group: 'Elsewhere' })
   const text = await token(world, { userId: caller })
   const { id: _id, ...like } = await server.store.db.selectFrom('files').selectAll().executeTakeFirstOrThrow()
@@ -95,18 +97,9 @@ export function seesFor(id: string, entity: string): (view: View, owner: Owner) 
 /** Makes all records those of one owner: also deleted ones, by what is known of how they were last. */
 export async function give({ server: { store }, main, spare }: World, owner: number | null): Promise<void> {
   for (const [entity, { table, isAlwaysOwned }] of Object.entries(scopes)) {
+    const given = store.db.updateTable(table as 'leads').set({ user_id: isAlwaysOwned ? (owner ?? 1) : owner })
     // Those that callers use stay theirs.
-    if (entity === 'tokens')
-      await store.db
-        .updateTable('tokens')
-        .set({ user_id: owner ?? 1 })
-        .where('id', 'in', [main.tokens ?? 0, spare.tokens ?? 0])
-        .execute()
-    else if (!isAlwaysOwned)
-      await store.db
-        .updateTable(table as 'leads')
-        .set({ user_id: owner })
-        .execute()
+    await (isAlwaysOwned ? given.where('id', 'in', [main[entity] ?? 0, spare[entity] ?? 0]) : given).execute()
   }
   await store.db
     .updateTable('events')

@@ -23,6 +23,8 @@ const words = {
   imap: 'hush password of a mailbox',
   idempotency: 'hush answer under a key',
   reset: 'hush reset of a password',
+  header: 'hush header of a webhook',
+  parameter: 'hush parameter of a webhook',
 }
 
 function propertiesOf(schema: Schema | undefined, seen = new Set<Schema>()): string[] {
@@ -55,6 +57,8 @@ export function secretCells(of: () => World): void {
     const webhook = await made('/settings/webhooks', {
       ...hook,
       payload_type: 'default',
+      headers: [{ key: 'Authorization', value: words.header }],
+      query_params: [{ key: 'key', value: words.parameter }],
       events: ['lead.update.after'],
     })
     const rotated = await made(`/settings/webhooks/${webhook.id}/rotate-secret`, undefined)

@@ -4,7 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { facts } from '../support/schema.ts'
 import { assignmentCells, writing } from './matrix.assignment.ts'
 import { credentialCells } from './matrix.credentials.ts'
+import { eventCells } from './matrix.events.ts'
 import { listCells } from './matrix.lists.ts'
+import { nestedCells } from './matrix.nested.ts'
 import { permissionCells } from './matrix.permissions.ts'
 import { recordCells } from './matrix.records.ts'
 import { referenceCells } from './matrix.references.ts'
@@ -31,6 +33,8 @@ describe('permissions and abilities', () => permissionCells(of))
 describe('records', () => recordCells(of))
 describe('references', () => referenceCells(of))
 describe('lists', () => listCells(of))
+describe('events', () => eventCells(of))
+describe('records of other types', () => nestedCells(of))
 describe('bodies', () => assignmentCells(of))
 describe('sessions', () => sessionCells(of))
 describe('ceilings', () => tokenCells(of))

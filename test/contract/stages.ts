@@ -130,6 +130,20 @@ async function stageMarketing({ server, main, spare, at, texts }: World): Promis
     .returning('id')
     .executeTakeFirstOrThrow()
   at.runCampaign = { campaigns: id }
+  const send = await server.store.db
+    .insertInto('campaign_sends')
+    .values({
+      campaign_id: id,
+      occurrence: 'once',
+      address: 'fourth@example.com',
+      person_id: main.persons ?? null,
+      message_id: 'fourth@localhost',
+      state: 'uncertain',
+      ...timestamps,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  at.resendCampaignSend = { campaigns: id, sends: send.id }
   texts.token = unsubscribeToken(services, 'third@example.com')
 }
 
@@ -138,18 +152,17 @@ const sessionHash = createHash('sha256').update(sessionSecret).digest('hex')
 const always = '2100-01-01T00:00:00.000Z'
 
 /** A session that lasts, and the link to a new password that the example of the contract has. */
-async function stageSignIn({ server: { store } }: World): Promise<void> {
-  await store.db
-    .insertInto('sessions')
-    .values({
-      user_id: 1,
-      secret_hash: sessionHash,
-      is_remembered: 1,
-      last_used_at: start,
-      expires_at: always,
-      ...timestamps,
-    })
-    .execute()
+async function stageSignIn({ server: { store }, main, spare }: World): Promise<void> {
+  const session = { user_id: 1, is_remembered: 1, last_used_at: start, expires_at: always, ...timestamps }
+  const begin = async (secret_hash: string): Promise<number> => {
+    const row = store.db
+      .insertInto('sessions')
+      .values({ ...session, secret_hash })
+      .returning('id')
+    return (await row.executeTakeFirstOrThrow()).id
+  }
+  main.sessions = await begin(sessionHash)
+  spare.sessions = await begin('of a session that nobody has the cookie of')
   const schemas = (document.components?.schemas ?? {}) as Record<string, Schema>
   const [example] = (schemas.ResetPassword?.examples ?? []) as [{ email: string; token: string }?]
   const { email, token } = example ?? { email: '', token: '' }

@@ -16,7 +16,8 @@ let other: Database.Database
 export async function openAnew(): Promise<void> {
   folder = mkdtempSync(join(tmpdir(), 'accord-groups-'))
   file = join(folder, 'accord.db')
-  store = openStore(`sqlite:${file}`)
+  // Where tests share the disk it may be slow.
+  store = openStore(`sqlite:${file}`, { groupMs: 100, slowSyncMs: Number.POSITIVE_INFINITY })
   await migrate(store)
   await sql`pragma wal_checkpoint(truncate)`.execute(store.db)
   other = new Database(file, { readonly: true })

@@ -1,11 +1,10 @@
 // Writes that share a commit, and something goes wrong: whoever fails leaves nothing and harms nobody; when the commit fails, none of
 // them has happened.
-import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Db } from '../../db/open.ts'
 import { troubleOf } from '../../db/trouble.ts'
-import { add, closeAll, commits, failure, file, openAnew, store, stored, strayMember, turn, write } from './grouped.ts'
+import { add, closeAll, commits, failure, openAnew, store, stored, strayMember, turn, write } from './grouped.ts'
 
 beforeEach(openAnew)
 afterEach(closeAll)
@@ -97,19 +96,5 @@ describe('a commit that fails', () => {
     await sql`pragma max_page_count = 1000000`.execute(store.db)
     await Promise.all([add('a'), small()])
     expect([stored(), store.health()]).toEqual([['a', 'small'], null])
-  })
-})
-
-describe('a database that another process writes to', () => {
-  it('is busy for all that wait, and not for the next', async () => {
-    await sql`pragma busy_timeout = 0`.execute(store.db)
-    const holding = new Database(file)
-    holding.exec('begin immediate')
-    const reasons = await Promise.all([add('a'), write((db) => add('b', db)), add('c')].map(failure))
-    expect(reasons.map(troubleOf)).toEqual(['busy', 'busy', 'busy'])
-    expect(store.health()).toBeNull()
-    holding.close()
-    await add('d')
-    expect(stored()).toEqual(['d'])
   })
 })

@@ -43,7 +43,7 @@ describe('openStore', () => {
     const settings = await sql<Record<string, unknown>>`
       select * from pragma_journal_mode, pragma_synchronous, pragma_foreign_keys, pragma_busy_timeout
     `.execute(db)
-    expect(settings.rows).toEqual([{ journal_mode: 'wal', synchronous: 2, foreign_keys: 1, timeout: 5000 }])
+    expect(settings.rows).toEqual([{ journal_mode: 'wal', synchronous: 2, foreign_keys: 1, timeout: 0 }])
   })
 
   it('refuses an engine it does not know with a sentence that says what to write', () => {
@@ -232,8 +232,7 @@ describe('the sqlite dialect', () => {
 
   it('says busy when another connection holds the write lock', async () => {
     const url = fileUrl()
-    const [first, second] = [await migrated(url), keep(openStore(url))]
-    await sql`pragma busy_timeout = 0`.execute(second.db)
+    const [first, second] = [await migrated(url), keep(openStore(url, { waitMs: 0 }))]
     await first.db.transaction().execute(async () => {
       const failure = await second.db
         .transaction()

@@ -1,13 +1,17 @@
 // What the engine notes of the sizes of tables must not outlive them: a table that was nearly empty when it was looked at grows.
+import Database from 'better-sqlite3'
 import { sql } from 'kysely'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 
 let server: TestServer
 beforeEach(async () => {
   server = await startServer()
 })
-afterEach(() => server.close())
+afterEach(async () => {
+  vi.restoreAllMocks()
+  await server.close()
+})
 
 const stamp = '2026-03-01T09:30:00.000Z'
 
@@ -51,6 +55,22 @@ describe('what is noted of sizes', () => {
     await dialect.optimise(db)
     const kept = await noted()
     expect(new Set(kept.map(({ tbl }) => tbl))).toEqual(new Set(['tags']))
+  })
+
+  it('is noted table by table, of a part of the rows, and not of what full text keeps for itself', async () => {
+    const { db, dialect } = server.store
+    await addTags(3000)
+    await sql`insert into search_index (entity_type, entity_id, title, subtitle, body) values ('leads', 1, 'a', '', '')`.execute(
+      db,
+    )
+    const { rows: due } = await sql<{ optimize: string }>`pragma optimize(0xffff)`.execute(db)
+    expect(due.flatMap(Object.values)).toContain('ANALYZE "main"."search_index_words_idx"')
+    const prepared = vi.spyOn(Database.prototype, 'prepare')
+    await dialect.optimise(db)
+    const [limit, ...texts] = prepared.mock.calls.map(([text]) => text)
+    expect(limit).toBe('pragma analysis_limit = 400')
+    expect(texts).toContain('ANALYZE "main"."tags"')
+    expect(texts.filter((text) => /pragma optimize$|search_index_\w+_/.test(text))).toEqual([])
   })
 
   it('is nothing before the first time', async () => {

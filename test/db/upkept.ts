@@ -3,6 +3,7 @@ import { statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
+import { sql } from 'kysely'
 import { type MockInstance, vi } from 'vitest'
 import type { Snapshot } from '../../db/open.ts'
 import { refresh, type Stale } from '../../db/search.ts'
@@ -45,9 +46,9 @@ export let asked: MockInstance<Worker['postMessage']>
 export function whenAsked(act: (worker: Worker, text: string) => void): void {
   asked.mockRestore()
   const { postMessage } = Worker.prototype
-  asked = vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(function (this: Worker, text: string) {
-    act(this, text)
-    postMessage.call(this, text)
+  asked = vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(function (this: Worker, message: unknown) {
+    act(this, String(message))
+    postMessage.call(this, message)
   })
 }
 export const isStep = (text: unknown): boolean => String(text).includes("'merge'")
@@ -91,7 +92,7 @@ export async function openWatched(): Promise<void> {
   await openAnew()
   // Migrating was much.
   await store.tend()
-  await store.dialect.optimise(store.db)
+  await sql`pragma wal_checkpoint(truncate)`.execute(store.db)
   asked = vi.spyOn(Worker.prototype, 'postMessage')
 }
 

@@ -27,6 +27,8 @@ export interface Figures {
   refused: Times
   /** Of all those that had to open a connection, and so had to wait until it was taken. */
   opened: Times
+  /** Of those answered, the ones that wrote. */
+  written: Times
   /** The same for those that were asked later than the first seconds, in which most connections are opened. */
   later: { answered: Times; refused: Times }
   /** Refusals that do not say when to come again, and requests that were not answered at all. */
@@ -102,6 +104,7 @@ class Caller {
   #answered: number[] = []
   #refused: number[] = []
   #opened: number[] = []
+  #written: number[] = []
   readonly #later = { answered: [] as number[], refused: [] as number[] }
   #begun = fineStopwatch()
   #statuses: Record<string, number> = {}
@@ -125,6 +128,7 @@ class Caller {
       this.#statuses[status] = (this.#statuses[status] ?? 0) + 1
       const isRefused = status === 503 || status === 429
       ;(isRefused ? this.#refused : this.#answered).push(since())
+      if (!isRefused && asked.method === 'POST') this.#written.push(since())
       if (isLater) this.#later[isRefused ? 'refused' : 'answered'].push(since())
       if (isRefused && !/\r\nretry-after: [1-9]\d*(\r|$)/i.test(head)) this.#silent++
     } catch {
@@ -142,7 +146,9 @@ class Caller {
         path: '/api/admin/sources',
         body: JSON.stringify({ name: `Source ${process.pid} ${number}` }),
       }
-    return { method: 'GET', path: `/api/admin${reads[number % reads.length]}` }
+    const path = reads[number % reads.length] ?? ''
+    // A value of its own in each list keeps it out of the response cache.
+    return { method: 'GET', path: `/api/admin${path}${path.includes('?') ? number : ''}` }
   }
 
   #connection(): Connection | Promise<Connection> {
@@ -162,6 +168,7 @@ class Caller {
     this.#answered = []
     this.#refused = []
     this.#opened = []
+    this.#written = []
     this.#statuses = {}
   }
 
@@ -171,6 +178,7 @@ class Caller {
       answered: roundedTimes(this.#answered),
       refused: roundedTimes(this.#refused),
       opened: roundedTimes(this.#opened),
+      written: roundedTimes(this.#written),
       later: { answered: roundedTimes(this.#later.answered), refused: roundedTimes(this.#later.refused) },
       silent: this.#silent,
       failed: this.#failed,
@@ -182,7 +190,7 @@ class Caller {
   }
 }
 
-const reads = ['/leads?per_page=10', '/contacts/persons', '/leads/1', '/account']
+const reads = ['/leads?per_page=10&lead_value[lt]=', '/leads/1', '/contacts/persons?id[not]=1']
 
 if (process.argv[1] === here)
   process.stdout.write(JSON.stringify(await run(JSON.parse(process.argv[2] ?? '{}') as Task)))

@@ -1,5 +1,5 @@
-// Twice as much is asked for as can be answered. What is answered is answered in time, the rest is refused at once, and when it is
-// over it is over. Figures are printed by the full run (`npm run test:faults`); every day it is short.
+// Twice as many requests as the server can answer, reads and writes 5 : 1. Accepted requests are answered in time, the others are
+// refused at once, and the server recovers. The full run (`npm run test:faults`) prints figures; the daily run is short.
 import { afterEach, describe, expect, it } from 'vitest'
 import { measure } from './measure.ts'
 import { isFull, type Strained, strained } from './serving.ts'
@@ -14,11 +14,12 @@ describe('a server that is asked for twice what it can do', () => {
   it('answers what it can, refuses the rest with 503, and is itself again when it is over', async () => {
     server = await strained()
     const { url, token } = server
-    const task = { url, token, writes: 20, warmsUp: true }
+    const task = { url, token, writes: 17, warmsUp: true }
     // Until everything is compiled it can do less.
     await measure({ ...task, seconds: isFull ? 10 : 2, atOnce: 16 })
     const usual = await measure({ ...task, seconds: isFull ? 10 : 2, atOnce: 16 })
     const capacity = usual.answered.count / usual.seconds
+    const unloaded = await measure({ ...task, seconds: isFull ? 10 : 1, aSecond: capacity / 10 })
     const over = await measure({ ...task, seconds, aSecond: capacity * 2 })
     // Whoever comes now is not refused any more.
     const since = performance.now()
@@ -39,9 +40,9 @@ describe('a server that is asked for twice what it can do', () => {
     const recovered = performance.now() - since
     const after = await measure({ ...task, seconds: 1, atOnce: 4 })
 
-    const others = [usual, over, after].flatMap(({ statuses }) => Object.keys(statuses))
+    const others = [usual, unloaded, over, after].flatMap(({ statuses }) => Object.keys(statuses))
     expect(others.filter((each) => !['200', '201', '429', '503'].includes(each))).toEqual([])
-    for (const { silent, failed } of [usual, over, after]) expect([silent, failed]).toEqual([0, 0])
+    for (const { silent, failed } of [usual, unloaded, over, after]) expect([silent, failed]).toEqual([0, 0])
     expect(over.answered.count).toBeGreaterThan(0)
     expect(after.answered.count).toBeGreaterThan(0)
     expect((await fetch(`${url}/healthz`)).status).toBe(200)
@@ -61,6 +62,8 @@ describe('a server that is asked for twice what it can do', () => {
       console.log(
         [
           `overload: capacity ${Math.round(capacity)}/s (p50 ${usual.answered.p50} ms, p99 ${usual.answered.p99} ms, 16 at once)`,
+          `unloaded (a tenth of it): p50 ${unloaded.answered.p50}, p99 ${unloaded.answered.p99} ms`,
+          `accepted p99 / unloaded p99: ${(over.answered.p99 / unloaded.answered.p99).toFixed(1)}, of writes ${(over.written.p99 / unloaded.written.p99).toFixed(1)}`,
           `${Math.round(again.answered.count / again.seconds)}/s after all this`,
           `offered ${Math.round(all / seconds)}/s for ${seconds} s`,
           `answered ${Math.round(over.answered.count / over.seconds)}/s: p50 ${over.answered.p50}, p99 ${over.answered.p99}, max ${over.answered.max} ms`,

@@ -34,6 +34,8 @@ async function login(url: string, email: string, password: string): Promise<{ st
   return { status: answer.status, token: body.data?.token ?? '' }
 }
 
+const inboundIn = (text: string): string | undefined => /Inbound mail +(\S+)/.exec(text)?.[1]
+
 const get = (url: string, path: string, token: string): Promise<Response> =>
   fetch(`${url}/api/admin${path}`, { headers: { authorization: `Bearer ${token}`, accept: 'application/json' } })
 
@@ -51,11 +53,15 @@ describe('accord install', () => {
     ).toEqual([])
     expect(textOf('data/openapi.yaml')).toBe(readFileSync('openapi.yaml', 'utf8'))
 
+    const inbound = inboundIn(first.stdout)
+    expect(inbound).toMatch(/^http:\/\/localhost:8000\/admin\/mail\/inbound-parse\?secret=[\w-]{43}$/)
+
     const before = [textOf('.env'), textOf('data/secret'), textOf('data/openapi.json')]
     const second = await accord(folder, ['install'])
     expect(second).toMatchObject({ code: 0, stderr: '' })
     expect(second.stdout).toContain('Everything is in place')
     expect(second.stdout).not.toContain('Password')
+    expect(inboundIn(second.stdout)).toBe(inbound)
     expect([textOf('.env'), textOf('data/secret'), textOf('data/openapi.json')]).toEqual(before)
 
     const dataDir = join(folder, 'data')
@@ -87,6 +93,12 @@ describe('accord start', () => {
     const leads = await get(serving.url, '/leads', token)
     expect(leads.status).toBe(200)
     expect(Object.keys((await leads.json()) as object).sort()).toEqual(['data', 'links', 'meta'])
+    const query = new URL(inboundIn(serving.said.stdout) ?? '').search
+    const receive = async (query: string): Promise<number> => {
+      const body = new URLSearchParams({ from: 'ada@example.com', subject: 'Hello' })
+      return (await fetch(`${serving.url}/admin/mail/inbound-parse${query}`, { method: 'POST', body })).status
+    }
+    expect([await receive(''), await receive(query)]).toEqual([401, 200])
     const { code, ms } = await serving.stop()
     expect(code).toBe(0)
     // After eight seconds it would have been cut off.
@@ -94,6 +106,7 @@ describe('accord start', () => {
 
     const again = await accordServing(folder, 'start')
     expect(again.said.stdout).not.toContain('Password')
+    expect(inboundIn(again.said.stdout)).toBeUndefined()
     expect((await login(again.url, 'admin@example.com', password)).status).toBe(200)
     expect((await again.stop('SIGINT')).code).toBe(0)
   })

@@ -13,6 +13,8 @@ import { type SmtpServer, startSmtp } from '../support/smtp.ts'
 
 type Email = Schema<'Email'>
 
+const inbound = '//admin/mail/inbound-parse?secret=open'
+
 let smtp: SmtpServer
 let imap: ImapServer
 let server: TestServer
@@ -20,7 +22,7 @@ beforeAll(async () => {
   smtp = await startSmtp()
   server = await startServer({
     mailer: createMailer({ url: smtp.url, domain: 'localhost' }),
-    config: { mailReceiver: 'webklex-imap' },
+    config: { mailReceiver: 'webklex-imap', inboundSecret: 'open' },
     extensions: [
       (events) =>
         events.on('email.create.before', ({ input }) => {
@@ -101,16 +103,15 @@ describe('a mail that is sent and answered', () => {
     receiver('sendgrid')
     const bare = letter({ id: 'b@x', to: header('reply-to'), subject: 'An other matter' })
     const { body, headers } = await form({ email: bare })
-    expect((await server.anonymous.post('//admin/mail/inbound-parse', body, { headers })).body.data).toMatchObject({
+    const posted = await server.anonymous.post(inbound, body, { headers })
+    expect(posted.body.data).toMatchObject({
       duplicate: false,
       person_id: person.id,
     })
     // The same two again, each on the other way, and our own mail from a mailing list.
     const again = await form({ email: letter({ id: 'a@x' }) })
-    expect(
-      (await server.anonymous.post('//admin/mail/inbound-parse', again.body, { headers: again.headers })).body.data
-        .duplicate,
-    ).toBe(true)
+    const repeated = await server.anonymous.post(inbound, again.body, { headers: again.headers })
+    expect(repeated.body.data.duplicate).toBe(true)
     receiver('webklex-imap')
     imap.deliver('INBOX', bare)
     imap.deliver('INBOX', sent)
@@ -184,9 +185,51 @@ describe('a mailbox', () => {
     ])
   })
 
-  it('is read on behind what a listener refuses and what is no mail', async () => {
-    imap.deliver('INBOX', letter({ id: '1@x', subject: 'Refused' }))
+  it('shows what cannot be read with a note, once, and is read on behind it', async () => {
+    const deep = [
+      ...[
+        'Message-ID: <deep@x>',
+        'From: ada@example.com',
+        'Subject: Deep',
+        'Content-Type: multipart/mixed; boundary=b0',
+        '',
+      ],
+      ...Array.from({ length: 1000 }, (_, n) => `--b${n}\r\nContent-Type: multipart/mixed; boundary=b${n + 1}\r\n`),
+    ].join('\r\n')
+    imap.deliver('INBOX', deep)
     imap.deliver('INBOX', 'no mail at all')
+    imap.deliver('INBOX', letter({ id: '3@x' }), { flags: ['\\Seen'] })
+    expect(await poll()).toEqual([...created, ...created, ...created])
+    const fetched = imap.commands.length
+    expect(await poll()).toEqual([])
+    expect(imap.commands.slice(fetched).filter((each) => each.startsWith('UID FETCH'))).toEqual([])
+    const [unreadable, strange, read] = await mails()
+    expect(unreadable).toMatchObject({
+      message_id: 'deep@x',
+      subject: 'Deep',
+      from: ['ada@example.com'],
+      error: expect.stringContaining('nested too deeply'),
+      attachments: [{ name: 'message.eml', size: deep.length }],
+      is_read: false,
+    })
+    expect(strange).toMatchObject({ from: [], subject: null, error: 'This is no e-mail: it has no headers.' })
+    const url = `/emails/${strange?.id}/attachments/${strange?.attachments[0]?.id}/download`
+    expect((await server.admin.get(url)).text).toBe('no mail at all')
+    expect(read).toMatchObject({ message_id: '3@x', error: null, is_read: true })
+  })
+
+  it('shows the headers of what is larger than 30 MiB, and where the rest is', async () => {
+    imap.deliver('INBOX', letter({ id: 'large@x' }))
+    imap.behave('huge')
+    expect(await poll()).toEqual(created)
+    expect(await poll()).toEqual([])
+    const error = 'The e-mail has 39 MiB, and at most 30 are read. It is in the mailbox, in the folder INBOX.'
+    expect(await mails()).toMatchObject([{ message_id: 'large@x', error, text: error, attachments: [] }])
+  })
+
+  it('is read on behind what a listener refuses and what is empty', async () => {
+    imap.deliver('INBOX', letter({ id: '1@x', subject: 'Refused' }))
+    imap.deliver('INBOX', '')
     imap.deliver('INBOX', letter({ id: '3@x' }))
     expect(await poll()).toEqual(['email.create.before', ...created])
     expect(await poll()).toEqual([])

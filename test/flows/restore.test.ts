@@ -90,7 +90,14 @@ describe('accord restore', () => {
       /Restored into \S+ in [\d.]+ s\.\nPasswords, tokens and rights .* valid again\. .*\nJobs .* may go out a second time\.\nNumbers of events .*\nServe it with: accord start\n$/,
     )
     const { dataDir } = into()
-    expect(readdirSync(dataDir).sort()).toEqual(['accord.db', 'files', 'openapi.json', 'openapi.yaml', 'secret'])
+    expect(readdirSync(dataDir).sort()).toEqual([
+      'accord.db',
+      'files',
+      'installed',
+      'openapi.json',
+      'openapi.yaml',
+      'secret',
+    ])
     expect(await titlesIn(into())).toEqual(['Backed up'])
     expect(readFileSync(placeOf(join(dataDir, 'files'), uploaded), 'utf8')).toBe('Quarterly figures')
   })

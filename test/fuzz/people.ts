@@ -10,7 +10,7 @@ import type { Who } from './requests.ts'
 
 const views = { admin: 'global', individual: 'individual', group: 'group', narrow: 'global' } as const
 type Person = keyof typeof views
-const narrow = ['leads:read', 'leads:write', 'contacts:read', 'settings:read']
+const narrow = ['leads:read', 'leads:write', 'contacts:read', 'settings:read', 'users:read']
 
 export interface People {
   headerOf(who: Who, random: Random, pool: Pool): Header | undefined

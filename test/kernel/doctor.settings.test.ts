@@ -45,6 +45,7 @@ describe('accord doctor on settings', () => {
       { ...production, adminPassword: 'a long enough one' },
       /ACCORD_ADMIN_PASSWORD is still set/,
     ],
+    ['inbound mail from anybody', { inboundOpen: true }, /ACCORD_INBOUND_OPEN is on: anybody can post e-mails/],
   ])('%s is one hint', (_what, changes, sentence) => {
     expect(hints(changes)).toEqual([expect.stringMatching(sentence)])
   })

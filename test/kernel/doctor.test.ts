@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { migrations } from '../../db/migrate.ts'
@@ -21,7 +22,7 @@ import { Hint } from '../../src/commands/doctor.finding.ts'
 import { doctorCommand } from '../../src/commands/doctor.ts'
 import type { Config } from '../../src/config.ts'
 import { placeOf } from '../../src/kernel/files.ts'
-import { ownName } from '../../src/kernel/owners.ts'
+import { nameOf, ownName, self } from '../../src/kernel/owners.ts'
 import { createSeal } from '../../src/kernel/seal.ts'
 import { type ImapServer, startImap } from '../support/imap.ts'
 import { type Folder, installedFolder, type Said, said, testSecret } from '../support/installed.ts'
@@ -71,6 +72,16 @@ async function fileOf(content: string): Promise<string> {
 }
 
 describe('accord doctor', () => {
+  it('needs no write lock: it says the same while another process holds it', async () => {
+    const other = new Database(inData('accord.db'))
+    try {
+      other.exec('begin immediate')
+      expect(await findings()).toEqual([])
+    } finally {
+      other.close()
+    }
+  })
+
   it('finds nothing in an installation where nothing is wrong', async () => {
     await fileOf('whole')
     expect(await findings()).toEqual([])
@@ -221,6 +232,12 @@ describe('what happens by itself', () => {
         /^BROKEN {2}Readers of the event log: .* did not come to events of more than 10 minutes ago\./,
       ),
     ])
+    // As right after a stop: what the process noted holds for some seconds longer.
+    await db()
+      .updateTable('locks')
+      .set({ locked_by: nameOf({ ...self, pid: 4_194_303, began: '' }, 'x') })
+      .execute()
+    expect(await findings()).toEqual([expect.stringMatching(/^hint {4}Readers of the event log: .* wait for a server/)])
     await db().updateTable('event_readers').set({ last_event_id: 1_000_000 }).execute()
     expect(await findings()).toEqual([])
   })
@@ -291,11 +308,11 @@ describe('the rows', () => {
       lose()
       const lines = await findings()
       expect(lines).toContain(
-        `BROKEN  Database ${place.config.databaseUrl}: it is gone or empty, and what belongs to it is there (files/, secret). Stop the server. Restore a backup: accord restore <path> --force`,
+        `BROKEN  Database ${place.config.databaseUrl}: it is gone or empty, but files/, secret and openapi.json of an installation are there. Stop the server. Restore a backup: accord restore <path> --force`,
       )
       expect(lines.join()).not.toMatch(/accord (install|migrate)/)
       rmSync(inData('files'), { recursive: true })
-      rmSync(inData('secret'))
+      for (const name of ['secret', 'openapi.json']) rmSync(inData(name))
       expect((await findings()).join()).toContain('it does not exist. Run: accord install')
     },
   )
@@ -306,7 +323,7 @@ describe('the rows', () => {
     await openStore(place.config.databaseUrl).close()
     const lines = (await findings()).filter((line) => line.includes('Migrations'))
     expect(lines).toEqual([
-      'BROKEN  Migrations: it is gone or empty, and what belongs to it is there (secret). Stop the server. Restore a backup: accord restore <path> --force',
+      'BROKEN  Migrations: it is gone or empty, but secret and openapi.json of an installation are there. Stop the server. Restore a backup: accord restore <path> --force',
     ])
   })
 
@@ -406,7 +423,7 @@ describe('the mailbox', () => {
       expect.stringMatching(/^BROKEN {2}Mailbox: .* See ACCORD_IMAP_HOST and the configuration/),
     ])
     expect(await findings({ ...config, imap: { ...account, host: null } })).toEqual([
-      'BROKEN  Mailbox: no mailbox is named. Set ACCORD_IMAP_HOST, _USERNAME and _PASSWORD, or the configuration.',
+      'BROKEN  Mailbox: No mailbox is set: host, user name and password are needed. See ACCORD_IMAP_HOST and the configuration email.imap.account.',
     ])
   })
 })

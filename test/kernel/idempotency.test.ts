@@ -1,5 +1,6 @@
 // A key means: done once. Also when the server dies between the work and its answer, and only for the token that sent it.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { NotOnDisk } from '../../db/dialects/sqlite-sync.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { once } from '../../src/kernel/idempotency.ts'
 import { nameOf, self } from '../../src/kernel/owners.ts'
@@ -28,7 +29,7 @@ describe('Idempotency-Key', () => {
     expect(await count()).toBe(6)
   })
 
-  it('keeps the key taken when the server fails after the commit', async () => {
+  it('does nothing when the answer cannot be stored, and leaves the key free', async () => {
     const { seal } = server.app.services
     const { close } = seal
     seal.close = () => {
@@ -36,7 +37,30 @@ describe('Idempotency-Key', () => {
     }
     expect((await create()).status).toBe(500)
     seal.close = close
-    expect([(await create()).status, await count()]).toEqual([409, 6])
+    expect(await count()).toBe(5)
+    expect([(await create()).status, await count()]).toEqual([201, 6])
+  })
+
+  it('leaves the key free when the disk does not confirm that it was taken', async () => {
+    const { db } = server.store
+    const insertInto = db.insertInto.bind(db) as (table: string) => object
+    const unconfirmed = (query: object): object =>
+      new Proxy(query, {
+        get: (target: any, name) =>
+          name === 'executeTakeFirst'
+            ? async () => {
+                await target.executeTakeFirst()
+                throw new NotOnDisk('The disk did not confirm it.')
+              }
+            : (...given: unknown[]) => unconfirmed(target[name](...given)),
+      })
+    const disk = vi
+      .spyOn(db, 'insertInto')
+      .mockImplementation(((table: string) =>
+        table === 'idempotency_keys' ? unconfirmed(insertInto(table)) : insertInto(table)) as never)
+    expect((await create()).status).toBe(503)
+    disk.mockRestore()
+    expect([(await create()).status, await count()]).toEqual([201, 6])
   })
 
   it('asks nobody to wait for an answer that will never come, and does not work again', async () => {
@@ -49,7 +73,7 @@ describe('Idempotency-Key', () => {
     const expectLost = async () => {
       const { status, body, headers } = await create()
       expect([status, body.code, headers['retry-after']]).toEqual([409, 'idempotency_in_flight', undefined])
-      expect(body.detail).toMatch(/was done, and its answer was lost\. Look at the record/)
+      expect(body.detail).toMatch(/died during the request with this Idempotency-Key\. Look at the records/)
       expect((await create('Another fair')).body.code).toBe('idempotency_key_reused')
     }
     await lose({ held_by: nameOf({ ...self, pid: 2 ** 22 + 1, began: '' }, 'gone') })
@@ -59,6 +83,33 @@ describe('Idempotency-Key', () => {
     server.clock.advanceMs(60_001)
     await expectLost()
     expect(await count()).toBe(6)
+  })
+
+  it('names what was changed when the server died between two transactions of a request', async () => {
+    const made = await create()
+    const { id } = made.body.data
+    const tags = [1, 2].map(async (n) => (await server.admin.post('/tags', { name: `Tag ${n}` })).body.data.id)
+    const indices = await Promise.all(tags)
+    const destroy = () =>
+      server.admin.post('/tags/mass-destroy', { indices }, { headers: { 'idempotency-key': 'many' } })
+    const first = await destroy()
+    expect([first.status, id > 0]).toEqual([200, true])
+    await server.store.db
+      .updateTable('idempotency_keys')
+      .set({
+        state: 'committed',
+        status: null,
+        body: null,
+        headers: JSON.stringify({ 'x-request-id': first.headers['x-request-id'] }),
+        held_by: nameOf({ ...self, pid: 2 ** 22 + 1, began: '' }, 'gone'),
+      })
+      .where('key', '=', 'many')
+      .execute()
+    const { status, body } = await destroy()
+    expect([status, body.code]).toEqual([409, 'idempotency_in_flight'])
+    expect(body.detail).toContain(
+      `It changed: ${indices.map((each) => `tags ${each} (settings.tag.delete.after)`).join(', ')}.`,
+    )
   })
 
   it('answers 409 while the first request is on its way', async () => {
@@ -96,9 +147,12 @@ describe('Idempotency-Key', () => {
     })
 
     it('does nothing any more once another has taken the key over', async () => {
-      const ctx = { ...systemContext(server.app.services, 'api'), token: { id: 1, abilities: ['*'], allowedIps: [] } }
+      const ctx = {
+        ...systemContext(server.app.services, 'api'),
+        token: { id: 1, abilities: ['*'], allowedIps: [], expiresAt: null },
+      }
       const late = once(ctx, 'late', {}, async (inner) => {
-        await server.store.db.updateTable('idempotency_keys').set({ held_by: 'somebody else' }).execute()
+        await inner.db.updateTable('idempotency_keys').set({ held_by: 'somebody else' }).execute()
         await transaction(inner, ({ db }) =>
           db
             .insertInto('lead_sources')

@@ -13,6 +13,13 @@ describe('what is no mail', () => {
     ['a page', Buffer.from('<html><body>Hello</body></html>')],
     ['bytes', Buffer.from(Array.from({ length: 5000 }, (_, n) => (n * 7919) % 256))],
     ['more than 30 MiB', Buffer.alloc(30 * 1024 * 1024 + 1, 'a')],
+  ])('is refused: %s', async (_what, bytes) => {
+    await expect(parseMail(bytes)).rejects.toMatchObject({ name: 'Unreadable' })
+  })
+})
+
+describe('what is a mail and cannot be read within bounds', () => {
+  it.each<[string, Uint8Array, RegExp]>([
     [
       'a thousand levels',
       lines(
@@ -21,8 +28,9 @@ describe('what is no mail', () => {
         '',
         ...Array.from({ length: 1000 }, (_, n) => `--b${n}\r\nContent-Type: multipart/mixed; boundary=b${n + 1}\r\n`),
       ),
+      /nested too deeply/,
     ],
-    ['a header without end', lines(from, `X: ${'a'.repeat(3_000_000)}`, '', 'x')],
+    ['a header without end', lines(from, `X: ${'a'.repeat(3_000_000)}`, '', 'x'), /headers are too long/],
     [
       'parts against boundaries',
       lines(
@@ -31,9 +39,45 @@ describe('what is no mail', () => {
         '',
         ...Array.from({ length: 20_000 }, (_, n) => `--b\r\nContent-Type: multipart/mixed; bOundary=c${n}\r\n`),
       ),
+      /too many parts/,
     ],
-  ])('is refused: %s', async (_what, bytes) => {
-    await expect(parseMail(bytes)).rejects.toMatchObject({ name: 'Unreadable' })
+  ])('comes with what its headers say, and why: %s', async (_what, bytes, error) => {
+    const mail = await parseMail(bytes)
+    expect(mail.error).toMatch(error)
+    expect([mail.from?.address, mail.text, mail.html, mail.attachments]).toEqual(['Ada@Example.com', null, null, []])
+    expect(mail.messageId).toMatch(/^[0-9a-f]{64}@inbound$/)
+    expect((await parseMail(bytes)).messageId).toBe(mail.messageId)
+  })
+
+  it('has its thread, its people and its subject, wherever they stand among long headers', async () => {
+    const mail = await parseMail(
+      lines(
+        `X: ${'a'.repeat(600_000)}`,
+        from,
+        'To: crm@example.com,',
+        ' =?utf-8?q?B=C3=B6?= <bo@example.com>',
+        'Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=',
+        'Message-ID: <deep@example.com>',
+        'In-Reply-To: <offer@example.com>',
+        'Auto-Submitted: auto-replied',
+        '',
+        'Subject: not this one',
+      ),
+    )
+    expect(mail).toMatchObject({
+      error: expect.stringContaining('headers are too long'),
+      messageId: 'deep@example.com',
+      inReplyTo: ['offer@example.com'],
+      to: ['crm@example.com', 'bo@example.com'],
+      subject: 'Grüße',
+      isAutomatic: true,
+    })
+  })
+
+  it('is no mail without headers, unless it lies in a mailbox', async () => {
+    const bytes = Buffer.from('{"from": "ada@example.com"}')
+    const mail = await parseMail(bytes, {}, { isMail: true })
+    expect(mail).toMatchObject({ error: 'This is no e-mail: it has no headers.', from: null, subject: null })
   })
 })
 
@@ -67,6 +111,6 @@ describe('what is made to take long', () => {
     const file = '--b\r\nContent-Type: application/x-y\r\n\r\nhi\r\n'
     const mail = await parseMail(Buffer.from(`${multipart}${file.repeat(300)}--b--`))
     expect(mail.attachments).toHaveLength(100)
-    expect(mail.droppedAttachments).toBe(200)
+    expect([mail.droppedAttachments, mail.error]).toEqual([200, 'Attachments of the e-mail are not shown: 200.'])
   })
 })

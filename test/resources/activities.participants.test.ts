@@ -211,6 +211,6 @@ describe('getActivity with include=participants', () => {
     expect(full).toMatchObject([{ user: { role_id: 1 } }, { person: { leads_count: 0 } }])
     const ada = await addUser(server, 'Ada', { permissions: ['activities', 'contacts.persons.view'] })
     expect(await shown(ada)).toEqual([user, full[1]])
-    expect(await shown(await server.as(1, ['activities:read', 'settings:read']))).toEqual([full[0], grace])
+    expect(await shown(await server.as(1, ['activities:read', 'users:read']))).toEqual([full[0], grace])
   })
 })

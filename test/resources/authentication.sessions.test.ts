@@ -29,6 +29,40 @@ const credentials = { email: 'admin@example.com', password: adminPassword }
 const sessions = () => server.store.db.selectFrom('sessions').selectAll().orderBy('id').execute()
 const who = async (page: Page): Promise<number> => (await page.get('/session')).status
 
+describe('cookies over https', () => {
+  const https = { 'x-forwarded-proto': 'https', origin: 'https://localhost' }
+
+  it('have names that no other host and no page without encryption can set, and are believed by no other name', async () => {
+    await restart({ trustedProxies: ['127.0.0.1'] })
+    const page = openPage(server)
+    await page.get('/csrf-cookie', https)
+    expect(page.set).toEqual([
+      expect.stringMatching(/^__Host-XSRF-TOKEN=[\w-]{22}\.[0-9a-f]{64}; Path=\/; SameSite=Lax; Secure$/),
+    ])
+    expect((await page.post('/session', credentials, https)).status).toBe(200)
+    expect(page.set).toEqual([
+      expect.stringMatching(/^__Host-accord_session=[\w-]{43}; Path=\/; SameSite=Lax; HttpOnly; Secure$/),
+      expect.stringMatching(/^__Host-XSRF-TOKEN=[0-9a-f]{64}; Path=\/; SameSite=Lax; Secure$/),
+    ])
+    expect((await page.get('/session', https)).status).toBe(200)
+    const own = page.jar.get('__Host-accord_session') ?? ''
+    // One that another host of the domain has planted is nobody's.
+    expect((await page.get('/session', { ...https, cookie: `accord_session=${own}` })).status).toBe(401)
+    const both = `accord_session=${'x'.repeat(43)}; __Host-accord_session=${own}`
+    expect((await page.get('/session', { ...https, cookie: both })).status).toBe(200)
+    expect((await page.call('DELETE', '/session', undefined, https)).status).toBe(200)
+    expect(page.set.map((each) => each.split('=')[0])).toEqual(['__Host-accord_session', '__Host-XSRF-TOKEN'])
+    expect([...page.jar.keys()]).toEqual([])
+    await restart()
+  })
+
+  it('keep their plain names without it', async () => {
+    const page = openPage(server)
+    await page.get('/csrf-cookie')
+    expect([...page.jar.keys()]).toEqual(['XSRF-TOKEN'])
+  })
+})
+
 describe('getCsrfCookie', () => {
   it('sets a cookie that scripts can read, and answers nothing else', async () => {
     const page = openPage(server)
@@ -89,7 +123,7 @@ describe('createSession', () => {
       ['*'],
     ])
     expect(headers['cache-control']).toBe('no-store')
-    expect(server.events()).toEqual([])
+    expect(server.events()).toEqual(['user.session.create.before', 'user.session.create.after'])
   })
 
   it('sets both cookies for encrypted connections only where the installation has one', async () => {
@@ -188,6 +222,7 @@ describe('a session', () => {
   it('reads without, and writes with the value of its cookie, and no other session can lend it one', async () => {
     const [page, other] = [await signedInPage(server), await signedInPage(server)]
     expect((await page.get('/leads')).status).toBe(200)
+    server.events()
     const wrong = ['', 'x', other.jar.get('XSRF-TOKEN') ?? '', `${page.jar.get('XSRF-TOKEN')}x`]
     for (const value of wrong) {
       const { status, body } = await page.post('/sources', { name: 'Forged' }, { 'x-xsrf-token': value })
@@ -334,7 +369,7 @@ describe('deleteSession', () => {
     ])
     for (const [name, value] of before) page.jar.set(name, value)
     expect([await who(page), await who(other)]).toEqual([401, 200])
-    expect(server.events()).toEqual([])
+    expect(server.events().slice(4)).toEqual(['user.session.delete.before', 'user.session.delete.after'])
   })
 
   it('answers 409 to a token, which has no session', async () => {
@@ -356,8 +391,16 @@ describe('logout in a session', () => {
     const ann = await someone(server, [])
     const [page, other] = [await signedInPage(server), await signedInPage(server)]
     const hers = await signedInPage(server, { email: ann.email, password })
+    server.events()
     await page.post('/logout', { all: true })
-    expect(server.events()).toEqual(['user.token.delete.before', 'user.token.delete.after'])
+    expect(server.events()).toEqual([
+      'user.token.delete.before',
+      'user.session.delete.before',
+      'user.session.delete.before',
+      'user.token.delete.after',
+      'user.session.delete.after',
+      'user.session.delete.after',
+    ])
     expect([await who(other), (await server.admin.get('/account')).status]).toEqual([401, 401])
     expect([await who(hers), (await ann.caller.get('/account')).status]).toEqual([200, 200])
     await ann.caller.post('/logout', { all: true })
@@ -461,7 +504,7 @@ describe('a stream of events that a session follows', () => {
     const injected = { inject: (request: object) => listening.app.http.inject(request) }
     const pages = [await signedInPage(injected), await signedInPage(injected)]
     const follow = ({ jar }: Page) =>
-      readStream(`${listening.url}/api/admin/events`, '', {
+      readStream(`${listening.url}/api/admin/events?entity_type=sources`, '', {
         authorization: '',
         cookie: `accord_session=${jar.get('accord_session')}`,
       })
@@ -485,12 +528,12 @@ describe('a stream of events that a session follows', () => {
     const headers = { cookie: `accord_session=${jar.get('accord_session')}` }
     const who = await identify(services, { headers, ip: '127.0.0.1', calledAt: origin })
     const ctx = { ...systemContext(services, 'session'), ...who, headers, calledAt: origin }
-    const { body } = follow(ctx, [], 0, { beatMs: 10, lookMs: 10 }).parts
+    const { body } = follow(ctx, [], 1, { beatMs: 10, lookMs: 10 }).parts
     const stream = (body as AsyncIterable<string>)[Symbol.asyncIterator]()
     const next = async () => (await stream.next()).value
-    expect([await next(), await next()]).toEqual(['retry: 2000\nid: 0\n\n', ': still here\nid: 0\n\n'])
+    expect([await next(), await next()]).toEqual(['retry: 2000\nid: 1\n\n', ': still here\nid: 1\n\n'])
     server.clock.advanceMs(7 * hourMs)
-    expect(await next()).toBe(': still here\nid: 0\n\n')
+    expect(await next()).toBe(': still here\nid: 1\n\n')
     server.clock.advanceMs(hourMs)
     expect((await stream.next()).done).toBe(true)
   })

@@ -58,7 +58,7 @@ describe('login', () => {
         errors: { email: ['These credentials do not match our records.'] },
       })
     }
-    expect(server.events()).toEqual([])
+    expect(server.events()).toEqual(['user.session.failed', 'user.session.failed'])
     expect((await server.admin.get('/tokens')).body.meta.total).toBe(1)
   })
 
@@ -66,7 +66,7 @@ describe('login', () => {
     const ann = await someone(server, ['leads'], { status: false })
     expect((await login({ email: ann.email, password: 'a wrong password' })).body.code).toBe('invalid_credentials')
     expect((await login({ email: ann.email, password })).body).toMatchObject({ status: 401, code: 'account_inactive' })
-    expect(server.events()).toEqual([])
+    expect(server.events()).toEqual(['user.session.failed'])
   })
 
   it('lets nobody in by a password that was never set', async () => {
@@ -122,7 +122,7 @@ describe('login', () => {
     const answers = await Promise.all(guesses.map((guess) => login({ password: guess })))
     expect(answers.at(-1)?.status).toBe(429)
     expect(answers.filter(({ status }) => status === 401).length).toBeLessThan(20)
-    expect(server.events()).toEqual([])
+    expect(server.events()).toEqual(['user.session.failed'])
   })
 
   it('lets many people with the right password in at once', async () => {

@@ -563,14 +563,14 @@ describe('rows that take long', () => {
     }
     let next = setImmediate(count)
     const products = server.app.services.resources.get('products') as unknown as {
-      create: (...args: unknown[]) => unknown
+      add: (...args: unknown[]) => unknown
     }
-    const { create } = products
+    const { add } = products
     const at: number[] = []
-    const slow = vi.spyOn(products, 'create').mockImplementation((...args) => {
+    const slow = vi.spyOn(products, 'add').mockImplementation((...args) => {
       at.push(turns)
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 25)
-      return create(...args)
+      return add(...args)
     })
     const rows = numbered(1, 12, (n) => [`p-${n}`, `Product ${n}`, n])
     try {

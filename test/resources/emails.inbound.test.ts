@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { Veto } from '../../src/kernel/events.ts'
 import { borrow, formsOfBytes } from '../../src/kernel/held.ts'
+import { createSeal, inboundSecretOf } from '../../src/kernel/seal.ts'
 import { answerAddress } from '../../src/resources/emails/parents.ts'
 import { type Caller, type Reply, startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
@@ -16,12 +17,17 @@ import { until } from '../support/until.ts'
 
 type Email = Schema<'Email'>
 
+const path = '//admin/mail/inbound-parse'
+const inboundSecret = 'open: sesame'
+const proven = { 'x-inbound-secret': inboundSecret }
+
 let server: TestServer
 let refused: string | null = null
 let failing = false
 let surfacing: Error | null = null
 beforeAll(async () => {
   server = await startServer({
+    config: { inboundSecret },
     extensions: [
       (events) =>
         events.on('email.create.before', ({ input }) => {
@@ -39,7 +45,6 @@ beforeAll(async () => {
 beforeEach(() => server.rewind())
 afterAll(() => server.close())
 
-const path = '//admin/mail/inbound-parse'
 const lines = (...text: string[]): string => text.join('\r\n')
 
 let count = 0
@@ -77,7 +82,7 @@ async function post(
   query = '',
 ): Promise<Reply> {
   const { body, headers } = await form(fields)
-  return caller.post(path + query, body, { headers })
+  return caller.post(path + query, body, { headers: { ...headers, ...proven } })
 }
 const shown = async (id: number): Promise<Email> => (await server.admin.get(`/emails/${id}`)).body.data
 
@@ -168,7 +173,9 @@ describe('receiveEmail', () => {
     })
     data.delete('')
     const sent = Buffer.from(bytes.toString('latin1').replace('Gr?sse', 'Gr\u00fcsse'), 'latin1')
-    const { status, body } = await server.anonymous.post(path, sent, { headers })
+    const { status, body } = await server.anonymous.post(`${path}?secret=${encodeURIComponent(inboundSecret)}`, sent, {
+      headers,
+    })
     expect([status, body?.errors]).toEqual([200, undefined])
     const mail = await shown(body.data.id)
     expect(mail).toMatchObject({ subject: 'Grüsse', message_id: 'two@example.com', reply: '<p>x</p>' })
@@ -190,7 +197,7 @@ describe('receiveEmail', () => {
     )
     const body = `email=${[...text].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')}&surprise=1&&=x&bad=%zz`
     const reply = await server.anonymous.post(path, body, {
-      headers: { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' },
+      headers: { ...proven, 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' },
     })
     expect([reply.status, reply.body.data.duplicate]).toEqual([200, false])
     expect((await shown(reply.body.data.id)).text).toBe('Grüsse 100%')
@@ -342,7 +349,7 @@ describe('receiveEmail', () => {
   it('knows no dry run, and no version of what is not there yet', async () => {
     const { body, headers } = await form({ email: raw() })
     const reply = await server.anonymous.post(path, body, {
-      headers: { ...headers, 'accord-dry-run': 'true', 'if-match': '"9"' },
+      headers: { ...headers, ...proven, 'accord-dry-run': 'true', 'if-match': '"9"' },
     })
     expect([reply.status, reply.body.data.duplicate, server.events()]).toEqual([200, false, created])
   })
@@ -584,13 +591,75 @@ describe('what it brings', () => {
   })
 })
 
+describe('a mail that cannot be read within bounds', () => {
+  const deep = (id: string): string =>
+    lines(
+      `Message-ID: <${id}>`,
+      'From: Ada Lovelace <ada@example.com>',
+      'To: crm@localhost',
+      'Subject: Deep',
+      'Content-Type: multipart/mixed; boundary=b0',
+      '',
+      ...Array.from({ length: 1000 }, (_, n) => `--b${n}\r\nContent-Type: multipart/mixed; boundary=b${n + 1}\r\n`),
+      'the text',
+    )
+
+  it('is stored with a note, in its thread, and its bytes stay as long as it does', async () => {
+    const person = await given(server.admin).person({ emails: [{ value: 'ada@example.com' }] })
+    const text = deep('deep@example.com')
+    const { status, body } = await post({ email: text })
+    expect([status, body.data.person_id, server.events().slice(-2)]).toEqual([200, person.id, created])
+    const mail = await shown(body.data.id)
+    const error = 'The e-mail cannot be read: it is nested too deeply or its headers are too long.'
+    expect(mail).toMatchObject({
+      subject: 'Deep',
+      status: 'received',
+      error,
+      text: `${error} The original is attached as message.eml.`,
+      attachments: [{ name: 'message.eml', size: text.length }],
+    })
+    expect((await post({ email: text })).body.data).toMatchObject({ id: mail.id, duplicate: true })
+    for (let days = 0; days < 40; days += 10) {
+      server.clock.advanceMs(10 * 24 * 3600 * 1000)
+      await server.tick()
+      await server.work()
+    }
+    const file = await server.admin.get(`/emails/${mail.id}/attachments/${mail.attachments[0]?.id}/download`)
+    expect([file.status, file.text]).toEqual([200, text])
+    expect((await server.admin.get(`/emails/${mail.id}/raw`)).status).toBe(404)
+    const answer = await received({ more: ['In-Reply-To: <deep@example.com>'] })
+    expect(answer.parent_id).toBe(mail.id)
+  })
+
+  it('keeps the hundred-and-first file in the original, and says so', async () => {
+    const file = '--b\r\nContent-Type: application/x-y\r\n\r\nhi\r\n'
+    const mail = await received({
+      more: ['Content-Type: multipart/mixed; boundary=b'],
+      body: `--b\r\n\r\nHello\r\n${file.repeat(101)}--b--`,
+    })
+    expect([mail.text, mail.error]).toEqual(['Hello', 'Attachments of the e-mail are not shown: 1.'])
+    expect([mail.attachments.length, mail.attachments.at(-1)?.name]).toEqual([101, 'message.eml'])
+  })
+})
+
 describe('the secret', () => {
   let closed: TestServer
-  const secret = 'open: sesame'
+  let open: TestServer
+  const secret = inboundSecret
   beforeAll(async () => {
-    closed = await startServer({ config: { inboundSecret: secret } })
+    closed = await startServer({ config: { inboundOpen: false, inboundSecret } })
+    open = await startServer({ config: { inboundOpen: true, inboundSecret } })
+    await open.keep()
   })
-  afterAll(() => closed.close())
+  beforeEach(() => open.rewind())
+  afterAll(async () => {
+    await closed.close()
+    await open.close()
+  })
+  const postOpen = async (letter: Letter, headers: Record<string, string> = {}): Promise<Reply> => {
+    const sent = await form({ email: raw(letter) })
+    return open.anonymous.post(path, sent.body, { headers: { ...sent.headers, ...headers } })
+  }
 
   it.each<[string, string, Record<string, string>]>([
     ['in the query', `?secret=${encodeURIComponent(secret)}`, {}],
@@ -598,10 +667,11 @@ describe('the secret', () => {
     ['as Basic password', '', { authorization: `Basic ${Buffer.from(`any:${secret}`).toString('base64')}` }],
   ])('opens %s', async (_where, query, headers) => {
     const sent = await form({ email: raw() })
-    const { status } = await closed.anonymous.post(path + query, sent.body, {
+    const { status, body } = await closed.anonymous.post(path + query, sent.body, {
       headers: { ...sent.headers, ...headers },
     })
     expect(status).toBe(200)
+    expect(Object.keys(body.data)).toEqual(['id', 'duplicate', 'parent_id', 'person_id'])
   })
 
   it('refuses anything else with a problem, never with a page, before the body is read', async () => {
@@ -629,21 +699,64 @@ describe('the secret', () => {
     expect(closed.events()).toEqual([])
   })
 
-  it('is not needed when none is set, for 60 messages a minute from one address', async () => {
-    const text = raw({ id: 'again@x' })
+  it('is derived from the key material when none is set, so that no installation is open by default', async () => {
+    const derived = await startServer({ config: { inboundOpen: false, inboundSecret: null } })
+    const sent = await form({ email: raw() })
+    const send = (headers: Record<string, string>) =>
+      derived.anonymous.post(path, sent.body, { headers: { ...sent.headers, ...headers } })
+    expect((await send({})).status).toBe(401)
+    const own = inboundSecretOf(null, derived.app.services.seal)
+    expect(own).toMatch(/^[\w-]{43}$/)
+    expect((await send({ 'x-inbound-secret': own })).body.data).toMatchObject({ duplicate: false })
+    expect(inboundSecretOf(null, createSeal('another secret of at least thirty-two characters'))).not.toBe(own)
+    await derived.close()
+  })
+
+  it('decides what a stranger learns where the route is open: nothing, whoever and whatever is known', async () => {
+    await given(open.admin).person({ emails: [{ value: 'known@example.com' }] })
+    const sent = await open.admin.post('/emails', {
+      subject: 'Offer',
+      reply: '<p>Hi</p>',
+      reply_to: ['known@example.com'],
+    })
+    const answering = { more: [`In-Reply-To: <${sent.body.data.message_id}>`] }
+    const letters: Letter[] = [
+      { id: 'a@x', from: 'nobody@example.com' },
+      { id: 'b@x', from: 'known@example.com' },
+      { id: 'c@x', from: 'nobody@example.com', ...answering },
+      { id: 'd@x', from: 'admin@example.com' },
+      { id: 'a@x', from: 'nobody@example.com' },
+      { id: sent.body.data.message_id, from: 'nobody@example.com' },
+    ]
+    const seen: unknown[] = []
+    for (const letter of letters)
+      for (const headers of [{}, { 'x-inbound-secret': 'a guess' }]) {
+        const { status, text, headers: answered } = await postOpen(letter, headers)
+        const names = Object.keys(answered).sort()
+        seen.push(JSON.stringify([status, text, answered['content-length'], names]))
+      }
+    expect(new Set(seen).size).toBe(1)
+    expect(seen[0]).toContain(JSON.stringify(JSON.stringify({ message: 'E-mail received.' })))
+    const known = await postOpen({ id: 'e@x', from: 'known@example.com' }, proven)
+    expect(known.body.data).toMatchObject({ duplicate: false, person_id: 1 })
+  })
+
+  it('saves a call from the limit of 60 a minute from one address', async () => {
+    const letter = { id: 'again@x' }
     const statuses = []
-    for (let call = 0; call < 61; call++) statuses.push(await post({ email: text }))
+    for (let call = 0; call < 61; call++) statuses.push(await postOpen(letter))
     expect(statuses.slice(0, 60).every(({ status }) => status === 200)).toBe(true)
     const last = statuses[60]
     expect([last?.status, last?.body.code, last?.headers['retry-after']]).toEqual([429, 'rate_limited', '60'])
-    server.clock.advanceMs(60_000)
-    expect((await post({ email: text })).status).toBe(200)
+    expect((await postOpen(letter, proven)).status).toBe(200)
+    open.clock.advanceMs(60_000)
+    expect((await postOpen(letter)).status).toBe(200)
   })
 
   it('counts addresses of IPv6 by their network', async () => {
     const { body, headers } = await form({ email: raw({ id: 'again@x' }) })
     const from = async (remoteAddress: string): Promise<number> =>
-      (await server.inject({ method: 'POST', url: path.slice(1), payload: body, headers, remoteAddress })).statusCode
+      (await open.inject({ method: 'POST', url: path.slice(1), payload: body, headers, remoteAddress })).statusCode
     for (let call = 0; call < 60; call++) await from(`2001:db8::${call.toString(16)}`)
     expect(await from('2001:db8:0:0:ffff::1')).toBe(429)
     expect(await from('2001:db8:0:1::1')).toBe(200)

@@ -1,7 +1,9 @@
 // What files promise (DOMAIN 16): who sees one, how it is downloaded, that a link without a token works for five minutes, and
 // that nothing is left of what was refused or forgotten. How bytes are read and kept is in test/kernel/files.test.ts.
 import { createHash } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Context } from '../../src/kernel/context.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { attachFile, fileRefs, releaseFiles } from '../../src/resources/files/attach.ts'
@@ -279,7 +281,65 @@ describe('files of records', () => {
   })
 })
 
+describe('uploads that belong to no record', () => {
+  beforeEach(() => rmSync(join(server.app.services.config.dataDir, 'files'), { recursive: true, force: true }))
+  const sized = (number: number, bytes: number): Promise<{ status: number; body: any }> =>
+    upload(file(`${number}.txt`, `${number} `.padEnd(bytes, 'x')))
+  const limit = (changes: object): void => {
+    Object.assign(server.app.services.config, changes)
+  }
+  afterEach(() => limit({ uploadLimitMb: 1024, uploadUserLimitMb: 100 }))
+
+  it('take no more than the limit of their user, however many come at the same time', async () => {
+    limit({ uploadUserLimitMb: 1 })
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, number) => sized(number, 100 * 1024)))
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(10)
+    const refused = answers.filter(({ status }) => status === 413)
+    expect(refused).toHaveLength(10)
+    expect(refused[0]?.body).toMatchObject({
+      code: 'payload_too_large',
+      detail: expect.stringMatching(
+        /^Your uploads that belong to no record may take 1 MiB, .* Attach some to records, or delete them;/,
+      ),
+    })
+    expect(await keptBytes(server)).toHaveLength(10)
+    // What is attached, or deleted, counts no more.
+    const lead = await given(server.admin).lead()
+    const [first, second] = answers.filter(({ status }) => status === 201).map(({ body }) => body.data.id)
+    await attach(first, 'leads', lead.id)
+    expect((await sized(30, 100 * 1024)).status).toBe(201)
+    expect((await sized(31, 100 * 1024)).status).toBe(413)
+    await server.admin.delete(`/files/${second}`)
+    expect((await sized(31, 100 * 1024)).status).toBe(201)
+  })
+
+  it('take no more than the limit of all, and count as 16 KiB at least', async () => {
+    limit({ uploadLimitMb: 1 })
+    for (let number = 0; number < 64; number++) expect((await sized(number, 10)).status).toBe(201)
+    const { status, body } = await sized(64, 10)
+    expect([status, body.detail]).toEqual([
+      413,
+      expect.stringContaining('of all users that belong to no record may take 1 MiB'),
+    ])
+  })
+
+  it('leave no bytes behind when they are deleted, unless another file shares them', async () => {
+    const lead = await given(server.admin).lead()
+    const [own, attached] = [
+      (await upload(file('a.txt', 'shared'))).body.data,
+      (await upload(file('b.txt', 'shared'))).body.data,
+    ]
+    await attach(attached.id, 'leads', lead.id)
+    const single = (await upload(file('c.txt', 'single'))).body.data
+    for (const { id } of [own, single]) expect((await server.admin.delete(`/files/${id}`)).status).toBe(200)
+    expect((await keptBytes(server)).map((name) => name.slice(3))).toEqual([own.sha256])
+  })
+})
+
 describe('cleaning up', () => {
+  // Bytes outlive the rows of the test before.
+  beforeEach(() => rmSync(join(server.app.services.config.dataDir, 'files'), { recursive: true, force: true }))
+
   it('leaves the files of a deleted record as long as it can be restored, and then removes them', async () => {
     const lead = await given(server.admin).lead()
     const { id } = (await upload(file('a.txt', 'waits for its lead'))).body.data
@@ -311,6 +371,47 @@ describe('cleaning up', () => {
       ['files.delete.after', 'system'],
     ])
     expect((await keptBytes(server)).map((name) => name.slice(3)).sort()).toEqual([kept.sha256, young.sha256].sort())
-    expect(await cleanFiles(system())).toEqual({ files: 0, bytes: 0 })
+    expect(await cleanFiles(system())).toMatchObject({ files: 0, bytes: 0, deleted: 0 })
+  })
+  it('leaves bytes alone that belong to no record when they are more than a tenth of all', async () => {
+    for (let number = 0; number < 20; number++) await upload(file(`${number}.txt`, `bytes ${number}`))
+    server.clock.set('2100-01-01T00:00:00.000Z')
+    // As in a database that is not that of the files.
+    await server.store.db.deleteFrom('files').execute()
+    expect(await cleanFiles(system())).toMatchObject({ bytes: 0, left: 20 })
+    expect(await keptBytes(server)).toHaveLength(20)
+    expect(await cleanFiles(system(), { all: true })).toMatchObject({ bytes: 20, left: 0, deleted: 0 })
+    expect(await keptBytes(server)).toHaveLength(0)
+  })
+
+  it('moves up to ten of a few files without being told to', async () => {
+    for (let number = 0; number < 10; number++) await upload(file(`${number}.txt`, `bytes ${number}`))
+    server.clock.set('2100-01-01T00:00:00.000Z')
+    await server.store.db.deleteFrom('files').execute()
+    expect(await cleanFiles(system())).toMatchObject({ bytes: 10, left: 0 })
+  })
+
+  it('moves bytes to the trash, brings back those that a record refers to, and deletes the rest after seven days', async () => {
+    const lead = await given(server.admin).lead()
+    const [wanted, other] = [
+      (await upload(file('a.txt', 'wanted again'))).body.data,
+      (await upload(file('b.txt', 'not wanted'))).body.data,
+    ]
+    await attach(wanted.id, 'leads', lead.id)
+    const rows = await server.store.db.selectFrom('files').selectAll().where('id', '=', wanted.id).execute()
+    await server.store.db.deleteFrom('files').execute()
+    server.clock.set('2100-01-01T00:00:00.000Z')
+    expect(await cleanFiles(system())).toMatchObject({ bytes: 2, deleted: 0 })
+    // As when the right database comes back.
+    await server.store.db.insertInto('files').values(rows).execute()
+    expect((await server.admin.get(`/files/${wanted.id}/download`)).text).toBe('wanted again')
+    expect(await cleanFiles(system())).toMatchObject({ broughtBack: 1, deleted: 0 })
+    expect((await keptBytes(server)).map((name) => name.slice(3))).toEqual([wanted.sha256])
+    expect(await server.app.services.files.inTrash()).toEqual([other.sha256])
+    server.clock.advanceMs(7 * 24 * 3_600_000)
+    expect(await cleanFiles(system())).toMatchObject({ deleted: 0 })
+    server.clock.advanceMs(1)
+    expect(await cleanFiles(system())).toMatchObject({ deleted: 1 })
+    expect(await server.app.services.files.inTrash()).toEqual([])
   })
 })

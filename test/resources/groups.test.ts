@@ -113,6 +113,21 @@ describe('groups and the view of the caller', () => {
     })
   })
 
+  it('let nobody move a user between groups who sees owners beyond the caller', async () => {
+    const ann = await someone(server, keys, { view_permission: 'group' })
+    const bob = await someone(server, keys, { view_permission: 'group' })
+    const own = (await server.admin.post('/settings/groups', { name: 'Own', user_ids: [ann.id] })).body.data.id
+    const both = [ann.id, bob.id]
+    await server.admin.post('/settings/groups', { name: 'Shared', user_ids: both })
+    const beyond = await central([1, bob.id])
+    server.events()
+    const join = () => ann.caller.put(`/settings/groups/${own}`, { user_ids: both })
+    expect((await join()).body).toMatchObject({ status: 403, required: 'view_permission=global' })
+    expect(server.events()).toEqual([])
+    await server.admin.put(`/settings/groups/${beyond}`, { user_ids: [1] })
+    expect((await join()).body.data.user_ids).toEqual(both)
+  })
+
   it('leave out the members in full for somebody who may not show users', async () => {
     const id = await central([1])
     const bob = await someone(server, ['settings.user.groups'])

@@ -1,5 +1,6 @@
 // The document of a quote: that there is one for whatever a quote can hold. How it looks was looked at.
 import { afterEach, describe, expect, it } from 'vitest'
+import { createOffload, type Offload, OffloadError } from '../../src/kernel/offload.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { addUser } from '../support/viewers.ts'
@@ -13,6 +14,11 @@ const print = (id: number, method: 'GET' | 'HEAD' = 'GET') =>
     url: `/api/admin/quotes/${id}/print`,
     headers: { authorization: `Bearer ${server.admin.token}` },
   })
+
+const refusing = (reason: OffloadError['reason']): Offload => ({
+  run: () => Promise.reject(new OffloadError(reason)),
+  close: async () => undefined,
+})
 
 /** Pages of a document, by the tree that every PDF has. */
 const pagesOf = (bytes: Buffer): number => Number(/\/Type \/Pages\s*\/Count (\d+)/.exec(bytes.toString('latin1'))?.[1])
@@ -49,6 +55,56 @@ describe('printQuote', () => {
     const name = decodeURIComponent(/filename\*=UTF-8''(\S+)/.exec(String(headers['content-disposition']))?.[1] ?? '')
     expect(name).toMatch(/^Quote_報_價.*_2026-03-01\.pdf$/)
     expect(Buffer.byteLength(name)).toBeLessThan(255)
+  })
+
+  it('leaves the server free for others while two hundred items are drawn', async () => {
+    server = await startServer()
+    const make = given(server.admin)
+    const product = await make.product()
+    const item = { product_id: product.id, name: 'long '.repeat(51).trim(), price: 1 }
+    const { id } = await make.quote({ items: Array.from({ length: 200 }, () => item) })
+    let [longest, last] = [0, performance.now()]
+    const look = (): void => {
+      longest = Math.max(longest, performance.now() - last)
+      last = performance.now()
+    }
+    const ticks = setInterval(look, 5)
+    try {
+      expect((await print(id)).statusCode).toBe(200)
+      look()
+    } finally {
+      clearInterval(ticks)
+    }
+    // Drawn on the event loop it took more than a second without a tick.
+    expect(longest).toBeLessThan(700)
+  })
+
+  it('asks a user to wait who has too much waiting, and no other user', async () => {
+    const offload = createOffload({ maxWaitingPerCaller: 1, maxWaitMs: 60_000, maxRunMs: 60_000 })
+    server = await startServer({ offload })
+    const { id } = await given(server.admin).quote()
+    const ann = await addUser(server, 'Ann', { permissions: ['quotes.print'] })
+    const own = [print(id), print(id), print(id)]
+    const other = ann.get(`/quotes/${id}/print`)
+    const replies = await Promise.all(own)
+    expect(replies.map(({ statusCode }) => statusCode).sort()).toEqual([200, 200, 429])
+    const refused = replies.find(({ statusCode }) => statusCode === 429)
+    expect([refused?.json().code, refused?.headers['retry-after']]).toEqual(['rate_limited', '5'])
+    expect((await other).status).toBe(200)
+  })
+
+  it.each([
+    ['timed_out', '30'],
+    ['crashed', '30'],
+    ['queue_full', '10'],
+    ['waited_too_long', '10'],
+    ['closed', '1'],
+  ] as const)('answers 503 when its drawing %s', async (reason, seconds) => {
+    server = await startServer({ offload: refusing(reason) })
+    const { id } = await given(server.admin).quote()
+    const { statusCode, headers, body } = await print(id)
+    expect([statusCode, JSON.parse(body).code, headers['retry-after']]).toEqual([503, 'unavailable', seconds])
+    expect(headers['content-disposition']).toBeUndefined()
   })
 
   it('needs a permission of its own', async () => {

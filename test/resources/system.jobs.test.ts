@@ -499,7 +499,11 @@ describe('each night', () => {
       if (!isOver) setImmediate(count)
     }
     setImmediate(count)
-    await prune.run(ctx(), { due: start }, { id: 1, attempt: 1, isLast: false, signal: new AbortController().signal })
+    await prune.run(
+      ctx(),
+      { due: start },
+      { id: 1, attempt: 1, isLast: false, signal: new AbortController().signal, isOurs: async () => true },
+    )
     isOver = true
     expect(turns).toBeGreaterThanOrEqual(20)
     expect(await db.selectFrom('events').select('id').where('created_at', '=', created_at).execute()).toEqual([])

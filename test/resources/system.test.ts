@@ -37,7 +37,14 @@ describe('getReadiness', () => {
       200,
       {
         status: 'ready',
-        checks: { database: 'ok', documentation: 'ok', worker: 'off', mail: 'unconfigured', disk: 'ok' },
+        checks: {
+          database: 'ok',
+          documentation: 'ok',
+          worker: 'off',
+          mail: 'unconfigured',
+          disk: 'ok',
+          maintenance: 'ok',
+        },
       },
     ])
 

@@ -1,7 +1,11 @@
 // What tokens promise beyond what the contract walkers check: no token makes a greater one, no secret is shown twice.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
-import { someone } from '../support/people.ts'
+import { signedInAs } from '../../src/kernel/auth.ts'
+import { systemContext } from '../../src/kernel/context.ts'
+import { handlers } from '../../src/resources/tokens/handlers.ts'
+import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { given } from '../support/given.ts'
+import { password, someone } from '../support/people.ts'
 
 let server: TestServer
 beforeEach(async () => {
@@ -176,12 +180,176 @@ describe('deleteToken', () => {
   })
 
   it('answers 404 for a token of somebody else unless the caller may manage tokens', async () => {
-    const [ann, bob] = [await someone(server, ['leads']), await someone(server, ['settings.user.tokens'])]
+    const [ann, bob] = [await someone(server, ['leads']), await someone(server, ['leads', 'settings.user.tokens'])]
     const id = (await ann.caller.get('/tokens')).body.data[0].id
     expect((await (await someone(server, ['leads'])).caller.delete(`/tokens/${id}`)).status).toBe(404)
     expect(server.events()).toEqual([])
     expect((await ann.caller.get('/account')).status).toBe(200)
     expect((await bob.caller.delete(`/tokens/${id}`)).status).toBe(200)
+    expect((await ann.caller.get('/account')).status).toBe(401)
+  })
+  it('needs users:* besides the permission for a token of another user, and account:* alone for the own', async () => {
+    const ann = await someone(server, ['leads'])
+    const id = (await ann.caller.get('/tokens')).body.data[0].id
+    const narrow = await server.as(1, ['account:*', 'settings:*'])
+    const own = (await narrow.get('/tokens')).body.data[0].id
+    server.events()
+    for (const [reply, required] of [
+      [await narrow.get(`/tokens?user_id=${ann.id}`), 'users:read'],
+      [await narrow.get(`/tokens/${id}`), 'users:read'],
+      [await narrow.delete(`/tokens/${id}`), 'users:write'],
+    ] as const)
+      expect(reply.body).toMatchObject({ status: 403, required })
+    expect(server.events()).toEqual([])
+    const manager = await server.as(1, ['account:*', 'users:*'])
+    expect((await manager.get(`/tokens?user_id=${ann.id}`)).body.data).toMatchObject([{ id }])
+    expect((await manager.get(`/tokens/${id}`)).status).toBe(200)
+    expect((await narrow.delete(`/tokens/${own}`)).status).toBe(200)
+    expect((await manager.delete(`/tokens/${id}`)).status).toBe(200)
+  })
+})
+
+describe('a token that made another one', () => {
+  type Body = { id: number; token: string; expires_at: string | null; parent_id: number | null }
+  const mint = async (by: Caller, about: object = {}): Promise<Body> =>
+    (await by.post('/tokens', { name: 'minted', ...about })).body.data
+  const works = async (token: string): Promise<number> => (await server.caller(token).get('/account')).status
+  const dayMs = 24 * 60 * 60 * 1000
+
+  /** A token, one that it made, and one that this made. */
+  async function line(about: object = {}) {
+    const parent = await mint(server.admin, about)
+    const child = await mint(server.caller(parent.token))
+    const grandchild = await mint(server.caller(child.token))
+    expect([child.parent_id, grandchild.parent_id]).toEqual([parent.id, child.id])
+    server.events()
+    return { parent, all: [parent, child, grandchild] }
+  }
+  const statuses = (all: readonly Body[]) => Promise.all(all.map(({ token }) => works(token)))
+
+  it('gives it no longer life than its own, whatever is asked for', async () => {
+    const parent = await mint(server.admin, { expires_in_days: 1 })
+    const caller = server.caller(parent.token)
+    const later = '2026-03-20T00:00:00Z'
+    for (const about of [{}, { expires_in_days: 365 }, { expires_at: later }, { expires_at: null }])
+      expect((await mint(caller, about)).expires_at).toBe(parent.expires_at)
+    expect((await mint(caller, { expires_at: '2026-03-01T10:00:00Z' })).expires_at).toBe('2026-03-01T10:00:00.000Z')
+    const child = await mint(caller, { expires_in_days: 365 })
+    server.clock.advanceMs(dayMs)
+    expect(await works(child.token)).toBe(401)
+  })
+
+  it('takes all that came of it along when it is revoked, with a pair of events each', async () => {
+    const { parent, all } = await line()
+    expect(await statuses(all)).toEqual([200, 200, 200])
+    expect((await server.admin.delete(`/tokens/${parent.id}`)).status).toBe(200)
+    expect(server.events()).toEqual(['before', 'after'].flatMap((when) => Array(3).fill(`user.token.delete.${when}`)))
+    expect(await statuses(all)).toEqual([401, 401, 401])
+  })
+
+  it.each([
+    ['signs out', async ({ parent }: { parent: Body }) => server.caller(parent.token).post('/logout', {})],
+    ['was not used for the configured days', async () => undefined],
+  ])('takes them along when it %s', async (how, end) => {
+    await server.close()
+    server = await startServer({ config: { tokenIdleDays: 30 } })
+    const { parent, all } = await line()
+    if (how.startsWith('was not')) {
+      server.clock.advanceMs(20 * dayMs)
+      expect(await statuses(all.slice(1))).toEqual([200, 200])
+      server.clock.advanceMs(20 * dayMs)
+    } else await end({ parent })
+    expect(await statuses(all)).toEqual([401, 401, 401])
+  })
+
+  it('takes them along when the password changes, and keeps itself', async () => {
+    const ann = await someone(server, ['leads'])
+    const child = await mint(ann.caller)
+    const change = { password: 'another password', password_confirmation: 'another password' }
+    const { status } = await ann.caller.put('/account', { ...change, current_password: password })
+    expect([status, await works(child.token), (await ann.caller.get('/account')).status]).toEqual([200, 401, 200])
+  })
+
+  it('takes them along when its user is made inactive, for good', async () => {
+    const ann = await someone(server, ['leads'])
+    const child = await mint(ann.caller)
+    await server.admin.put(`/settings/users/${ann.id}`, { status: false })
+    await server.admin.put(`/settings/users/${ann.id}`, { status: true })
+    expect(await works(child.token)).toBe(401)
+  })
+
+  it('is gone for good a month after it expired, and what it made with it', async () => {
+    const { all } = await line({ expires_in_days: 1 })
+    const count = async () =>
+      (
+        await server.store.db
+          .selectFrom('tokens')
+          .select('id')
+          .where(
+            'id',
+            'in',
+            all.map(({ id }) => id),
+          )
+          .execute()
+      ).length
+    expect(await count()).toBe(3)
+    await server.tick()
+    server.clock.advanceMs(40 * dayMs)
+    await server.tick()
+    await server.work()
+    expect(await count()).toBe(0)
+  })
+
+  it('makes none with a call that came in before it was revoked, nor does a session that has ended', async () => {
+    const parent = await mint(server.admin)
+    const { services } = server.app
+    const caller = { ...systemContext(services, 'api'), user: await signedInAs(server.store.db, 1) }
+    const token = { id: parent.id, abilities: ['*'], allowedIps: [], expiresAt: parent.expires_at }
+    await server.admin.delete(`/tokens/${parent.id}`)
+    server.events()
+    const input = { params: {}, query: {} as never, body: { name: 'late' } }
+    for (const ctx of [
+      { ...caller, token },
+      { ...caller, session: { id: 99, csrf: '' } },
+    ])
+      await expect(handlers.createToken(ctx, input)).rejects.toMatchObject({ status: 401 })
+    expect(server.events()).toEqual([])
+  })
+
+  it('ends them with its row, whichever way that goes', async () => {
+    const { parent, all } = await line()
+    await server.store.db.deleteFrom('tokens').where('id', '=', parent.id).execute()
+    expect(await statuses(all)).toEqual([401, 401, 401])
+  })
+})
+
+describe('a manager of tokens', () => {
+  const keys = ['leads', 'settings.user.tokens']
+
+  it('revokes none of a user whose role holds more, and lists it all the same', async () => {
+    const bob = await someone(server, keys)
+    const { id } = (await bob.caller.get('/tokens?user_id=1')).body.data[0]
+    const refused = await bob.caller.delete(`/tokens/${id}`)
+    expect(refused.body).toMatchObject({ status: 403, required: '*' })
+    expect(server.events()).toEqual([])
+    expect((await server.admin.get('/account')).status).toBe(200)
+  })
+
+  it('revokes none of a user who sees records beyond the own view', async () => {
+    const [bob, ann] = [
+      await someone(server, keys, { view_permission: 'group' }),
+      await someone(server, keys, { view_permission: 'group' }),
+    ]
+    const make = given(server.admin)
+    await make.group({ user_ids: [bob.id, ann.id] })
+    const beyond = await make.group({ user_ids: [1, ann.id] })
+    const { id } = (await bob.caller.get(`/tokens?user_id=${ann.id}`)).body.data[0]
+    server.events()
+    const revoked = () => bob.caller.delete(`/tokens/${id}`)
+    expect((await revoked()).body).toMatchObject({ status: 403, required: 'view_permission=global' })
+    expect(server.events()).toEqual([])
+    await server.admin.put(`/settings/groups/${beyond.id}`, { user_ids: [1] })
+    expect((await revoked()).status).toBe(200)
     expect((await ann.caller.get('/account')).status).toBe(401)
   })
 })

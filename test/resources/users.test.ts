@@ -220,6 +220,58 @@ describe('updateUser', () => {
   })
 })
 
+describe('the own account among the users', () => {
+  const fresh = { password: 'another password', password_confirmation: 'another password' }
+  const inAccount = ['Change your own with PUT /api/admin/account, which asks for the current password.']
+
+  it('changes neither its password nor its e-mail here, whatever the token and the route', async () => {
+    const { body: before } = await server.admin.get('/settings/users/1')
+    const narrow = await server.as(1, ['users:write'])
+    for (const caller of [server.admin, narrow]) {
+      const both = await caller.put('/settings/users/1', { ...fresh, email: 'mine@example.com' })
+      expect([both.status, both.body.errors]).toEqual([422, { email: inAccount, password: inAccount }])
+      for (const atomic of [true, false]) {
+        const changes = { ...fresh, name: 'Mine' }
+        const mass = await caller.post('/settings/users/mass-update', { indices: [1], changes, atomic })
+        expect([mass.status, mass.body.failed]).toMatchObject([422, [{ id: 1, status: 422, detail: inAccount[0] }]])
+      }
+    }
+    expect(server.events()).toEqual([])
+    expect((await server.admin.get('/settings/users/1')).body).toEqual(before)
+    expect((await login('admin@example.com', adminPassword)).status).toBe(200)
+  })
+
+  it('may be put back as it was read', async () => {
+    const { body } = await server.admin.get('/settings/users/1')
+    const again = await server.admin.put('/settings/users/1', { ...body.data, name: 'Boss' })
+    expect([again.status, again.body.data.name, again.body.data.email]).toEqual([200, 'Boss', 'admin@example.com'])
+  })
+})
+
+describe('the ability users', () => {
+  const paths = ['/settings/users', '/settings/users/1', '/settings/users/1/history', '/settings/roles']
+  const others = ['/settings/roles/1', '/settings/roles/permissions', '/settings/groups']
+
+  it('is apart from settings, in both directions', async () => {
+    const [settings, users] = [await server.as(1, ['settings:*']), await server.as(1, ['users:*'])]
+    for (const path of [...paths, ...others]) {
+      expect((await settings.get(path)).body).toMatchObject({ status: 403, required: 'users:read' })
+      expect((await users.get(path)).status).toBe(200)
+    }
+    for (const refused of [
+      await settings.post('/settings/users', ada),
+      await settings.put('/settings/users/1', { name: 'Mine' }),
+      await settings.put('/settings/roles/1', { name: 'Mine' }),
+      await settings.post('/settings/groups', { name: 'Mine' }),
+    ])
+      expect(refused.body).toMatchObject({ status: 403, required: 'users:write' })
+    expect(server.events()).toEqual([])
+    expect((await settings.get('/sources')).status).toBe(200)
+    expect((await users.get('/sources')).body).toMatchObject({ status: 403, required: 'settings:read' })
+    expect((await users.post('/settings/users', ada)).status).toBe(201)
+  })
+})
+
 describe('users and the view of the caller', () => {
   const keys = ['settings.user.users', 'settings.user.users.create', 'settings.user.users.edit']
   const body = (roleId: number, changes: object) => ({
@@ -275,6 +327,69 @@ describe('users and the view of the caller', () => {
     await server.admin.put(`/settings/groups/${foreign.id}`, { user_ids: [1, ann.id] })
     expect((await ann.caller.put(`/settings/users/${ann.id}`, { group_ids: [foreign.id] })).status).toBe(200)
     expect((await ann.caller.put(`/settings/users/${ann.id}`, { group_ids: [] })).body.data.groups).toEqual([])
+  })
+
+  it('let a group view change nobody who sees other groups too, by whatever route', async () => {
+    const [ann, peer] = [
+      await someone(server, 'all', { view_permission: 'group' }),
+      await someone(server, 'all', { view_permission: 'group' }),
+    ]
+    const { admin } = server
+    const stranger = await someone(server, 'all')
+    const shared = await given(admin).group({ name: 'Shared', user_ids: [ann.id, peer.id] })
+    await given(admin).group({ name: 'Beyond', user_ids: [peer.id, stranger.id] })
+    const path = `/settings/users/${peer.id}`
+    const fresh = { password: 'another password', password_confirmation: 'another password' }
+    const mass = { indices: [peer.id] }
+    server.events()
+    for (const refused of [
+      await ann.caller.put(path, fresh),
+      await ann.caller.put(path, { email: 'mine@example.com' }),
+      await ann.caller.put(path, { name: 'Peer' }),
+      await ann.caller.put(path, { status: false }),
+      await ann.caller.put(path, { role_id: 1 }),
+      await ann.caller.put(path, { view_permission: 'individual' }),
+      await ann.caller.put(path, { group_ids: [] }),
+      await ann.caller.put(`/settings/groups/${shared.id}`, { user_ids: [ann.id] }),
+    ])
+      expect([refused.status, refused.body.required]).toEqual([403, 'view_permission=global'])
+    for (const refused of [
+      await ann.caller.post('/settings/users/mass-update', { ...mass, changes: fresh }),
+      await ann.caller.post('/settings/users/mass-update', { ...mass, value: false }),
+    ])
+      expect(refused.body.failed).toMatchObject([{ id: peer.id, status: 403 }])
+    expect(server.events()).toEqual([])
+    expect((await ann.caller.delete(path)).body.required).toBe('view_permission=global')
+    expect((await ann.caller.post('/settings/users/mass-destroy', mass)).body.failed).toMatchObject([{ status: 403 }])
+    expect((await login(peer.email, password)).status).toBe(200)
+    // A peer with the same groups may be changed, and one may put back what was read.
+    expect((await ann.caller.put(path, (await ann.caller.get(path)).body.data)).status).toBe(200)
+    await admin.put(path, { group_ids: [shared.id] })
+    expect((await ann.caller.put(path, fresh)).status).toBe(200)
+  })
+
+  it('let nobody widen a user by a group view of groups the caller does not see', async () => {
+    const ann = await someone(server, 'all', { view_permission: 'group' })
+    const bob = await someone(server, 'all', { view_permission: 'individual' })
+    await given(server.admin).group({ name: 'Shared', user_ids: [ann.id, bob.id] })
+    await given(server.admin).group({ name: 'Beyond', user_ids: [1, bob.id] })
+    const widen = () => ann.caller.put(`/settings/users/${bob.id}`, { view_permission: 'group' })
+    expect((await widen()).body).toMatchObject({ status: 403, required: 'view_permission=global' })
+    await server.admin.put('/settings/groups/2', { user_ids: [1] })
+    expect((await widen()).status).toBe(200)
+  })
+
+  it('count as they are when the change is made, not when the call came in', async () => {
+    const ann = await someone(server, 'all', { view_permission: 'group' })
+    const [bob, cid] = [await someone(server, 'all'), await someone(server, 'all')]
+    const { db } = server.store
+    await db.updateTable('users').set({ view_permission: 'individual' }).where('id', 'in', [bob.id, cid.id]).execute()
+    const { id } = await given(server.admin).group({ name: 'Shared', user_ids: [ann.id, bob.id, cid.id] })
+    server.app.services.events.on('settings.user.update.after', async (event) => {
+      if (event.entityId === bob.id) await db.deleteFrom('user_groups').where('group_id', '=', id).execute()
+    })
+    const { body } = await ann.caller.post('/settings/users/mass-update', { indices: [bob.id, cid.id], value: false })
+    expect(body.data).toMatchObject({ processed: [bob.id], failed: [{ id: cid.id, status: 403 }] })
   })
 
   it('show role and groups in full only to somebody who may show those', async () => {

@@ -4,6 +4,7 @@ import { Webhook as Verifier } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { finish } from '../../src/jobs/claims.ts'
 import { createFeeder } from '../../src/jobs/readers.ts'
+import { createWorker } from '../../src/jobs/worker.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { createOutbound, type Outbound } from '../../src/kernel/outbound.ts'
 import { triggerWebhook } from '../../src/resources/webhooks/deliveries.ts'
@@ -553,7 +554,7 @@ describe('a receiver that misbehaves', () => {
       const signal = { aborted: false } as AbortSignal
       Object.defineProperty(signal, 'aborted', { get: () => steps-- === 0 })
       const ctx = systemContext(server.app.services, 'api')
-      return job.run(ctx, { webhook_id: id }, { id: 1, attempt: 1, isLast: false, signal })
+      return job.run(ctx, { webhook_id: id }, { id: 1, attempt: 1, isLast: false, signal, isOurs: async () => true })
     }
     expect([await run(1), await waiting()]).toEqual([{ again: expect.any(Date) }, 1000])
     expect([await run(-1), await waiting()]).toEqual([undefined, 0])
@@ -603,7 +604,7 @@ describe('a webhook that a workflow triggers', () => {
       .orderBy('id', 'desc')
       .limit(1)
       .executeTakeFirstOrThrow()
-    return { eventId: id, runId: 7, index }
+    return { eventId: id, runId: 7, index, userId: 1 }
   }
   const trigger = async (id: number, index = 0) =>
     triggerWebhook(systemContext(server.app.services, 'workflow'), id, await cause(index))
@@ -870,6 +871,52 @@ describe('replayWebhookDelivery', () => {
     await server.store.db.deleteFrom('jobs').where('kind', '=', deliver.kind).execute()
     const [delivery] = await deliveries(id)
     expect((await server.admin.post(`${path}/${id}/deliveries/${delivery.id}/replay`)).status).toBe(202)
+  })
+})
+
+describe('a worker that lost its job', () => {
+  /** A delivery that one worker tries while its lease ends, and what another finds out then. */
+  async function overtaken(stale: 'failed' | 'succeeded', rival: 'failed' | 'succeeded') {
+    const { id } = await create()
+    await lead()
+    await createFeeder(server.app.services, [subscriptions]).feed()
+    let answer = (): void => undefined
+    const { services } = server.app
+    const outbound: Outbound = {
+      request: () =>
+        new Promise((resolve) => {
+          answer = () => resolve({ status: stale === 'failed' ? 500 : 200, headers: {}, excerpt: 'late', ms: 1 })
+        }),
+    }
+    const slow = createWorker({ ...services, outbound }, [deliver], [])
+    const late = slow.drain()
+    await vi.waitFor(async () => expect(await jobs()).toMatchObject([{ state: 'running' }]))
+    await vi.waitFor(() => expect(answer.name).toBe('answer'))
+    // Its machine slept: the lease has ended, and another worker looks.
+    server.clock.advanceMs(61_000)
+    receiver.behave(rival === 'failed' ? { mode: 'status', status: 503 } : 'ok')
+    await server.work()
+    const [after] = await deliveries(id)
+    const webhook = await get(id)
+    answer()
+    await late
+    return { id, after, webhook, late: (await deliveries(id))[0] }
+  }
+
+  it('does not write "failed" over a delivery that another worker has made', async () => {
+    const { id, after, webhook, late } = await overtaken('failed', 'succeeded')
+    expect(after).toMatchObject({ state: 'succeeded', attempts: [{ status: 200 }] })
+    // Only its attempt is listed.
+    expect(late).toEqual({ ...after, attempts: [...after.attempts, expect.objectContaining({ status: 500 })] })
+    expect(await get(id)).toEqual(webhook)
+    expect(await jobs()).toEqual([])
+  })
+
+  it('does not end, hurry or count a try of the other one', async () => {
+    const { after, late } = await overtaken('succeeded', 'failed')
+    expect(after).toMatchObject({ state: 'pending', attempts: [{ status: 503 }] })
+    expect(late).toMatchObject({ state: 'pending', next_attempt_at: after.next_attempt_at })
+    expect(await jobs()).toMatchObject([{ state: 'waiting' }])
   })
 })
 

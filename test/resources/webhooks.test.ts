@@ -49,7 +49,7 @@ describe('createWebhook', () => {
   })
 
   it('takes placeholders behind the host, and http where the installation allows it', async () => {
-    const end_point = 'https://example.com/leads/{%leads.id%}?title={% leads.title %}'
+    const end_point = 'https://example.com/leads/{%leads.id%}/{% leads.title %}'
     expect((await create({ end_point })).end_point).toBe(end_point)
     const open = await startServer({ config: { webhookAllowHttp: true } })
     expect((await open.admin.post(path, { ...hook, end_point: 'http://localhost:9000' })).status).toBe(201)

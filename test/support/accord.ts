@@ -28,16 +28,25 @@ export interface Finished {
   stderr: string
 }
 
-function spawnAccord(folder: string, args: string[], environment: Environment): ChildProcess {
+export interface ServingLimits {
+  /** What `ulimit -n` allows it. */
+  maxDescriptors?: number
+}
+
+function spawnAccord(
+  folder: string,
+  args: string[],
+  environment: Environment,
+  { maxDescriptors }: ServingLimits = {},
+): ChildProcess {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('ACCORD_') && !name.startsWith('VITEST'),
   )
   const env = { ...Object.fromEntries(inherited), ...environment }
-  return spawn(process.execPath, [cli(), ...args], {
-    cwd: folder,
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+  const command = [process.execPath, cli(), ...args]
+  const limited = maxDescriptors === undefined ? [] : ['sh', '-c', `ulimit -n ${maxDescriptors} && exec "$@"`, 'sh']
+  const [program = '', ...rest] = [...limited, ...command]
+  return spawn(program, rest, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
 /** Runs a command to its end. */
@@ -62,8 +71,24 @@ export async function accordKilled(
   return { code: await ended, ...said }
 }
 
+/** Runs a command and kills it so long after it was started, unless it has ended before. */
+export async function accordKilledAfter(
+  folder: string,
+  args: string[],
+  afterMs: number,
+  environment: Environment = {},
+): Promise<Finished> {
+  const child = spawnAccord(folder, args, environment)
+  const { said } = listen(child)
+  const timer = setTimeout(() => child.kill('SIGKILL'), afterMs)
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  clearTimeout(timer)
+  return { code, ...said }
+}
+
 export interface Serving {
   url: string
+  pid: number
   /** What it has printed until now. */
   said: { stdout: string; stderr: string }
   /** Its exit code, once it has ended by itself or by `stop`. */
@@ -80,13 +105,10 @@ export async function accordServing(
   folder: string,
   command: 'serve' | 'start' | 'worker',
   environment: Environment = {},
+  limits: ServingLimits = {},
 ): Promise<Serving> {
-  const child = spawnAccord(folder, [command], {
-    ACCORD_PORT: '0',
-    ACCORD_ENV: 'test',
-    ACCORD_RATE_LIMIT: 'off',
-    ...environment,
-  })
+  const usual = { ACCORD_PORT: '0', ACCORD_ENV: 'test', ACCORD_RATE_LIMIT: 'off' }
+  const child = spawnAccord(folder, [command], { ...usual, ...environment }, limits)
   const { said, until } = listen(child)
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
   const marks = {
@@ -97,6 +119,7 @@ export async function accordServing(
   const url = await until(marks[command])
   return {
     url,
+    pid: child.pid ?? 0,
     said,
     ended,
     stop: async (signal = 'SIGTERM') => {

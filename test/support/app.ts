@@ -12,6 +12,7 @@ import { type App, type AppOptions, buildApp } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import { issueToken } from '../../src/kernel/auth.ts'
 import type { AccordEvent, Emitter } from '../../src/kernel/events.ts'
+import { createOffload } from '../../src/kernel/offload.ts'
 import { hashPassword } from '../../src/kernel/passwords.ts'
 import type { Published } from '../../src/published.ts'
 import { storeOf } from './store.ts'
@@ -104,9 +105,12 @@ export interface TestServer {
 export interface ServerOptions {
   config?: Partial<Config>
   published?: () => Published | null
+  /** Another contract than the generated one. */
+  contract?: Record<string, unknown>
   extensions?: ((events: Emitter) => void)[]
   mailer?: AppOptions['mailer']
   outbound?: AppOptions['outbound']
+  offload?: AppOptions['offload']
   volume?: AppOptions['volume']
   /** Where the log goes; then it is written, from `info` on. */
   lines?: AppOptions['lines']
@@ -135,14 +139,17 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   const dataDir = join(tmpdir(), `accord-test-${randomUUID()}`)
   const breaches: string[] = []
   const app = await buildApp({
-    config: testConfig({ dataDir, ...(options.lines && { logLevel: 'info' }), ...options.config }),
+    // The walkers over the contract post without the secret; the tests of inbound mail say otherwise.
+    config: testConfig({ dataDir, inboundOpen: true, ...(options.lines && { logLevel: 'info' }), ...options.config }),
     store,
     secret: 'test secret of at least thirty-two characters',
-    contract,
+    contract: options.contract ?? contract,
     published: options.published ?? (() => published),
     clock,
     ...(options.mailer && { mailer: options.mailer }),
     ...(options.outbound && { outbound: options.outbound }),
+    // A machine that runs other tests takes its time.
+    offload: options.offload ?? createOffload({ maxRunMs: 100_000, maxWaitMs: 100_000, idleMs: 3_000 }),
     ...(options.volume && { volume: options.volume }),
     ...(options.lines && { lines: options.lines }),
     extensions: [(events) => events.on('*', (event) => void seen.push(event)), ...(options.extensions ?? [])],

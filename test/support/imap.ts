@@ -102,12 +102,15 @@ export async function startImap({ username = 'crm', password = 'p"ass w\\rd' } =
           say(`* ${index + 1} FETCH (${facts.join(' ')})`)
           continue
         }
-        socket.write(`* ${index + 1} FETCH (${facts.join(' ')} BODY[] {${raw.length}}\r\n`)
+        const end = /BODY(?:\.PEEK)?\[\]<0\.(\d+)>/i.exec(items)?.[1]
+        const sent = end === undefined ? raw : raw.subarray(0, Number(end))
+        const part = end === undefined ? '' : '<0>'
+        socket.write(`* ${index + 1} FETCH (${facts.join(' ')} BODY[]${part} {${sent.length}}\r\n`)
         if (mode === 'drop') {
           socket.write(raw.subarray(0, raw.length / 2), () => socket.destroy())
           return
         }
-        socket.write(raw)
+        socket.write(sent)
         say(')')
       }
       say(`${tag} OK done`)

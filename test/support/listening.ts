@@ -19,7 +19,7 @@ export async function listeningServer(changes: Partial<Config> = {}): Promise<Li
   const databaseUrl = `sqlite:${join(dataDir, 'accord.db')}`
   const config = testConfig({ host: '127.0.0.1', port: 0, dataDir, databaseUrl, ...changes })
   const store = openData(config)
-  await install(config, store, dataDir)
+  await install(config, store, { folder: dataDir })
   const running = await startServer(config, store)
   return {
     ...running,

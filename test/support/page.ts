@@ -24,7 +24,7 @@ export function openPage(server: Pick<TestServer, 'inject'>): Page {
         accept: 'application/json',
         origin,
         cookie: [...jar].map(([name, value]) => `${name}=${value}`).join('; '),
-        ...(method !== 'GET' && { 'x-xsrf-token': jar.get('XSRF-TOKEN') ?? '' }),
+        ...(method !== 'GET' && { 'x-xsrf-token': jar.get('__Host-XSRF-TOKEN') ?? jar.get('XSRF-TOKEN') ?? '' }),
         ...(body !== undefined && { 'content-type': 'application/json' }),
         ...headers,
       }

@@ -16,5 +16,6 @@ export async function keptBytes(server: TestServer): Promise<string[]> {
   return names
     .filter((each) => each.isFile())
     .map((each) => join(each.parentPath, each.name).slice(folder.length + 1))
+    .filter((name) => !name.startsWith('trash/'))
     .sort()
 }

@@ -17,6 +17,8 @@ export type SmtpMode =
   | 'hang'
   /** Takes the message and says nothing. */
   | 'hang-data'
+  /** Has the message and never says so. */
+  | 'take-silently'
   /** Closes the connection in the middle of the message. */
   | 'drop'
   /** Has the message and closes the connection before it says so. */
@@ -121,6 +123,7 @@ export async function startSmtp({ login, offersTls = false }: SmtpOptions = {}):
       stream.on('end', () => {
         if (isDropped || mode === 'hang-data') return
         const raw = Buffer.concat(chunks).toString()
+        if (mode === 'take-silently') return take(session, session.envelope, raw)
         if (mode === 'half-accept') {
           take(session, session.envelope, raw)
           socketOf(session)?.destroy()

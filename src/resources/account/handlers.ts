@@ -1,6 +1,7 @@
 // The own account (DOMAIN 6.1): who am I and what may I do, and changing name, address and password. Needs no permission,
 // but the password in force for whatever signs in.
 import type { Body, EventBase, Schema } from '../../contract/types.ts'
+import { braked } from '../../kernel/brake.ts'
 import { type Context, signedIn } from '../../kernel/context.ts'
 import { Findings, notFound } from '../../kernel/errors.ts'
 import type { Snapshot } from '../../kernel/events.ts'
@@ -8,7 +9,6 @@ import { fold } from '../../kernel/format.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
 import { verifyPassword } from '../../kernel/passwords.ts'
 import { permissionKeys } from '../../kernel/permissions.ts'
-import { braked } from '../../kernel/ratelimit.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { checkCredentials, endAccess, hashed } from '../users/credentials.ts'
 import { checkPicture, setPicture } from '../users/picture.ts'
@@ -78,8 +78,8 @@ async function checkCurrentPassword(ctx: Context, body: Body<'updateAccount'>): 
   const isNeeded = body.password !== undefined || (body.email !== undefined && body.email !== user.email)
   if (!isNeeded) return true
   if (current === undefined) return false
-  return (await braked(ctx, user.email_key, () => verifyPassword(ctx.services.config, user.password_hash, current)))
-    .right
+  const attempt = { stored: user.password_hash, password: current, isKnown: true }
+  return (await braked(ctx, user.email_key, () => verifyPassword(ctx.services.config, attempt))).right
 }
 
 /** Sets the caller's own password, in a transaction. */

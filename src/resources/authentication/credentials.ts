@@ -1,11 +1,13 @@
 // What signing in checks, with a token or with a cookie (DOMAIN 6.2, 6.3): the host it comes from, address and password, and that
 // these still hold when it is written down. Guessing is slowed down in kernel/ratelimit.ts.
+
+import { braked } from '../../kernel/brake.ts'
 import type { Context, SignedIn } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { fold } from '../../kernel/format.ts'
 import { hashPassword, verifyPassword } from '../../kernel/passwords.ts'
-import { braked } from '../../kernel/ratelimit.ts'
 import { isFromStateful } from '../../kernel/sessions.ts'
+import { tellFailure } from './failures.ts'
 
 const invalidCredentials = (): Problem =>
   new Problem('invalid_credentials', undefined, { errors: { email: ['These credentials do not match our records.'] } })
@@ -28,9 +30,17 @@ export async function prove(ctx: Context, { email, password }: { email: string; 
     .where('email_key', '=', emailKey)
     .executeTakeFirst()
   const stored = user?.password_hash ?? null
-  const { right, outdated } = await braked(ctx, emailKey, () => verifyPassword(config, stored, password))
-  if (!user || !right) throw invalidCredentials()
-  if (user.status !== 1) throw new Problem('account_inactive')
+  const { right, outdated } = await braked(ctx, emailKey, ({ isKnown }) =>
+    verifyPassword(config, { stored, password, isKnown }),
+  )
+  if (!user || !right) {
+    await tellFailure(ctx, { emailKey, user, reason: 'invalid_credentials' })
+    throw invalidCredentials()
+  }
+  if (user.status !== 1) {
+    await tellFailure(ctx, { emailKey, user, reason: 'account_inactive' })
+    throw new Problem('account_inactive')
+  }
   const visitor: SignedIn = {
     id: user.id,
     name: user.name,
@@ -55,7 +65,7 @@ async function renew(
   if (numUpdatedRows > 0n) return renewed
   const now = await db.selectFrom('users').select('password_hash').where('id', '=', id).executeTakeFirst()
   const theirs = now?.password_hash ?? null
-  if (!(await verifyPassword(config, theirs, password)).right) throw invalidCredentials()
+  if (!(await verifyPassword(config, { stored: theirs, password, isKnown: true })).right) throw invalidCredentials()
   return theirs
 }
 

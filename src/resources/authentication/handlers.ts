@@ -1,26 +1,19 @@
 // Signing in and out, with bearer tokens and with a cookie (DOMAIN 6.1 to 6.5). What both check is in credentials.ts, forgotten
 // passwords are in passwords.ts.
 import { issueToken, signedInAs } from '../../kernel/auth.ts'
+import { rememberNetwork } from '../../kernel/brake.ts'
 import { daysAfter } from '../../kernel/clock.ts'
 import { type Context, now, signedIn } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { Gates, Handler, HandlersFor } from '../../kernel/handler.ts'
-import {
-  callingOf,
-  checkVisitorCsrf,
-  clearCookies,
-  endOtherSessions,
-  endSession,
-  offerCsrf,
-  sessionOf,
-  startSession,
-} from '../../kernel/sessions.ts'
+import { callingOf, checkVisitorCsrf, clearCookies, offerCsrf, sessionOf } from '../../kernel/sessions.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { accountOf } from '../account/handlers.ts'
 import { mostTokens, presentToken, revoke, tokenRows } from '../tokens/rows.ts'
 import { confirm, prove } from './credentials.ts'
 import { resetPage } from './page.ts'
 import { forgotPassword, resetPassword } from './passwords.ts'
+import { beginSession, endOtherSessions, endSession, sessionRows } from './sessions.ts'
 
 const login: Handler<'login'> = async (ctx, { body }) => {
   const { config } = ctx.services
@@ -30,6 +23,7 @@ const login: Handler<'login'> = async (ctx, { body }) => {
   const expiresAt = config.tokenTtlDays === 0 ? null : daysAfter(ctx.time, config.tokenTtlDays)
   const token = await transaction({ ...ctx, user }, async (ctx) => {
     await confirm(ctx, proven)
+    await rememberNetwork(ctx, user.id)
     let text = ''
     const input = { email: body.email, device_name: body.device_name }
     const { id } = await write(ctx, 'user.token.create', { entity: 'tokens', input }, async (ctx) => {
@@ -63,17 +57,21 @@ async function revokeOldest(ctx: Context, userId: number, issued: number): Promi
   const candidates = alive
     .filter(({ id, kind }) => kind === 'login' && id !== issued)
     .sort((a, b) => (used(a) < used(b) || (used(a) === used(b) && a.id < b.id) ? -1 : 1))
-  for (const row of candidates.slice(0, Math.max(0, alive.length - mostTokens))) await revoke(ctx, row)
+  await revoke(
+    ctx,
+    candidates.slice(0, Math.max(0, alive.length - mostTokens)).map(({ id }) => id),
+  )
 }
 
 const logout: Handler<'logout'> = (ctx, { body }) =>
   transaction(ctx, async (ctx) => {
     const { id } = signedIn(ctx)
-    const own = tokenRows(ctx).where('tokens.user_id', '=', id)
-    const ended = await (body.all ? own : own.where('tokens.id', '=', ctx.token?.id ?? 0))
-      .orderBy('tokens.id')
-      .execute()
-    for (const row of ended) await revoke(ctx, row)
+    const own = ctx.db.selectFrom('tokens').select('id').where('user_id', '=', id)
+    const ended = await (body.all ? own : own.where('id', '=', ctx.token?.id ?? 0)).execute()
+    await revoke(
+      ctx,
+      ended.map(({ id }) => id),
+    )
     if (body.all) await endOtherSessions(ctx, id)
     await leaveSession(ctx)
     return { message: body.all ? 'Signed out everywhere.' : 'Signed out.' }
@@ -82,20 +80,26 @@ const logout: Handler<'logout'> = (ctx, { body }) =>
 /** Ends the calling session, if there is one. */
 async function leaveSession(ctx: Context): Promise<void> {
   if (!ctx.session) return
-  await endSession(ctx, ctx.session.id)
+  await endById(ctx, ctx.session.id)
   clearCookies(ctx)
+}
+
+async function endById(ctx: Context, id: number): Promise<void> {
+  const row = await sessionRows(ctx).where('id', '=', id).executeTakeFirst()
+  if (row) await endSession(ctx, row)
 }
 
 const createSession: Handler<'createSession'> = async (ctx, { body }) => {
   const proven = await prove(ctx, body)
   const earlier = await sessionOf(ctx.services, callingOf(ctx))
-  return transaction(ctx, async (ctx) => {
+  return transaction({ ...ctx, user: proven.user, origin: 'session' }, async (ctx) => {
     await confirm(ctx, proven)
-    // Whoever knew its cookie does not know the new one.
-    if (earlier) await endSession(ctx, earlier.id)
-    const session = await startSession(ctx, proven.user.id, body.remember ?? false)
+    await rememberNetwork(ctx, proven.user.id)
+    // Somebody who knew its cookie does not know the new one.
+    if (earlier) await endById(ctx, earlier.id)
+    const session = await beginSession(ctx, proven.user.id, body.remember ?? false)
     const user = await signedInAs(ctx.db, proven.user.id)
-    return { data: await accountOf({ ...ctx, user, session, origin: 'session' }), message: 'Signed in.' }
+    return { data: await accountOf({ ...ctx, user, session }), message: 'Signed in.' }
   })
 }
 

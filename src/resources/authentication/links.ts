@@ -3,21 +3,31 @@
 import { randomUUID } from 'node:crypto'
 import { operations } from '../../contract/operations.gen.ts'
 import { defineJob } from '../../jobs/queue.ts'
+import { isHome } from '../../kernel/brake.ts'
 import { stamp } from '../../kernel/clock.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { escapeHtml, fold, oneLine } from '../../kernel/format.ts'
 import { digest, newSecret } from '../../kernel/secrets.ts'
-import { transaction } from '../../kernel/write.ts'
 import { MailRefused } from '../../mail/outbound.ts'
 import { patient } from '../../mail/patience.ts'
 
-const minutes = 60
+/** How long a link is good for: in answer to somebody who waits for it, and to somebody who knows nothing of it yet. */
+const lifetimes = {
+  reset: { hours: 1, text: '60 minutes' },
+  invitation: { hours: 72, text: '72 hours' },
+}
+const hourMs = 60 * 60 * 1000
+/** Mails an hour that strangers can have sent to an account. Each holds a link that is good at least as long as no further one comes. */
+const maxMailsPerHour = 5
 
 /** What is stored of a link: with the address it goes to, so that it is good for nothing once the account has another one. */
 export const digestOf = (secret: string, email: string): string => digest(`${secret} ${fold(email)}`)
 
-/** `email` is what somebody has typed who says to have forgotten the password; `user_id` a user who was made without one. */
-type Wanted = { email: string } | { user_id: number }
+/**
+ * `email` is what somebody at `network` has typed who says to have forgotten the password; `user_id` a user who was made without one.
+ * A job of an earlier version has no `network`.
+ */
+type Wanted = { email: string; network?: string } | { user_id: number }
 
 export const passwordLink = defineJob<Wanted>({
   kind: 'authentication.password-link',
@@ -25,8 +35,9 @@ export const passwordLink = defineJob<Wanted>({
   isMail: true,
   async run(ctx, wanted, { signal }) {
     const user = await recipientOf(ctx, wanted)
-    if (!user) return
-    const secret = await issue(ctx, user)
+    if (!user || (await hasEnough(ctx, user, wanted))) return
+    const kind = 'user_id' in wanted ? 'invitation' : 'reset'
+    const { id, secret } = await issue(ctx, user, lifetimes[kind].hours)
     const { mailer, log, clock, config } = ctx.services
     try {
       await mailer.send(
@@ -37,7 +48,7 @@ export const passwordLink = defineJob<Wanted>({
           to: [user.email],
           cc: [],
           bcc: [],
-          ...mailOf(ctx, user, secret, 'user_id' in wanted),
+          ...mailOf(ctx, user, secret, kind),
           references: [],
           headers: { 'Auto-Submitted': 'auto-generated' },
           attachments: [],
@@ -45,6 +56,8 @@ export const passwordLink = defineJob<Wanted>({
         patient(signal),
       )
     } catch (cause) {
+      // Nobody has it.
+      await ctx.db.deleteFrom('password_resets').where('id', '=', id).execute()
       // What a mail server says often repeats the address, which is nobody's business.
       if (!(cause instanceof MailRefused)) throw new Error('The mail server did not take the mail.')
       log.warn({ user: user.id }, 'A mail with a link to a new password was refused by the mail server.')
@@ -65,22 +78,35 @@ async function recipientOf({ db }: Context, wanted: Wanted): Promise<User | unde
   return active.where('id', '=', wanted.user_id).where('password_hash', 'is', null).executeTakeFirst()
 }
 
-/** A new one; older ones are good no longer. */
-async function issue(ctx: Context, { id, email }: User): Promise<string> {
+/**
+ * Whether strangers have had so many mails sent to the account that its owner must not get more. The owner still holds a link that is
+ * good; where the account has signed in before, the owner gets another one.
+ */
+async function hasEnough(ctx: Context, { id }: User, wanted: Wanted): Promise<boolean> {
+  if (!('email' in wanted)) return false
+  const { mails } = await ctx.db
+    .selectFrom('password_resets')
+    .select((eb) => eb.fn.countAll<number>().as('mails'))
+    .where('user_id', '=', id)
+    .where('created_at', '>', stamp(new Date(ctx.time.getTime() - hourMs)))
+    .executeTakeFirstOrThrow()
+  return Number(mails) >= maxMailsPerHour && !(await isHome(ctx, { userId: id, network: wanted.network ?? '' }))
+}
+
+/** A new one; earlier ones stay good until one is used. */
+async function issue(ctx: Context, { id, email }: User, hours: number): Promise<{ id: number; secret: string }> {
   const secret = newSecret()
-  await transaction(ctx, async (ctx) => {
-    await endLinks(ctx, id)
-    await ctx.db
-      .insertInto('password_resets')
-      .values({
-        user_id: id,
-        secret_hash: digestOf(secret, email),
-        expires_at: stamp(new Date(ctx.time.getTime() + minutes * 60_000)),
-        created_at: now(ctx),
-      })
-      .execute()
-  })
-  return secret
+  const link = await ctx.db
+    .insertInto('password_resets')
+    .values({
+      user_id: id,
+      secret_hash: digestOf(secret, email),
+      expires_at: stamp(new Date(ctx.time.getTime() + hours * hourMs)),
+      created_at: now(ctx),
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return { id: link.id, secret }
 }
 
 export const endLinks = async ({ db }: Context, userId: number): Promise<void> =>
@@ -91,7 +117,7 @@ export const linkOf = (ctx: Context, { email, token }: { email: string; token: s
   ctx.db
     .selectFrom('password_resets')
     .innerJoin('users', 'users.id', 'password_resets.user_id')
-    .select(['password_resets.id', 'password_resets.user_id'])
+    .select(['password_resets.id', 'password_resets.user_id', 'users.name'])
     // The database compares digests, of which nobody can choose the next character.
     .where('password_resets.secret_hash', '=', digestOf(token, email))
     .where('password_resets.expires_at', '>', now(ctx))
@@ -99,21 +125,23 @@ export const linkOf = (ctx: Context, { email, token }: { email: string; token: s
     .where('users.status', '=', 1)
     .executeTakeFirst()
 
-function mailOf({ services }: Context, { name, email }: User, secret: string, isInvitation: boolean) {
+function mailOf({ services }: Context, { name, email }: User, secret: string, kind: keyof typeof lifetimes) {
   const { config } = services
   // Never the host of a request: that is the caller's to choose.
   const base = config.appUrl ?? `http://localhost:${config.port}`
   const page = `${base}${operations.getResetPasswordPage.path}`
   const link = `${page}#${new URLSearchParams({ token: secret, email })}`
   const signIn = `${base}${operations.getSession.path}`
+  const isInvitation = kind === 'invitation'
+  const { text: lifetime } = lifetimes[kind]
   const [why, otherwise] = isInvitation
     ? [
         `an account was made for you at ${config.appName}, with this e-mail address. Choose a password here:`,
-        `The link is good for ${minutes} minutes, once. Later, press "Forgot password?" on ${signIn} for another one.`,
+        `The link is good for ${lifetime}, once. Later, press "Forgot password?" on ${signIn} for another one.`,
       ]
     : [
         `somebody, probably you, has forgotten the password of your account at ${config.appName}. Set a new one here:`,
-        `The link is good for ${minutes} minutes, once. If it was not you, there is nothing to do: the password stays as it is.`,
+        `The link is good for ${lifetime}, once. If it was not you, there is nothing to do: the password stays as it is.`,
       ]
   const paragraphs = [`Hello ${oneLine(name)},`, why, link, otherwise]
   const html = paragraphs.map((each) => `<p>${each === link ? anchor(link) : escapeHtml(each)}</p>`).join('\n')

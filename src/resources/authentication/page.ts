@@ -21,7 +21,7 @@ const say=(text,isBad)=>{$('bad').textContent=isBad?text:'';$('good').textConten
 const cookie=(name)=>document.cookie.split('; ').find((each)=>each.startsWith(name+'='))?.slice(name.length+1)??'';
 const call=async(method,path,body)=>{
 let answer;
-try{answer=await fetch(path,{method,headers:{accept:'application/json','x-xsrf-token':cookie('XSRF-TOKEN'),...(body&&{'content-type':'application/json'})},...(body&&{body:JSON.stringify(body)})})}
+try{answer=await fetch(path,{method,headers:{accept:'application/json','x-xsrf-token':cookie('__Host-XSRF-TOKEN')||cookie('XSRF-TOKEN'),...(body&&{'content-type':'application/json'})},...(body&&{body:JSON.stringify(body)})})}
 catch{throw new Error('The server cannot be reached. Try again.')}
 const reply=answer.status===204?{}:await answer.json().catch(()=>({}));
 if(!answer.ok)throw new Error(reply.message??'This did not work. Try again.');

@@ -3,11 +3,13 @@
 
 import { enqueue } from '../../jobs/queue.ts'
 import { signedInAs } from '../../kernel/auth.ts'
+import { braked, rememberNetwork } from '../../kernel/brake.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Findings, invalid } from '../../kernel/errors.ts'
 import { fold } from '../../kernel/format.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { braked, limited } from '../../kernel/ratelimit.ts'
+import { networkOf } from '../../kernel/networks.ts'
+import { limited } from '../../kernel/ratelimit.ts'
 import { transaction } from '../../kernel/write.ts'
 import { setPassword } from '../account/handlers.ts'
 import { checkPassword, endAccess, hashed } from '../users/credentials.ts'
@@ -20,12 +22,15 @@ const jobAfterMs = 2_000
 
 export const forgotPassword: Handler<'forgotPassword'> = async (ctx, { body: { email } }) => {
   const { services } = ctx
+  // By who asks. How many mails an account gets is bounded by the job, so that strangers use up nobody's.
   await limited(ctx, 'forgot-password', mostAnHour, hourMs)
-  // Counted whether there is such an account or not, and without keeping what was typed.
-  const subject = services.seal.fingerprint(`forgot-password:${fold(email)}`)
-  await limited(ctx, 'forgot-password:email', mostAnHour, hourMs, subject)
   if (services.mailer.isConfigured)
-    await enqueue(ctx, passwordLink, { email }, { runAt: new Date(ctx.time.getTime() + jobAfterMs) })
+    await enqueue(
+      ctx,
+      passwordLink,
+      { email, network: networkOf(ctx.ip ?? '') },
+      { runAt: new Date(ctx.time.getTime() + jobAfterMs) },
+    )
   else
     services.log.warn({}, 'Somebody has forgotten a password, and there is no server for outgoing mail to help them.')
   return { message: 'If there is an account with this address, a mail with a link is on its way.' }
@@ -34,13 +39,16 @@ export const forgotPassword: Handler<'forgotPassword'> = async (ctx, { body: { e
 const badToken = ['The link is wrong, was used, or is too old. Ask for a new one.']
 
 export const resetPassword: Handler<'resetPassword'> = async (ctx, { body }) => {
-  const { right, link } = await braked(ctx, fold(body.email), async () => {
+  // Wrong links count apart from wrong passwords and do not slow down signing in. They count at one network only: a link cannot be
+  // guessed, and strangers must not keep its owner from using it.
+  const find = async () => {
     const link = await linkOf(ctx, body)
     return { link, right: link !== undefined }
-  })
+  }
+  const { right, link } = await braked(ctx, `reset:${fold(body.email)}`, find, { isOverAllNetworks: false })
   const found = new Findings()
   if (!right) found.invalid('token', badToken[0] ?? '')
-  checkPassword(found, body, body.email)
+  checkPassword(found, body, { email: body.email, name: link?.name ?? '' })
   found.settle()
   const { password_hash } = await hashed(ctx, body)
   await transaction(ctx, async (ctx) => {
@@ -49,6 +57,8 @@ export const resetPassword: Handler<'resetPassword'> = async (ctx, { body }) => 
     const caller: Context = { ...ctx, user }
     await setPassword(caller, body, password_hash)
     await endAccess(caller, user.id)
+    // The owner of the mailbox is here: guesses from elsewhere do not slow down the sign-in that follows.
+    await rememberNetwork(caller, user.id)
   })
   return { message: 'The password is set. Sign in with it.' }
 }

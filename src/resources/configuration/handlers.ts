@@ -1,4 +1,5 @@
 // Reading and saving the configuration (DOMAIN 15.5): one record without an id, with one event for all keys of a save.
+import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Findings } from '../../kernel/errors.ts'
@@ -6,16 +7,21 @@ import type { Snapshot } from '../../kernel/events.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
 import { historyPage } from '../../kernel/history.ts'
 import { clean, tooMuch } from '../../kernel/html.ts'
+import { mask } from '../../kernel/seal.ts'
+import type { Sight } from '../../kernel/sights.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { acceptFileRef, attachFile, referFile, releaseFiles } from '../files/attach.ts'
 import { type Key, keysOf, logoTypes } from './keys.ts'
+import { type Connection, connectionOf, isSameConnection, passwordCode } from './mailbox.ts'
 import { entriesOf, isStored, store, storedValues } from './values.ts'
 
 const entity = 'configuration'
 /** The logo belongs to the configuration, which is one record without an id of its own. */
 const owner = { type: entity, id: 1 }
-const mask = '••••••'
 const mostLogoBytes = 10 * 1024 * 1024
+
+/** Changes are shown to callers who may read the configuration. */
+export const configurationSight: Sight = { lists: operations.getConfiguration, records: null }
 
 type Values = Schema<'ConfigurationValues'>
 
@@ -24,16 +30,29 @@ const saveConfiguration: Handler<'saveConfiguration'> = (ctx, { body }) =>
     const sent = await checked(ctx, body.values)
     const input = { values: Object.fromEntries(sent.map(([key, value]) => [key.code, masked(key, value)])) }
     const before = await snapshotOf(ctx)
+    const connection = connectionOf(ctx.services.config, await storedValues(ctx))
+    let isForgotten = false
     await write(ctx, 'core.configuration.save', { entity, input, before }, async (ctx) => {
       const hidden: string[] = []
       for (const [key, value] of sent) {
         if (key.kind === 'secret' && !(await isStored(ctx, key.code, value))) hidden.push(key.code)
         await store(ctx, key, key.kind === 'file' ? await placeLogo(ctx, key, value as number | null) : value)
       }
+      isForgotten = await forgetPassword(ctx, connection, body.values)
       return { id: null, entity: await snapshotOf(ctx), hidden }
     })
-    return { data: await entriesOf(ctx), message: 'Configuration saved.' }
+    const forgotten = isForgotten ? ' The password of the mailbox was removed, because its connection changed.' : ''
+    return { data: await entriesOf(ctx), message: `Configuration saved.${forgotten}` }
   })
+
+/** A stored password is good for the connection it was set for. It goes with a change, unless it is sent along. */
+async function forgetPassword(ctx: Context, before: Connection, sent: Values): Promise<boolean> {
+  const stored = await storedValues(ctx)
+  if (Object.hasOwn(sent, passwordCode) || !stored.has(passwordCode)) return false
+  if (isSameConnection(before, connectionOf(ctx.services.config, stored))) return false
+  await store(ctx, { code: passwordCode, kind: 'secret' }, null)
+  return true
+}
 
 /** What was sent, key by key, as it is to be stored. Throws 422 for what the contract cannot say. */
 async function checked(ctx: Context, values: Values): Promise<[Key, unknown][]> {

@@ -35,7 +35,7 @@ export async function entriesOf(ctx: Context): Promise<Entry[]> {
 }
 
 /** Stores a value; null takes it away, so that the default is in force again. */
-export async function store(ctx: Context, { code, kind }: Key, value: unknown): Promise<void> {
+export async function store(ctx: Context, { code, kind }: Pick<Key, 'code' | 'kind'>, value: unknown): Promise<void> {
   if (value === null) {
     await ctx.db.deleteFrom('core_config').where('code', '=', code).execute()
     return

@@ -8,7 +8,7 @@ import type { Resource } from '../../kernel/resource.ts'
 import { findOrCreateTag } from '../tags/resource.ts'
 import type { Action, Type } from './columns.ts'
 import { keysOf, personsWith, recordOf } from './match.ts'
-import { bodyOf, type Draft, operationOf, RowRefused, refused } from './rows.ts'
+import { bodyOf, type Draft, operationOf, RowRefused, refused, validBodyOf } from './rows.ts'
 
 export interface Plan {
   type: Type
@@ -26,15 +26,29 @@ function resourceOf({ services }: Context, type: Type): Resource<{ id: number },
   return resource as unknown as Resource<{ id: number }, unknown>
 }
 
-/** What the row says of its record, after its shape was looked at. Throws `RowRefused`. */
-export const keysIn = (ctx: Context, { type, action }: Plan, draft: Draft): string[] =>
-  keysOf(type, action, draft, bodyOf(ctx, draft, operationOf(type, 'update')))
+/** A row as it is read before anything is looked up for it. */
+export interface Reading {
+  /** The fields that the row holds of its record. */
+  keys: readonly string[]
+  /** The body of the call that makes a record, if the row can make nothing else. */
+  body: object | null
+}
+
+/** Looks at the shape of a row. Throws `RowRefused`. */
+export function readRow(ctx: Context, { type, action }: Plan, draft: Draft): Reading {
+  // It can make a lead and nothing else, and what makes one also changes one. A row that is wrong is read as a change first, below.
+  if (type === 'leads' && action === 'append' && (draft.id === undefined || draft.id === null)) {
+    const body = validBodyOf(ctx, draft, operationOf(type, 'create'))
+    if (body) return { keys: [], body }
+  }
+  return { keys: keysOf(type, action, draft, bodyOf(ctx, draft, operationOf(type, 'update'))), body: null }
+}
 
 /** Throws `RowRefused` or a `Problem` for a row that cannot be imported. */
-export async function applyRow(ctx: Context, plan: Plan, draft: Draft): Promise<Done> {
+export async function applyRow(ctx: Context, plan: Plan, draft: Draft, { keys, body: read }: Reading): Promise<Done> {
   const { type, action } = plan
   const resource = resourceOf(ctx, type)
-  const id = await recordOf(ctx, plan, draft, keysIn(ctx, plan, draft))
+  const id = await recordOf(ctx, plan, draft, keys)
   if (action === 'delete' && id !== null) {
     requireCall(ctx, operationOf(type, 'remove'))
     await resource.remove(ctx, id)
@@ -43,10 +57,13 @@ export async function applyRow(ctx: Context, plan: Plan, draft: Draft): Promise<
   const operation = operationOf(type, id === null ? 'create' : 'update')
   requireCall(ctx, operation)
   // First without what is looked up: nothing is made for a row that is wrong in itself.
-  bodyOf(ctx, draft, operation)
-  const body = bodyOf(ctx, { ...draft, body: { ...draft.body, ...(await lookedUp(ctx, draft)) } }, operation)
+  const own = read ?? bodyOf(ctx, draft, operation)
+  const found = await lookedUp(ctx, draft)
+  const isAlone = Object.keys(found).length === 0
+  // Looked-up fields are validated as an update, which requires no other field.
+  const body = isAlone ? own : { ...own, ...bodyOf(ctx, { ...draft, body: found }, operationOf(type, 'update')) }
   await pace()
-  if (id === null) return { did: 'created', id: (await resource.create(ctx, body)).id }
+  if (id === null) return { did: 'created', id: await resource.add(ctx, body) }
   await resource.update(ctx, id, body)
   return { did: 'updated', id }
 }

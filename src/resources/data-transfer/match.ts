@@ -2,6 +2,7 @@
 // id. Only records that the import's user sees are found; another one's name or address is refused as taken.
 import type { Context } from '../../kernel/context.ts'
 import { fold } from '../../kernel/format.ts'
+import { ask } from '../../kernel/kept.ts'
 import { attributeSet } from '../attributes/set.ts'
 import { type Action, keyColumns, type Type } from './columns.ts'
 import { type Draft, refused } from './rows.ts'
@@ -58,13 +59,19 @@ async function idsOf(ctx: Context, type: Type, keys: readonly string[]): Promise
 /** Ids of the persons with one of the addresses, seen or not. */
 export async function personsWith(ctx: Context, keys: readonly string[]): Promise<number[]> {
   const emails = (await attributeSet(ctx)).system.get('persons')?.find(({ code }) => code === 'emails')
-  const rows = await ctx.db
-    .selectFrom('unique_values')
-    .select('entity_id')
-    .distinct()
-    .where('entity_type', '=', 'persons')
-    .where('attribute_id', '=', emails?.id ?? 0)
-    .where('value', 'in', keys)
-    .execute()
+  if (keys.length === 0) return []
+  const attribute = emails?.id ?? 0
+  const rows = await ask(ctx, {
+    name: 'persons: by address',
+    values: [attribute, ...keys],
+    build: () =>
+      ctx.db
+        .selectFrom('unique_values')
+        .select('entity_id')
+        .distinct()
+        .where('entity_type', '=', 'persons')
+        .where('attribute_id', '=', attribute)
+        .where('value', 'in', keys),
+  })
   return rows.map(({ entity_id }) => entity_id)
 }

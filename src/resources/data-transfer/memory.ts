@@ -1,6 +1,7 @@
 // What rows of a file have in common when nothing is kept between its batches: which record each of them made or changed, by what
 // must be unique. So a dry run sees what the import itself would: an earlier row's record, and values that two rows share.
 import type { Context } from '../../kernel/context.ts'
+import { ask } from '../../kernel/kept.ts'
 import { attributesOf } from '../attributes/set.ts'
 import type { Done, Plan } from './apply.ts'
 import { type Draft, refused } from './rows.ts'
@@ -26,6 +27,7 @@ const matchKey = (key: string): string => `match:${key}`
 
 /** The record that a row of an earlier batch makes, if it is the one that these keys are of. */
 export function madeBefore({ owners, made }: Memory, keys: readonly string[]): Identity | undefined {
+  if (keys.length === 0) return undefined
   const present = new Set([...made.values()].map((row): Identity => `row ${row}`))
   return keys
     .map((key) => owners.get(matchKey(key)))
@@ -48,12 +50,16 @@ export async function remember(
   }
   const maker = did === 'created' ? draft.row : memory.made.get(id)
   const self: Identity = maker === undefined ? `#${id}` : `row ${maker}`
-  const values = await ctx.db
-    .selectFrom('unique_values')
-    .select(['attribute_id', 'value'])
-    .where('entity_type', '=', plan.type)
-    .where('entity_id', '=', id)
-    .execute()
+  const values = await ask(ctx, {
+    name: 'unique values of a record',
+    values: [plan.type, id],
+    build: () =>
+      ctx.db
+        .selectFrom('unique_values')
+        .select(['attribute_id', 'value'])
+        .where('entity_type', '=', plan.type)
+        .where('entity_id', '=', id),
+  })
   const unique = values.map(({ attribute_id, value }) => ({ attribute_id, key: `${attribute_id}:${value}` }))
   for (const { attribute_id, key } of unique) {
     const owner = memory.owners.get(key)

@@ -2,8 +2,8 @@
 // moment repeats nothing and loses nothing. A row that is refused is undone alone. Events as everywhere, origin `import`.
 import { type Context, now } from '../../kernel/context.ts'
 import { pace } from '../../kernel/pace.ts'
-import { longTransaction, savepoint } from '../../kernel/write.ts'
-import { applyRow } from './apply.ts'
+import { inParts, longTransaction, savepoint } from '../../kernel/write.ts'
+import { applyRow, readRow } from './apply.ts'
 import type { Column } from './columns.ts'
 import { counted, type Failing, forgetErrors, keepErrors } from './errors.ts'
 import { draftOf, errorsOf } from './rows.ts'
@@ -11,7 +11,7 @@ import {
   actingFor,
   type Batch,
   batchSize,
-  breathe,
+  breathing,
   contextOf,
   Elsewhere,
   find,
@@ -56,6 +56,7 @@ export async function processRows(run: Run): Promise<boolean> {
     const [fault] = faults
     // Its attributes may be others than when it was validated.
     if (fault) throw new Refused(fault.message)
+    const breathe = breathing()
     for await (const batch of batches) {
       if (run.signal?.aborted) return false
       if (!(await processBatch(run, batch, columns))) return true
@@ -84,54 +85,59 @@ async function userOr(ctx: Context, row: ImportRow): Promise<Context> {
 
 /** One batch, all of it or nothing. False when the import is to go no further. */
 async function processBatch(run: Run, batch: Batch, columns: readonly (Column | null)[]): Promise<boolean> {
-  const after = await longTransaction(contextOf(run), async (ctx) => {
-    const row = await find(ctx, run.id)
-    if (row.state !== 'processing') return null
-    if (row.processed_rows_count !== batch.from) throw new Elsewhere('Another process has gone on with the import.')
-    await occupy(ctx, run)
-    const acting = await actingFor(ctx, row)
-    const before = { ...row, ...(await resumed(ctx, row, batch)) }
-    const summary = JSON.parse(row.summary) as Summary
-    const own: Summary = { created: 0, updated: 0, deleted: 0, skipped: 0 }
-    const failing: Failing[] = []
-    for (const each of batch.rows) {
-      await pace()
-      const draft = draftOf(each, columns)
-      try {
-        own[(await savepoint(acting, () => applyRow(acting, planOf(row), draft))).did]++
-      } catch (error) {
-        failing.push({ cells: each.cells, errors: errorsOf(draft, error) })
-        own.skipped++
+  const after = await longTransaction(
+    contextOf(run),
+    async (ctx) => {
+      const row = await find(ctx, run.id)
+      if (row.state !== 'processing') return null
+      if (row.processed_rows_count !== batch.from) throw new Elsewhere('Another process has gone on with the import.')
+      await occupy(ctx, run)
+      const acting = await actingFor(ctx, row)
+      const before = { ...row, ...(await resumed(ctx, row, batch)) }
+      const plan = planOf(row)
+      const summary = JSON.parse(row.summary) as Summary
+      const own: Summary = { created: 0, updated: 0, deleted: 0, skipped: 0 }
+      const failing: Failing[] = []
+      for (const each of batch.rows) {
+        await pace()
+        const draft = draftOf(each, columns)
+        try {
+          own[(await savepoint(acting, () => applyRow(acting, plan, draft, readRow(acting, plan, draft)))).did]++
+        } catch (error) {
+          failing.push({ cells: each.cells, errors: errorsOf(draft, error) })
+          own.skipped++
+        }
       }
-    }
-    const counts = counted(before, failing)
-    if (row.validation_strategy === 'stop-on-errors' && counts.errors_count > row.allowed_errors)
-      throw new TooMany(failing)
-    await keepErrors(ctx, row.id, failing)
-    const at = now(ctx)
-    await ctx.db
-      .insertInto('import_batches')
-      .values({
-        import_id: row.id,
-        number: Math.floor(batch.from / batchSize) + 1,
-        summary: JSON.stringify(own),
-        created_at: at,
-        updated_at: at,
-      })
-      .execute()
-    const done = batch.from + batch.rows.length
-    const all = Object.fromEntries(
-      Object.entries(summary).map(([did, count]) => [did, count + own[did as keyof Summary]]),
-    )
-    const changes = {
-      ...counts,
-      processed_rows_count: done,
-      progress: shareOf(done, row),
-      summary: JSON.stringify(all),
-    }
-    await store(ctx, row, changes)
-    return { ...row, ...changes }
-  })
+      const counts = counted(before, failing)
+      if (row.validation_strategy === 'stop-on-errors' && counts.errors_count > row.allowed_errors)
+        throw new TooMany(failing)
+      await keepErrors(ctx, row.id, failing)
+      const at = now(ctx)
+      await ctx.db
+        .insertInto('import_batches')
+        .values({
+          import_id: row.id,
+          number: Math.floor(batch.from / batchSize) + 1,
+          summary: JSON.stringify(own),
+          created_at: at,
+          updated_at: at,
+        })
+        .execute()
+      const done = batch.from + batch.rows.length
+      const all = Object.fromEntries(
+        Object.entries(summary).map(([did, count]) => [did, count + own[did as keyof Summary]]),
+      )
+      const changes = {
+        ...counts,
+        processed_rows_count: done,
+        progress: shareOf(done, row),
+        summary: JSON.stringify(all),
+      }
+      await store(ctx, row, changes)
+      return { ...row, ...changes }
+    },
+    inParts,
+  )
   if (after) run.tell?.(after)
   return after !== null
 }

@@ -2,8 +2,8 @@
 // Nothing is kept but what was wrong, and nobody is told. What rows have in common is remembered (memory.ts).
 import type { Context } from '../../kernel/context.ts'
 import { pace } from '../../kernel/pace.ts'
-import { longTransaction, savepoint, transaction } from '../../kernel/write.ts'
-import { applyRow, type Done, keysIn } from './apply.ts'
+import { inParts, longTransaction, savepoint, transaction } from '../../kernel/write.ts'
+import { applyRow, type Done, readRow } from './apply.ts'
 import type { Column } from './columns.ts'
 import { counted, type Failing, keepErrors } from './errors.ts'
 import { emptyMemory, type Memory, madeBefore, nextBatch, remember, rememberSame } from './memory.ts'
@@ -13,7 +13,7 @@ import { draftOf, errorsOf } from './rows.ts'
 import {
   actingFor,
   type Batch,
-  breathe,
+  breathing,
   contextOf,
   countRows,
   Elsewhere,
@@ -43,6 +43,7 @@ export async function rehearse(run: Run): Promise<boolean> {
       return true
     }
     const memory = emptyMemory()
+    const breathe = breathing()
     for await (const batch of batches) {
       if (run.signal?.aborted) return false
       await keep(run, batch, await tryBatch(run, batch, columns, memory))
@@ -77,29 +78,34 @@ async function validating(ctx: Context, { id }: Run): Promise<ImportRow> {
 
 /** What is wrong with the rows of a batch; the transaction is rolled back. */
 function tryBatch(run: Run, batch: Batch, columns: readonly (Column | null)[], memory: Memory): Promise<Failing[]> {
-  return longTransaction({ ...contextOf(run), dryRun: true }, async (ctx) => {
-    const row = await find(ctx, run.id)
-    const plan = planOf(row)
-    const acting = await actingFor(ctx, row)
-    const failing: Failing[] = []
-    for (const each of batch.rows) {
-      await pace()
-      const draft = draftOf(each, columns)
-      try {
-        await savepoint(acting, async () => {
-          const keys = keysIn(acting, plan, draft)
-          const owner = madeBefore(memory, keys)
-          // Of a record that is not there between batches, only the shape of the change can be looked at.
-          if (owner !== undefined && plan.action === 'append') return rememberSame(memory, keys, owner)
-          const done: Done = await applyRow(acting, plan, draft)
-          return remember(acting, memory, plan, draft, done, keys)
-        })
-      } catch (error) {
-        failing.push({ cells: each.cells, errors: errorsOf(draft, error) })
+  return longTransaction(
+    { ...contextOf(run), dryRun: true },
+    async (ctx) => {
+      const row = await find(ctx, run.id)
+      const plan = planOf(row)
+      const acting = await actingFor(ctx, row)
+      const failing: Failing[] = []
+      for (const each of batch.rows) {
+        await pace()
+        const draft = draftOf(each, columns)
+        try {
+          await savepoint(acting, async () => {
+            const reading = readRow(acting, plan, draft)
+            const { keys } = reading
+            const owner = madeBefore(memory, keys)
+            // Without its record, which is absent between batches, only the shape of the change can be validated.
+            if (owner !== undefined && plan.action === 'append') return rememberSame(memory, keys, owner)
+            const done: Done = await applyRow(acting, plan, draft, reading)
+            return remember(acting, memory, plan, draft, done, keys)
+          })
+        } catch (error) {
+          failing.push({ cells: each.cells, errors: errorsOf(draft, error) })
+        }
       }
-    }
-    return failing
-  })
+      return failing
+    },
+    inParts,
+  )
 }
 
 const keep = (run: Run, { from, rows }: Batch, failing: readonly Failing[]): Promise<void> =>

@@ -180,4 +180,4 @@ const resource = defineResource({
   },
 })
 
-export const imports = { ...resource, seenFiles: opened }
+export const imports = { ...resource, withFiles: opened }

@@ -100,13 +100,19 @@ const writes: Record<Type, { create: OperationId; update: OperationId; remove: O
 
 export const operationOf = (type: Type, write: 'create' | 'update' | 'remove'): OperationId => writes[type][write]
 
+const read = ({ services: { contract, config } }: Context, { body }: Draft, operation: OperationId) =>
+  bodyReader(contract, operation)(body, { zone: config.timezone, strict: config.strict })
+
+/** The same when nothing is wrong with the row; null otherwise. */
+export function validBodyOf(ctx: Context, draft: Draft, operation: OperationId): object | null {
+  if (draft.errors.length > 0) return null
+  const { value, errors } = read(ctx, draft, operation)
+  return Object.keys(errors).length === 0 ? value : null
+}
+
 /** The body of the call that the row stands for. Throws `RowRefused` with all that is wrong with it. */
 export function bodyOf(ctx: Context, draft: Draft, operation: OperationId): object {
-  const { contract, config } = ctx.services
-  const { value, errors } = bodyReader(contract, operation)(draft.body, {
-    zone: config.timezone,
-    strict: config.strict,
-  })
+  const { value, errors } = read(ctx, draft, operation)
   // A cell that could not be read is told of once.
   const told = new Set(draft.errors.map(({ column }) => column))
   const found = rowErrors(draft, errors, 'validation_failed').filter(

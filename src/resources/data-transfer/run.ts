@@ -5,7 +5,8 @@ import type { Selectable } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { hold, letGo } from '../../jobs/lock.ts'
-import { signedInAs } from '../../kernel/auth.ts'
+import { signedInAgain } from '../../kernel/auth.ts'
+import { fineStopwatch } from '../../kernel/clock.ts'
 import { type Context, holds, type Services, systemContext } from '../../kernel/context.ts'
 import { rowsOf } from '../files/rows.ts'
 import type { Plan } from './apply.ts'
@@ -50,8 +51,20 @@ export async function find({ db }: Context, id: number): Promise<ImportRow> {
   return row
 }
 
-/** Between two batches. Other processes look for the free database with growing pauses, and would come too late for none. */
-export const breathe = (): Promise<void> => setTimeout(20)
+/** How long the batches between two gaps may take in all. */
+const heldMs = 100
+/** Longer than the longest pause between two tries of another process that waits for the database (db/dialects/sqlite-patience.ts). */
+const gapMs = 15
+
+/** To be called between two batches: leaves a gap in which other processes write, behind one long batch or several short ones. */
+export function breathing(): () => Promise<void> {
+  let held = fineStopwatch()
+  return async () => {
+    if (held() < heldMs) return
+    await setTimeout(gapMs)
+    held = fineStopwatch()
+  }
+}
 
 const lockOf = (id: number): string => `import:${id}`
 
@@ -64,7 +77,7 @@ export const vacate = (run: Run): Promise<void> => letGo(contextOf(run), lockOf(
 
 /** The context of whose import it is, with the permissions of this moment. Throws `Refused` when there are none. */
 export async function actingFor<C extends Context>(ctx: C, { user_id: id }: ImportRow): Promise<C> {
-  const user = id === null ? null : await signedInAs(ctx.db, id)
+  const user = id === null ? null : await signedInAgain(ctx, id)
   if (!user)
     throw new Refused(
       'The user whose import this is is gone or no longer active; rows are imported on behalf of that user.',

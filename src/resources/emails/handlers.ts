@@ -63,11 +63,9 @@ const downloadEmailAttachment: Handler<'downloadEmailAttachment'> = async (ctx, 
   return bytesOf(ctx, { id, name, content_type, sha256 })
 }
 
-const relink = (ctx: Context, id: number, lead_id: number | null): Promise<Schema<'Email'>> => {
-  requireCall(ctx, 'updateEmail')
+const relink = (ctx: Context, id: number, lead_id: number | null): Promise<Schema<'Email'>> =>
   // If-Match was about the lead.
-  return emails.update({ ...ctx, ifMatch: null }, id, { lead_id })
-}
+  emails.update({ ...ctx, ifMatch: null }, id, { lead_id })
 
 const attachLeadEmail: Handler<'attachLeadEmail'> = (ctx, { params, body: { email_id: id } }) =>
   transaction(ctx, async (ctx) => {
@@ -75,6 +73,9 @@ const attachLeadEmail: Handler<'attachLeadEmail'> = (ctx, { params, body: { emai
     const found = new Findings()
     await refer({ ctx, found }, 'email_id', id, emails)
     found.settle()
+    // The reply is the mail, also when it was linked before.
+    requireCall(ctx, 'updateEmail')
+    requireCall(ctx, 'getEmail')
     const mail = await emails.get(ctx, id)
     const data = mail.lead_id === params.id ? mail : await relink(ctx, id, params.id)
     return { data, message: 'E-mail linked to the lead.' }
@@ -85,6 +86,7 @@ const detachLeadEmail: Handler<'detachLeadEmail'> = (ctx, { params }) =>
     await leads.locate(ctx, params.id)
     const mail = (await emails.many(ctx, [params.email_id])).get(params.email_id)
     if (mail?.lead_id !== params.id) throw notFound('linked e-mail', params.email_id)
+    requireCall(ctx, 'updateEmail')
     await relink(ctx, mail.id, null)
     return { message: 'E-mail unlinked from the lead.' }
   })

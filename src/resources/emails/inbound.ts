@@ -4,6 +4,7 @@ import type { Context } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
 import type { Gates, Handler, HandlersFor } from '../../kernel/handler.ts'
 import { limited } from '../../kernel/ratelimit.ts'
+import { inboundSecretOf } from '../../kernel/seal.ts'
 import { isSame } from '../../kernel/secrets.ts'
 import { isVeto } from '../../kernel/write.ts'
 import { Busy, Unreadable } from '../../mail/parse.ts'
@@ -12,23 +13,30 @@ import { bytesOf } from '../files/handlers.ts'
 import { receive } from './receive.ts'
 import { emails } from './resource.ts'
 
-/** Calls a minute from one address, while no secret is set. */
-const mostCalls = 60
+/** Calls a minute from one address without the secret, where the route is open. */
+const maxCalls = 60
 const minuteMs = 60_000
 /** E-mails that may be waiting to be read; a mail service tries again after a 503. */
 const mostWaiting = 4
 
-/** Lets in who knows the secret, or nobody too often. Throws 404 where mail is fetched, 401 and 429. */
+/** Refuses a call without the secret, unless the route is open. Throws 404 where mail is fetched, 401 and 429. */
 async function admit(ctx: Context): Promise<void> {
-  const { mailReceiver, inboundSecret } = ctx.services.config
+  const { mailReceiver, inboundOpen } = ctx.services.config
   if (mailReceiver !== 'sendgrid') throw new Problem('not_found', 'E-mails are fetched from a mailbox here.')
-  if (inboundSecret === null) return limited(ctx, 'inbound-parse', mostCalls, minuteMs)
-  const { seal } = ctx.services
-  const expected = seal.fingerprint(inboundSecret)
-  const isRight = sentSecrets(ctx).filter((each) => isSame(seal.fingerprint(each), expected))
-  // Without WWW-Authenticate: who posts is a program, and is not to be shown a page to sign in.
-  if (isRight.length === 0)
-    throw new Problem('unauthenticated', 'The secret of inbound mail (ACCORD_INBOUND_SECRET) is missing or wrong.')
+  if (hasSecret(ctx)) return
+  if (inboundOpen) return limited(ctx, 'inbound-parse', maxCalls, minuteMs)
+  // Without WWW-Authenticate: a mail service must not be shown a page to sign in.
+  throw new Problem(
+    'unauthenticated',
+    'The secret of inbound mail is missing or wrong. `accord install` prints the address that has it.',
+  )
+}
+
+function hasSecret(ctx: Context): boolean {
+  const { config, seal } = ctx.services
+  const expected = seal.fingerprint(inboundSecretOf(config.inboundSecret, seal))
+  // Every secret is compared, so that the time does not tell which one is right.
+  return sentSecrets(ctx).filter((each) => isSame(seal.fingerprint(each), expected)).length > 0
 }
 
 function sentSecrets({ headers, query }: Context): string[] {
@@ -57,6 +65,8 @@ const receiveEmail: Handler<'receiveEmail'> = async (ctx, { body }) => {
   }
   const { mail, raw } = await reading(() => fromSendgrid(texts, files, { mostWaiting }))
   const { id, duplicate, parent_id, person_id } = await storing(() => receive(ctx, mail, { raw }))
+  // A stranger gets the same bytes for every mail: ids would tell which addresses and messages are known.
+  if (!hasSecret(ctx)) return { message: 'E-mail received.' }
   return {
     data: { id, duplicate, parent_id, person_id },
     message: duplicate ? 'The e-mail was here before.' : 'E-mail received.',

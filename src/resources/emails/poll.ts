@@ -1,17 +1,16 @@
 // Fetches the mails of a mailbox (DOMAIN 14.4): all its folders, from where the last time ended. What was taken and not marked, such
 // as by a crash, is taken again and known by its Message-ID.
 import { type Context, now, systemContext } from '../../kernel/context.ts'
-import { SealBroken } from '../../kernel/seal.ts'
 import { isVeto } from '../../kernel/write.ts'
-import { MailboxFailed, type MailboxSettings, type PolledMessage, pollMailbox } from '../../mail/imap.ts'
-import { parseMail, Unreadable } from '../../mail/parse.ts'
-import { secretOf, storedValues } from '../configuration/values.ts'
+import { MailboxFailed, type PolledMessage, pollMailbox } from '../../mail/imap.ts'
+import { parseMail, type ReceivedMail, Unreadable, unread } from '../../mail/parse.ts'
+import { mailboxOf } from '../configuration/mailbox.ts'
 import { receive } from './receive.ts'
 
 export interface Polled {
   received: number
   duplicates: number
-  /** Neither stored nor asked for again: no mails, too large, or refused by a listener. */
+  /** Neither stored nor asked for again: empty, or refused by a listener. */
   left: number
   /** To be tried again. */
   failed: number
@@ -19,45 +18,14 @@ export interface Polled {
   failure: string | null
 }
 
-/** The settings in the configuration over those of the environment; null while no mailbox is named. */
-export async function mailboxOf(ctx: Context): Promise<MailboxSettings | null> {
-  const { imap } = ctx.services.config
-  const stored = await storedValues(ctx)
-  const setting = <T>(name: string, initial: T): T => (stored.get(`email.imap.account.${name}`) as T) ?? initial
-  const host = setting('host', imap.host)
-  const username = setting('username', imap.username)
-  const password = (await secretOf(ctx, 'email.imap.account.password')) ?? imap.password
-  if (!host || !username || password === null) return null
-  return {
-    host,
-    username,
-    password,
-    port: setting('port', imap.port),
-    encryption: setting('encryption', imap.encryption),
-    validateCert: setting('validate_cert', imap.validateCert),
-  }
-}
-
-/** The settings, or why the password among them cannot be read. */
-async function readableMailbox(ctx: Context): Promise<MailboxSettings | string | null> {
-  try {
-    return await mailboxOf(ctx)
-  } catch (error) {
-    if (error instanceof SealBroken)
-      return 'The password of the mailbox cannot be read: it was stored with another ACCORD_SECRET. Set it again.'
-    throw error
-  }
-}
-
 /** Never throws for what the mailbox does. */
 export async function poll(ctx: Context, signal: AbortSignal): Promise<Polled> {
   const result: Polled = { received: 0, duplicates: 0, left: 0, failed: 0, failure: null }
-  const settings = await readableMailbox(ctx)
+  const settings = await mailboxOf(ctx)
   const { log } = ctx.services
-  if (settings === null || typeof settings === 'string') {
-    const failure = settings ?? 'No mailbox is set: host, user name and password are needed.'
-    log.error({}, failure)
-    return { ...result, failure }
+  if (typeof settings === 'string') {
+    log.error({}, settings)
+    return { ...result, failure: settings }
   }
   const account = `${settings.username}@${settings.host}:${settings.port}`
   const behind = new Set<string>()
@@ -79,8 +47,6 @@ export async function poll(ctx: Context, signal: AbortSignal): Promise<Polled> {
       signal,
     })
     for (const folder of polled.folders) await mark(ctx, account, folder)
-    for (const { uid, sizeBytes } of polled.skipped) log.warn({ uid, sizeBytes }, 'A mail is too large.')
-    result.left += polled.skipped.length
     result.failed = polled.failed.length
   } catch (error) {
     if (!(error instanceof MailboxFailed)) throw error
@@ -91,14 +57,16 @@ export async function poll(ctx: Context, signal: AbortSignal): Promise<Polled> {
 }
 
 /** What became of it. Throws for what another try may store. */
-async function taken(
-  { services }: Context,
-  { bytes, folder, uid }: PolledMessage,
-): Promise<'received' | 'duplicates' | 'left'> {
+async function taken({ services }: Context, message: PolledMessage): Promise<'received' | 'duplicates' | 'left'> {
+  const { bytes, folder, uid, isWhole, flags } = message
   try {
     // Each mail at its own time: a poll may be long.
     const ctx = systemContext(services, 'inbound_mail')
-    const { duplicate } = await receive(ctx, await parseMail(bytes), { raw: bytes, folder })
+    const { duplicate } = await receive(ctx, await mailOf(message), {
+      raw: isWhole ? bytes : null,
+      folder,
+      isSeen: flags.includes('\\Seen'),
+    })
     return duplicate ? 'duplicates' : 'received'
   } catch (error) {
     const isFinal = error instanceof Unreadable || isVeto(error)
@@ -106,6 +74,17 @@ async function taken(
     services.log.warn({ uid, err: error }, 'A mail of the mailbox is left there.')
     return 'left'
   }
+}
+
+/** Every message of a mailbox becomes an e-mail. One that cannot be parsed is shown with a note. */
+async function mailOf({ path, bytes, sizeBytes, isWhole }: PolledMessage): Promise<ReceivedMail> {
+  if (bytes.length === 0) throw new Unreadable('The e-mail is empty.')
+  if (isWhole) return parseMail(bytes, {}, { isMail: true })
+  const sizeMiB = Math.ceil(sizeBytes / 1024 / 1024)
+  return unread(
+    { raw: bytes, fields: {} },
+    `The e-mail has ${sizeMiB} MiB, and at most 30 are read. It is in the mailbox, in the folder ${path.slice(0, 200)}.`,
+  )
 }
 
 /** Up to which message a folder was read; from its beginning when the server has numbered anew. */

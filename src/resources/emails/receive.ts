@@ -35,6 +35,8 @@ export interface Receiving {
   raw: Buffer | null
   /** Where it lay in the mailbox it comes from. */
   folder?: Folder
+  /** Whether somebody has read it there. */
+  isSeen?: boolean
 }
 
 /** Of one file, and of the bytes of the whole mail. */
@@ -45,7 +47,7 @@ const longestText = 1_000_000
 export async function receive(
   ctx: Context,
   mail: ReceivedMail,
-  { raw, folder = 'inbox' }: Receiving,
+  { raw, folder = 'inbox', isSeen = false }: Receiving,
 ): Promise<Received> {
   const known = await knownOf(ctx, mail)
   if (known && !(await isFinished(ctx, known, folder))) return known
@@ -63,10 +65,12 @@ export async function receive(
       own.uploads.files.set(String(own.uploads.files.size), upload)
       return upload
     }
-    const files: Files = { attachments: [], raw: raw && (await take(raw, 'message.eml')) }
+    const files: Omit<Files, 'isSeen'> = { attachments: [], raw: raw && (await take(raw, 'message.eml')) }
     for (const { name, contentId, bytes } of mail.attachments)
       files.attachments.push({ upload: await take(bytes, name), contentId })
-    const stored = await store(own, mail, files, folder)
+    // The bytes as they came go after 30 days; of a mail that is not shown whole they stay.
+    if (mail.error !== null && files.raw) files.attachments.push({ upload: files.raw, contentId: null })
+    const stored = await store(own, mail, { ...files, isSeen }, folder)
     isStored = true
     return stored
   } catch (error) {
@@ -90,6 +94,7 @@ async function knownOf({ db }: Context, { messageId }: ReceivedMail): Promise<Re
 interface Files {
   attachments: { upload: Upload; contentId: string | null }[]
   raw: Upload | null
+  isSeen: boolean
 }
 
 const store = (ctx: Context, mail: ReceivedMail, files: Files, folder: Folder): Promise<Received> =>
@@ -107,7 +112,13 @@ const store = (ctx: Context, mail: ReceivedMail, files: Files, folder: Folder): 
     const thread = parent ?? late
     const from = thread === null ? null : await inheritance(ctx, thread)
     const person = from?.person_id ?? (await personOf(ctx, mail))
-    const row = { ...columnsOf(mail, isOwn), parent_id: parent, person_id: person, lead_id: from?.lead_id ?? null }
+    const row = {
+      ...columnsOf(mail, { isOwn, hasOriginal: files.raw !== null }),
+      is_read: Number(isOwn || files.isSeen),
+      parent_id: parent,
+      person_id: person,
+      lead_id: from?.lead_id ?? null,
+    }
     const { id, entity } = await write(
       ctx,
       emails.events.create,
@@ -143,7 +154,7 @@ async function isFinished(ctx: Context, { id }: Received, folder: Folder): Promi
 /** A draft that was sent meanwhile is as it was sent. */
 async function finish(ctx: Context, id: number, mail: ReceivedMail, files: Files): Promise<void> {
   const work = async (ctx: Context): Promise<void> => {
-    const columns = { ...columnsOf(mail, true), raw_file_id: null }
+    const columns = { ...columnsOf(mail, { isOwn: true, hasOriginal: files.raw !== null }), raw_file_id: null }
     await ctx.db.updateTable('emails').set(columns).where('id', '=', id).execute()
     await putInto(ctx, id, completed(await filedOf(ctx, id)))
     await settleAttachments(ctx, id, { attachment_ids: [] })
@@ -176,11 +187,16 @@ const inputOf = (mail: ReceivedMail, folder: Folder) => ({
   message_id: mail.messageId,
 })
 
-function columnsOf(mail: ReceivedMail, isOwn: boolean): Omit<Insertable<DB['emails']>, 'created_at' | 'updated_at'> {
+function columnsOf(
+  mail: ReceivedMail,
+  { isOwn, hasOriginal }: { isOwn: boolean; hasOriginal: boolean },
+): Omit<Insertable<DB['emails']>, 'created_at' | 'updated_at'> {
+  const note =
+    mail.error === null ? null : hasOriginal ? `${mail.error} The original is attached as message.eml.` : mail.error
   const html = mail.html === null ? null : clean(mail.html)
   // Of what is too much to be shown, the text is left.
-  const reply = html?.trim() || htmlOf(mail.text)
-  const text = mail.text ?? (html === null ? null : plainText(html))
+  const reply = html?.trim() || htmlOf(mail.text) || htmlOf(note)
+  const text = mail.text ?? (html === null ? note : plainText(html))
   return {
     subject: mail.subject,
     subject_key: mail.subject === null ? null : fold(mail.subject),
@@ -195,6 +211,7 @@ function columnsOf(mail: ReceivedMail, isOwn: boolean): Omit<Insertable<DB['emai
     source: 'email',
     user_type: isOwn ? 'admin' : 'person',
     status: 'received',
+    error: mail.error,
     sent_at: mail.date === null ? null : stamp(mail.date),
     is_read: Number(isOwn),
     is_automatic: Number(mail.isAutomatic),

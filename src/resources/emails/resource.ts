@@ -2,7 +2,7 @@
 // is in content.ts, where it lies in folders.ts, what it answers in threads.ts, who sees it in visibility.ts.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import type { Context } from '../../kernel/context.ts'
+import { author, type Context } from '../../kernel/context.ts'
 import { exists, flag, flagged, likePattern, linked, type SearchField, time, value } from '../../kernel/filter.ts'
 import { fold, oneLine } from '../../kernel/format.ts'
 import { expand, refer } from '../../kernel/references.ts'
@@ -18,7 +18,7 @@ import { type Body, checkComplete, contentColumns, type Stored } from './content
 import { checkFolders, filedOf, gatherFolders, homeOf, putInto, refiled } from './folders.ts'
 import { checkAtRest, queuedAgain, queueIfDue } from './queue.ts'
 import { inheritance, joinThread, newMessageId, referencesOf } from './threads.ts'
-import { type Folder, opensOneOf, visibleEmail } from './visibility.ts'
+import { visibleEmail, wasInOpenFolder } from './visibility.ts'
 
 type Email = Schema<'Email'>
 
@@ -72,7 +72,7 @@ async function newColumns(body: Body, ctx: Context): Promise<Record<string, unkn
     parent_id: body.parent_id ?? null,
     person_id: body.person_id === undefined ? (parent?.person_id ?? null) : body.person_id,
     lead_id: body.lead_id === undefined ? (parent?.lead_id ?? null) : body.lead_id,
-    user_id: ctx.user?.id ?? null,
+    user_id: author(ctx)?.id ?? null,
   }
 }
 
@@ -198,7 +198,7 @@ export const emails = defineResource({
   release: checkAtRest,
   mend: (ctx, { row }) => queuedAgain(ctx, { id: Number(row.id), status: String(row.status) }),
   link: (ctx, id, body, isNew) => setTags(ctx, 'emails', id, body.tag_ids, isNew),
-  opensDeleted: (ctx, last) => opensOneOf(ctx, last.folders as Folder[]),
+  wasInSight: wasInOpenFolder,
 })
 
 /** A new mail lies where its state belongs, and where the body wants it. */

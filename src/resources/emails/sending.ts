@@ -40,12 +40,16 @@ export async function sendMail(ctx: Context, id: number, job: Running): Promise<
   } catch (cause) {
     if (cause instanceof MailRefused) throw new Bury(withoutHidden(cause.message, hidden), { cause })
     const error = deferral(cause, hidden)
-    // Who is told to stop leaves it as it is: somebody else may have it by now. The last words are those of `giveUp`.
-    if (!job.isLast && !job.signal.aborted) await step(ctx, id, ['sending'], { status: 'queued', error: error.message })
+    // A run that is told to stop leaves the mail as it is; so does one whose job is another worker's. `giveUp` has the last words.
+    if (!job.isLast && !job.signal.aborted) await putOff(ctx, id, error.message, job)
     throw error
   }
   await accept(ctx, id, { refused: refusal(sent, hidden) })
 }
+
+/** It waits for the next try. */
+const putOff = (ctx: Context, id: number, error: string, job: Running): Promise<boolean> =>
+  transaction(ctx, async (ctx) => (await job.isOurs(ctx)) && step(ctx, id, ['sending'], { status: 'queued', error }))
 
 /** It is sent, whoever likes it: a listener that refuses to hear of it must not have it sent again. */
 async function accept(ctx: Context, id: number, { refused }: { refused: string | null }): Promise<void> {

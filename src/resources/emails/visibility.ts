@@ -2,6 +2,7 @@
 // in and belongs to nobody yet is for everybody who reads the inbox.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { type Context, holds } from '../../kernel/context.ts'
+import { always, never } from '../../kernel/sights.ts'
 import { visible } from '../../kernel/visibility.ts'
 
 /** The permission that opens each folder. */
@@ -19,21 +20,27 @@ export const folderKeys = {
 export type Folder = keyof typeof folderKeys
 export const allFolders = Object.keys(folderKeys) as Folder[]
 
-/** Whether the caller may open one of these folders. */
-export const opensOneOf = (ctx: Context, folders: readonly Folder[]): boolean =>
-  folders.some((folder) => holds(ctx, folderKeys[folder]))
-
+const openTo = (ctx: Context): Folder[] => allFolders.filter((folder) => holds(ctx, folderKeys[folder]))
 const opensEach = (ctx: Context): boolean => allFolders.every((folder) => holds(ctx, folderKeys[folder]))
 
 function inOpenFolder(ctx: Context): RawBuilder<SqlBool> {
-  const open = allFolders.filter((folder) => holds(ctx, folderKeys[folder]))
-  if (opensEach(ctx)) return sql<SqlBool>`1 = 1`
-  if (open.length === 0) return sql<SqlBool>`1 = 0`
+  const open = openTo(ctx)
+  if (opensEach(ctx)) return always
+  if (open.length === 0) return never
   return sql<SqlBool>`exists (select 1 from email_folders as place where place.email_id = emails.id and place.folder in (${sql.join(open)}))`
 }
 
+/** Whether a deleted mail lay in a folder that the caller may open, by the event `known` that tells of its deletion. */
+export function wasInOpenFolder(ctx: Context): RawBuilder<SqlBool> {
+  const open = openTo(ctx)
+  if (opensEach(ctx)) return always
+  if (open.length === 0) return never
+  const place = ctx.services.store.dialect.jsonTexts('known.before', 'place', 'folders')
+  return sql<SqlBool>`exists (select 1 from ${place} where place.value in (${sql.join(open)}))`
+}
+
 function ofVisibleRecord(ctx: Context): RawBuilder<SqlBool> {
-  if (!ctx.user?.visibleOwners) return sql<SqlBool>`1 = 1`
+  if (!ctx.user?.visibleOwners) return always
   const through = (table: string, column: string) =>
     sql`exists (select 1 from ${sql.table(table)} as target where target.id = ${sql.ref(column)} and ${visible(ctx, 'target.user_id')})`
   const ways = [

@@ -9,7 +9,8 @@ import { Problem } from '../../kernel/errors.ts'
 import { newestEvent } from '../../kernel/eventlog.ts'
 import { matcher, type Snapshot } from '../../kernel/events.ts'
 import { conditions, exists, time, value } from '../../kernel/filter.ts'
-import { type EventRow, openTypes, seenOf } from './sight.ts'
+import { type EventEntity, sightOf } from '../../kernel/sights.ts'
+import { type EventRow, knownOf, openTypes } from './sight.ts'
 
 type Entry = Schema<'Event'>
 type Condition = Expression<SqlBool>
@@ -56,7 +57,10 @@ export const conditionsOf = (ctx: Context, query: Query<'listEvents'>): Conditio
     [],
   )
 
-/** The next entries behind a place. Visibility is asked of `ctx`, which a long reader renews. */
+/**
+ * The next entries behind a place. An entry waits for the disk: after a power cut another event could get its id, and readers that have
+ * passed that id would miss it. Visibility is asked of `ctx`, which a long reader renews.
+ */
 export async function readPart(
   ctx: Context,
   filters: readonly Condition[],
@@ -65,6 +69,7 @@ export async function readPart(
 ): Promise<Part> {
   const types = openTypes(ctx)
   const newest = Math.max(after, await newestEvent(ctx))
+  await ctx.services.store.confirmed()
   const begin = Math.max(after, ((await oldestOf(ctx)) ?? 1) - 1)
   // Ids grow in the order of commits, so what is there now and was passed over need never be looked at again.
   const end = types.length === 0 ? newest : Math.min(newest, begin + most.searched)
@@ -73,7 +78,7 @@ export async function readPart(
   for (let looked = 0; place < end && types.length > 0; looked += atOnce) {
     if (looked === most.looked) return { entries: presented(ctx, found), next: place, hasMore: true }
     const rows = await rowsWithin(ctx, { place, end }, [...filters, ofTypes(types)])
-    found.push(...(await seenOf(ctx, rows)))
+    found.push(...(await knownOf(ctx, rows)))
     const next = found[size - 1]
     if (found.length > size && next)
       return { entries: presented(ctx, found.slice(0, size)), next: next.id, hasMore: true }
@@ -135,16 +140,16 @@ function presentEntry(ctx: Context, row: EventRow): Entry {
   return {
     id: row.id,
     name: row.name,
-    entity_type: row.entity_type,
+    entity_type: row.entity_type as EventEntity,
     entity_id: row.entity_id,
-    related_type: row.related_type,
+    related_type: row.related_type as EventEntity | null,
     related_id: row.related_id,
     actor: { type: row.actor_type === 'user' ? 'user' : 'system', id: row.actor_id, name: row.actor_name },
     token_id: row.token_id,
     request_id: row.request_id,
     origin: row.origin,
-    before: snapshotOf(ctx, row.before),
-    after: snapshotOf(ctx, row.after),
+    before: snapshotOf(ctx, row.entity_type, row.before),
+    after: snapshotOf(ctx, row.entity_type, row.after),
     changed: JSON.parse(row.changed) as string[],
     restored: row.restored === 1,
     created_at: row.created_at,
@@ -152,10 +157,11 @@ function presentEntry(ctx: Context, row: EventRow): Entry {
 }
 
 /** The writer may have seen more than the reader: other records are cut down to references, counts of them are left out. */
-function snapshotOf({ user }: Context, text: string | null): Entry['before'] {
+function snapshotOf(ctx: Context, type: string, text: string | null): Entry['before'] {
   if (text === null) return null
-  const isLimited = user !== null && user.visibleOwners !== null
-  const entries = Object.entries(JSON.parse(text) as Snapshot)
+  const isLimited = (ctx.user?.visibleOwners ?? null) !== null
+  const { asRead = (_ctx, whole) => whole } = sightOf(ctx, type)
+  const entries = Object.entries(asRead(ctx, JSON.parse(text) as Snapshot))
     .filter(([key]) => !(isLimited && key.endsWith('_count')))
     .map(([key, each]) => [key, asSeen(each)])
   return Object.fromEntries(entries) as Entry['before']

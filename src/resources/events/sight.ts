@@ -1,26 +1,12 @@
-// Who may know of an event (DOMAIN 7.4, 17.4): whoever may list the type of its record and sees the record; of a deleted one, whoever
-// saw it last. What is no resource is guarded by the operation that shows it. A type that nothing here knows is shown to nobody.
-import type { Selectable } from 'kysely'
+// Which events a caller may know of: those about records that the rule of their type shows (kernel/sights.ts). The rules are asked a few
+// questions for each type of record and none for each event.
+import { type Selectable, sql } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
-import { type OperationFact, operations } from '../../contract/operations.gen.ts'
-import type { OperationId } from '../../contract/types.ts'
-import { type Context, holds, may } from '../../kernel/context.ts'
-import type { Snapshot } from '../../kernel/events.ts'
-import type { Resource } from '../../kernel/resource.ts'
+import { type Context, may } from '../../kernel/context.ts'
+import { type Records, seenOf } from '../../kernel/sights.ts'
 import { seesOwner } from '../../kernel/visibility.ts'
-import { rowsOf, visibleOf } from '../files/rows.ts'
 
 export type EventRow = Selectable<DB['events']>
-type AnyResource = Resource<unknown, never>
-
-/** What has events without being a resource, and the operation that shows it. */
-const shownBy: Readonly<Record<string, OperationId>> = {
-  tokens: 'listTokens',
-  files: 'getFile',
-  configuration: 'getConfiguration',
-  suppressions: 'listSuppressions',
-  sends: 'listCampaignSends',
-}
 
 /**
  * Types whose records have owners: a link to one tells of it, so it must be seen as well. Of all others the record shows as much as
@@ -28,21 +14,9 @@ const shownBy: Readonly<Record<string, OperationId>> = {
  */
 const owned: ReadonlySet<string> = new Set(['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails'])
 
-function guardOf({ services }: Context, type: string): OperationFact | undefined {
-  const operation = Object.hasOwn(shownBy, type) ? shownBy[type] : undefined
-  return services.resources.get(type)?.lists ?? (operation && operations[operation])
-}
-
-const opens = (ctx: Context, type: string): boolean => {
-  const guard = guardOf(ctx, type)
-  return guard !== undefined && may(ctx, guard)
-}
-
 /** The types of records whose events the caller may read. */
 export const openTypes = (ctx: Context): string[] =>
-  [...ctx.services.resources.keys(), ...Object.keys(shownBy)].filter((type) => opens(ctx, type))
-
-const last = (row: EventRow): Snapshot => JSON.parse(row.after ?? row.before ?? '{}') as Snapshot
+  [...ctx.services.sights].flatMap(([type, { lists }]) => (may(ctx, lists) ? [type] : []))
 
 interface Place {
   row: EventRow
@@ -51,8 +25,8 @@ interface Place {
   isRelated: boolean
 }
 
-/** Those events that the caller may know of, with a few questions for each type of record and none for each event. */
-export async function seenOf(ctx: Context, rows: readonly EventRow[]): Promise<EventRow[]> {
+/** Those events that the caller may know of. */
+export async function knownOf(ctx: Context, rows: readonly EventRow[]): Promise<EventRow[]> {
   const places = rows.flatMap((row): Place[] => {
     const own = { row, type: row.entity_type, id: row.entity_id ?? 0, isRelated: false }
     const { related_type: type, related_id: id } = row
@@ -61,69 +35,79 @@ export async function seenOf(ctx: Context, rows: readonly EventRow[]): Promise<E
   const hidden = new Set<EventRow>()
   for (const type of new Set(places.map((place) => place.type))) {
     const ofType = places.filter((place) => place.type === type)
-    const isSeen = opens(ctx, type) ? await sightOf(ctx, type, ofType) : () => false
-    for (const place of ofType) if (!isSeen(place)) hidden.add(place.row)
+    const isKnown = await knownOfType(ctx, type, ofType)
+    for (const place of ofType) if (!isKnown(place)) hidden.add(place.row)
   }
   return rows.filter((row) => !hidden.has(row))
 }
 
-async function sightOf(ctx: Context, type: string, places: readonly Place[]): Promise<(place: Place) => boolean> {
-  const resource = ctx.services.resources.get(type)
-  if (resource) return sightOfRecords(ctx, resource, places)
-  if (type === 'tokens') return ({ row }) => seesToken(ctx, last(row).user_id)
-  if (type !== 'files') return () => true
-  const files = await rowsOf(ctx, idsOf(places))
-  const present = new Set(files.map(({ id }) => id))
-  const seen = new Set((await visibleOf(ctx, files)).map(({ id }) => id))
-  // A file that is gone was the uploader's.
-  return ({ row, id }) => (present.has(id) ? seen.has(id) : last(row).user_id === ctx.user?.id)
-}
-
-const idsOf = (places: readonly Place[]): number[] => [...new Set(places.map(({ id }) => id))]
-
-/** As in the list of tokens: the own ones, with the permission those of users in sight. */
-const seesToken = (ctx: Context, userId: unknown): boolean =>
-  userId === ctx.user?.id ||
-  (holds(ctx, 'settings.user.tokens') && seesOwner(ctx, typeof userId === 'number' ? userId : null))
-
-async function sightOfRecords(
-  ctx: Context,
-  resource: AnyResource,
-  places: readonly Place[],
-): Promise<(place: Place) => boolean> {
-  const seen = await resource.seen(ctx, idsOf(places))
-  const missing = idsOf(places).filter((id) => !seen.has(id))
-  if (missing.length === 0) return () => true
-  const there = await ctx.db
-    .selectFrom(resource.table as 'leads')
-    .select('id')
-    .where('id', 'in', missing)
-    .execute()
-  const present = new Set(there.map(({ id }) => id))
-  const gone = missing.filter((id) => !present.has(id))
-  const deletions = await lastSeen(ctx, resource, gone)
-  const sees = new Map(gone.map((id) => [id, deletions.has(id) && resource.seesDeleted(ctx, deletions.get(id) ?? {})]))
+async function knownOfType(ctx: Context, type: string, places: readonly Place[]): Promise<(place: Place) => boolean> {
+  const sight = ctx.services.sights.get(type)
+  // The log may hold a type of an earlier version.
+  if (!sight || !may(ctx, sight.lists)) return () => false
+  const { records } = sight
+  if (!records) return () => true
+  const ids = [...new Set(places.map(({ id }) => id))]
+  const seen = await seenOf(ctx, records, ids)
+  const gone = await goneOf(
+    ctx,
+    records,
+    ids.filter((id) => !seen.has(id)),
+  )
+  if (gone.size === 0) return ({ id }) => seen.has(id)
+  const deletions = await deletionsOf(ctx, type, records, [...gone])
+  const orphans = places.flatMap(({ row, id, isRelated }) =>
+    gone.has(id) && !isRelated && !deletions.has(id) ? [row.id] : [],
+  )
+  const known = await wereInSight(ctx, records, [...deletions.values(), ...orphans])
   return ({ row, id, isRelated }) => {
-    if (seen.has(id) || present.has(id)) return seen.has(id)
-    // What went without an event of its own leaves the owner that this event knew.
-    return deletions.has(id) ? (sees.get(id) ?? false) : seesOwner(ctx, isRelated ? null : row.owner_id)
+    if (!gone.has(id)) return seen.has(id)
+    const deletion = deletions.get(id)
+    if (deletion !== undefined) return known.has(deletion)
+    // What went without an event of its own was last known by this event, which of a link says nothing of the other record.
+    return isRelated ? seesOwner(ctx, null) : known.has(row.id)
   }
 }
 
-/** Deleted records as they were when they went. */
-async function lastSeen(
-  ctx: Context,
-  { entity, events }: AnyResource,
-  ids: readonly number[],
-): Promise<Map<number, Snapshot>> {
-  if (ids.length === 0) return new Map()
-  const rows = await ctx.db
-    .selectFrom('events')
-    .select(['entity_id', 'before'])
-    .where('entity_type', '=', entity)
-    .where('entity_id', 'in', ids)
-    .where('name', '=', `${events.delete}.after`)
-    .orderBy('id')
+/** Which of the ids are those of no record any more. */
+async function goneOf({ db }: Context, { table }: Records, ids: readonly number[]): Promise<Set<number>> {
+  if (ids.length === 0) return new Set()
+  const rows = await db
+    .selectFrom(table as 'leads')
+    .select('id')
+    .where('id', 'in', ids)
     .execute()
-  return new Map(rows.map((row) => [row.entity_id ?? 0, JSON.parse(row.before ?? '{}') as Snapshot]))
+  const present = new Set(rows.map(({ id }) => id))
+  return new Set(ids.filter((id) => !present.has(id)))
+}
+
+/** The newest events by which records went: a record can be deleted, restored and deleted again. */
+async function deletionsOf(
+  { db }: Context,
+  type: string,
+  { deleted }: Records,
+  ids: readonly number[],
+): Promise<Map<number, number>> {
+  if (deleted === null) return new Map()
+  const rows = await db
+    .selectFrom('events')
+    .select(['entity_id', sql<number>`max(id)`.as('last')])
+    .where('entity_type', '=', type)
+    .where('entity_id', 'in', ids)
+    .where('name', '=', `${deleted}.after`)
+    .groupBy('entity_id')
+    .execute()
+  return new Map(rows.map((row) => [row.entity_id ?? 0, row.last]))
+}
+
+/** Those of the events that knew a record last whose record was in sight then. */
+async function wereInSight(ctx: Context, records: Records, ids: readonly number[]): Promise<Set<number>> {
+  if (ids.length === 0) return new Set()
+  const rows = await ctx.db
+    .selectFrom('events as known')
+    .select('known.id')
+    .where('known.id', 'in', [...new Set(ids)])
+    .where(records.wasInSight(ctx))
+    .execute()
+  return new Set(rows.map(({ id }) => id))
 }

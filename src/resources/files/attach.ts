@@ -1,10 +1,11 @@
 // Files of records, for every slice that has some: rules for the ids in a body, attaching, and what goes with a record. A file
 // that belongs to a record is a child of it: it comes and goes with the events of the record, not with its own.
 import type { Schema } from '../../contract/types.ts'
-import { type Context, now } from '../../kernel/context.ts'
+import { author, type Context, now } from '../../kernel/context.ts'
 import type { Upload } from '../../kernel/files.ts'
 import { keep } from '../../kernel/multipart.ts'
 import type { Writing } from '../../kernel/resource.ts'
+import { checkUploadQuota } from './quota.ts'
 import { type Owner, presentRef, rowsOf, visibleOf } from './rows.ts'
 
 export type { Owner } from './rows.ts'
@@ -56,9 +57,10 @@ export function checkLimits(
 
 /** Keeps a file that came with the body. Runs in the transaction of the write; returns its id. */
 export async function addFile(ctx: Context, upload: Upload, owner: Owner | null): Promise<number> {
+  if (owner === null) await checkUploadQuota(ctx, upload.size)
   await keep(ctx, upload)
   const { name, size, contentType, sha256 } = upload
-  return insert(ctx, { name, size, content_type: contentType, sha256, user_id: ctx.user?.id ?? null }, owner)
+  return insert(ctx, { name, size, content_type: contentType, sha256, user_id: author(ctx)?.id ?? null }, owner)
 }
 
 /**
@@ -73,7 +75,7 @@ export async function attachFile(ctx: Context, id: number, owner: Owner): Promis
     return id
   }
   const { name, size, content_type, sha256 } = row
-  return insert(ctx, { name, size, content_type, sha256, user_id: ctx.user?.id ?? row.user_id }, owner)
+  return insert(ctx, { name, size, content_type, sha256, user_id: author(ctx)?.id ?? row.user_id }, owner)
 }
 
 /** Lets go of the files of a record, or of some of them. Their bytes go with the next tidying, unless others share them. */

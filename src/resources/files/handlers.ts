@@ -7,6 +7,7 @@ import type { Snapshot } from '../../kernel/events.ts'
 import { dispositionOf } from '../../kernel/filetypes.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
 import { uploaded } from '../../kernel/multipart.ts'
+import { ifItCan } from '../../kernel/unavailable.ts'
 import { write } from '../../kernel/write.ts'
 import { addFile } from './attach.ts'
 import { type FileRow, findFile, presentFile, rowsOf } from './rows.ts'
@@ -46,10 +47,12 @@ const deleteFile: Handler<'deleteFile'> = async (ctx, { params }) => {
       { entity_type: row.owner_type, id: row.owner_id, field: null },
     ])
   await removeFile(ctx, row)
+  // At once, unless others share them: bytes that wait for the clean-up would fill the disk past the limit of uploads.
+  if (!ctx.dryRun) await ifItCan(() => ctx.services.sweepFiles(ctx, [row.sha256]))
   return { message: 'File deleted.' }
 }
 
-/** Deletes a file that no record needs. The bytes go with the next tidying: others may share them. */
+/** Deletes the row of a file that no record needs. Its bytes are left to the caller: others may share them. */
 export async function removeFile(ctx: Context, row: FileRow): Promise<void> {
   const before: Snapshot = { ...presentFile(ctx, row) }
   await write(ctx, 'files.delete', { entity: 'files', input: {}, id: row.id, before }, async (ctx) => {

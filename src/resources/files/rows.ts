@@ -1,12 +1,14 @@
 // Files as rows, who sees one (DOMAIN 16), and how it is shown. An upload is its uploader's until it belongs to a record; then
 // whoever sees the record sees it.
-import type { Selectable } from 'kysely'
+import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, may } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
+import type { Rows } from '../../kernel/page.ts'
+import { always, type Sight } from '../../kernel/sights.ts'
 
 export type FileRow = Selectable<Tables['files']>
 
@@ -46,6 +48,31 @@ export async function rowsOf(ctx: Context, ids: readonly number[]): Promise<File
     .execute()
 }
 
+/** Events of a file are shown to callers who see it; of a deleted one, to its uploader. */
+export const fileSight: Sight = {
+  lists: operations.getFile,
+  records: {
+    table: 'files',
+    deleted: 'files.delete',
+    seen: async (ctx, ids) => new Set((await visibleOf(ctx, await rowsOf(ctx, ids))).map(({ id }) => id)),
+    async inSight(ctx) {
+      const all = ctx.db.selectFrom('files').select('files.id')
+      if (!ctx.user) return all
+      const own = sql<SqlBool>`(files.owner_type is null and files.user_id = ${ctx.user.id})`
+      const owners = await ctx.db.selectFrom('files').select('owner_type').distinct().execute()
+      const attached: RawBuilder<SqlBool>[] = []
+      for (const { owner_type: type } of owners) {
+        const ids = type === null ? 'none' : await ownersInSight(ctx, type)
+        if (ids === 'none') continue
+        const among = ids === 'all' ? always : sql<SqlBool>`files.owner_id in (${ids})`
+        attached.push(sql<SqlBool>`(files.owner_type = ${type} and ${among})`)
+      }
+      return all.where(sql<SqlBool>`(${sql.join([own, ...attached], sql` or `)})`)
+    },
+    wasInSight: ({ user }) => (user ? sql<SqlBool>`known.owner_id = ${user.id}` : always),
+  },
+}
+
 /** Those that the caller sees, with one question for all files of records of one kind. */
 export async function visibleOf(ctx: Context, rows: readonly FileRow[]): Promise<FileRow[]> {
   if (ctx.user === null) return [...rows]
@@ -61,14 +88,25 @@ export async function visibleOf(ctx: Context, rows: readonly FileRow[]): Promise
   )
 }
 
-/** Which records of a kind the caller may be shown: by permission, ability and sight. */
-async function seenOwners(ctx: Context, type: string, ids: readonly number[]): Promise<ReadonlySet<number>> {
+/** The records of a kind that the caller may be shown, by permission, ability and sight, as a query of their ids. */
+async function ownersInSight(ctx: Context, type: string): Promise<'all' | 'none' | Rows<{ id: number }>> {
   // A user is named, with the picture, wherever a record is: that asks for no permission (DOMAIN 7.4).
-  if (type === 'users') return new Set(ids)
-  if (type === 'configuration') return may(ctx, operations.getConfiguration) ? new Set(ids) : new Set()
+  if (type === 'users') return 'all'
+  if (type === 'configuration') return may(ctx, operations.getConfiguration) ? 'all' : 'none'
   const resource = ctx.services.resources.get(type)
-  if (!resource || !may(ctx, resource.shows)) return new Set()
-  return resource.seenFiles ? resource.seenFiles(ctx, ids) : resource.seen(ctx, ids)
+  if (!resource || !may(ctx, resource.shows)) return 'none'
+  return resource.withFiles?.(ctx) ?? resource.sight.records.inSight(ctx)
+}
+
+/** Which of them are among these. */
+async function seenOwners(ctx: Context, type: string, ids: readonly number[]): Promise<ReadonlySet<number>> {
+  const owners = await ownersInSight(ctx, type)
+  if (owners === 'none') return new Set()
+  if (owners === 'all') return new Set(ids)
+  const resource = ctx.services.resources.get(type)
+  if (!resource?.withFiles) return resource?.seen(ctx, ids) ?? new Set()
+  const rows = await owners.where(sql<SqlBool>`${sql.ref(`${resource.table}.id`)} in (${sql.join([...ids])})`).execute()
+  return new Set(rows.map(({ id }) => id))
 }
 
 /** Throws 404 for a file that does not exist or is out of the caller's sight. */

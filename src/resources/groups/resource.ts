@@ -1,6 +1,7 @@
-// Teams of users (DOMAIN 15.3): whoever has the view permission `group` sees the records of every member of the own ones.
+// Teams of users (DOMAIN 15.3): a user with the view permission `group` sees the records of every member of the own ones.
 import { type SqlBool, sql } from 'kysely'
 import type { Body, Schema } from '../../contract/types.ts'
+import { withCurrentCaller } from '../../kernel/auth.ts'
 import { type Context, may } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'
 import { exists, text } from '../../kernel/filter.ts'
@@ -9,7 +10,7 @@ import { referAll, uniqueName } from '../../kernel/references.ts'
 import { defineResource, type Resource } from '../../kernel/resource.ts'
 import { seesOwner, visible } from '../../kernel/visibility.ts'
 import { users } from '../users/resource.ts'
-import { stayWithinGroups } from '../users/view.ts'
+import { checkMembership } from '../users/view.ts'
 import { membersOf, setMembers } from './members.ts'
 
 type Operations = 'listGroups' | 'getGroup' | 'createGroup' | 'updateGroup' | 'deleteGroup'
@@ -42,8 +43,11 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
     const named = await uniqueName(writing, { table: 'groups', entity: 'groups', noun: 'group' }, name)
     const present = current && user_ids ? await allMembers(ctx, current.id) : []
     await referAll(writing, 'user_ids', user_ids, { noun: users.noun, seen: withKnown(present) })
-    const joining = (user_ids ?? []).some((id) => !present.includes(id))
-    if (joining && !found.any) await stayWithinGroups(ctx, [current?.id ?? null])
+    if (user_ids && !found.any) {
+      const joined = [...new Set(user_ids)].filter((id) => !present.includes(id))
+      const left = present.filter((id) => seesOwner(ctx, id) && !user_ids.includes(id))
+      await checkMembership(await withCurrentCaller(ctx), { groupId: current?.id ?? null, joined, left })
+    }
     return { ...named, description }
   },
   present: (row): Group => ({
@@ -69,6 +73,11 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
     )
     for (const reply of replies) reply.users = reply.user_ids.flatMap((id) => full.get(id) ?? [])
   },
+  // The members are those whom the writer saw.
+  asRead: (ctx, snapshot) => ({
+    ...snapshot,
+    ...(Array.isArray(snapshot.user_ids) && { user_ids: snapshot.user_ids.filter((id) => seesOwner(ctx, id)) }),
+  }),
   settle: (ctx, id, { user_ids }) => setMembers(ctx, { group_id: id }, user_ids),
   release: async (ctx, { id, name }) => {
     const members = await allMembers(ctx, id)

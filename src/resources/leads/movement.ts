@@ -23,7 +23,8 @@ export async function movement({ ctx, current, found }: Writing<Standing>, body:
 
 /** The named row of a vocabulary, else the one of the lowest id (DOMAIN 9.1). */
 export async function fallback(ctx: Context, table: 'lead_sources' | 'lead_types', name: string): Promise<number> {
-  const rows = await ctx.db.selectFrom(table).select(['id', 'name_key']).orderBy('id').execute()
+  const build = () => ctx.db.selectFrom(table).select(['id', 'name_key']).orderBy('id')
+  const rows = await ask(ctx, { name: `leads: ${table}`, values: [], build, ofVocabulary: true })
   const row = rows.find(({ name_key }) => name_key === fold(name)) ?? rows[0]
   if (!row) throw new Error(`${table} is empty; the last row cannot be deleted.`)
   return row.id

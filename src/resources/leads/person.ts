@@ -1,11 +1,41 @@
 // The person of a lead: by id, or given inline and created on the way (DOMAIN 9.4).
+import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import type { Dialect } from '../../../db/dialects/dialect.ts'
 import type { Schema } from '../../contract/types.ts'
-import { requireCall } from '../../kernel/context.ts'
+import { type Context, may, requireCall } from '../../kernel/context.ts'
 import { refer } from '../../kernel/references.ts'
 import type { Writing } from '../../kernel/resource.ts'
+import { visible } from '../../kernel/visibility.ts'
 import { checkPerson, persons } from '../persons/resource.ts'
 
 type Body = Pick<Schema<'LeadUpdate'>, 'person' | 'person_id'>
+
+/**
+ * `q` finds a lead by an address of its person that the caller can read: the first, which the reference shows to everybody; the others
+ * only where the caller sees the person.
+ */
+export function addressOfPerson(word: string, dialect: Dialect, ctx: Context): RawBuilder<SqlBool> {
+  const first = dialect.jsonPointMatches('persons.emails', 'first', word)
+  if (!may(ctx, persons.shows)) return first
+  const any = dialect.jsonPointMatches('persons.emails', 'contains', word)
+  if ((ctx.user?.visibleOwners ?? null) === null) return any
+  return sql<SqlBool>`(${first} or (${visible(ctx, 'persons.user_id')} and ${any}))`
+}
+
+/** Which of the leads have a person with addresses that the caller cannot read: the index of the search has them all. */
+export async function withUnreadAddresses(ctx: Context, ids: readonly number[]): Promise<number[]> {
+  const isOpen = may(ctx, persons.shows)
+  if (ids.length === 0 || (isOpen && (ctx.user?.visibleOwners ?? null) === null)) return []
+  const point = ctx.services.store.dialect.jsonTexts('persons.emails', 'point')
+  let rows = ctx.db
+    .selectFrom('leads')
+    .innerJoin('persons', 'persons.id', 'leads.person_id')
+    .select('leads.id')
+    .where('leads.id', 'in', [...ids])
+    .where(sql<SqlBool>`exists (select 1 from ${point} where point.key > 0)`)
+  if (isOpen) rows = rows.where(sql<SqlBool>`${visible(ctx, 'persons.user_id')} is not true`)
+  return (await rows.execute()).map(({ id }) => id)
+}
 
 /** The `person_id` to store; undefined for "unchanged". Errors of the inline person are found below `person.`. */
 export async function personOf(

@@ -24,7 +24,7 @@ import { ownerOf, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 import { expandStages, fallback, mendLead, movement } from './movement.ts'
-import { personOf } from './person.ts'
+import { addressOfPerson, personOf } from './person.ts'
 import { keepLines, linesIn, linesOf, planLines, presentLine, readLines } from './products.ts'
 import { rotten, rottenDays } from './rotting.ts'
 
@@ -119,7 +119,7 @@ export const leads = defineResource(
       { text: 'leads.description' },
       { key: 'persons.name_key' },
       { key: 'organizations.name_key' },
-      { where: (word, dialect) => dialect.jsonPointMatches('persons.emails', 'contains', word) },
+      { where: addressOfPerson },
     ],
     columns: async (body: Body, writing) => {
       const { ctx, current, found } = writing

@@ -4,6 +4,7 @@ import { massDestroy } from '../../kernel/mass.ts'
 import { campaigns } from './campaigns.ts'
 import { marketingEvents } from './events.ts'
 import { previewCampaign } from './preview.ts'
+import { resendCampaignSend } from './resend.ts'
 import { runCampaign } from './run.ts'
 import { listCampaignSends } from './sends.ts'
 import { createSuppression, deleteSuppression, listSuppressions } from './suppressions.ts'
@@ -25,6 +26,7 @@ export const handlers: HandlersFor<
   | 'listCampaignSends'
   | 'previewCampaign'
   | 'runCampaign'
+  | 'resendCampaignSend'
   | 'listSuppressions'
   | 'createSuppression'
   | 'deleteSuppression'
@@ -38,6 +40,7 @@ export const handlers: HandlersFor<
   listCampaignSends,
   previewCampaign,
   runCampaign,
+  resendCampaignSend,
   listSuppressions,
   createSuppression,
   deleteSuppression,

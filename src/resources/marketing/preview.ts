@@ -3,7 +3,7 @@
 import { DateTime } from 'luxon'
 import type { Schema } from '../../contract/types.ts'
 import { lastDue } from '../../jobs/schedules.ts'
-import type { Context } from '../../kernel/context.ts'
+import { type Context, may } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { today } from '../../kernel/format.ts'
 import type { Handler } from '../../kernel/handler.ts'
@@ -46,12 +46,15 @@ export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params,
   }
 }
 
-/** The one who is named, else the first with an address; null when the caller sees nobody. */
+/** The one who is named, else the first with an address; null when the caller may read nobody. */
 async function personOf(ctx: Context, id: number | undefined): Promise<number | null> {
+  const mayRead = may(ctx, persons.shows)
   if (id !== undefined) {
-    if (!(await persons.seen(ctx, [id])).has(id)) throw invalid({ 'query.person_id': [`No person has id ${id}.`] })
+    if (!mayRead || !(await persons.seen(ctx, [id])).has(id))
+      throw invalid({ 'query.person_id': [`No person has id ${id}.`] })
     return id
   }
+  if (!mayRead) return null
   const first = await ctx.db
     .selectFrom('persons')
     .select('id')

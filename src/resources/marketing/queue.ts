@@ -188,7 +188,9 @@ async function queueOne(ctx: Context, run: Run, to: Recipient, { subject, conten
         .values({ ...rowOf(ctx, run, to), subject, content, run_at: now(ctx) })
         .returningAll()
         .executeTakeFirstOrThrow()
-      return { id: row.id, entity: presentSend(row, to.person) }
+      const { name, emails } = to.person
+      const joined = { person_name: name, person_emails: emails, user_name: null, user_email: null, user_image: null }
+      return { id: row.id, entity: presentSend(ctx, { ...row, ...joined }) }
     })
   } catch (cause) {
     if (!(cause instanceof Problem) || cause.code !== 'event_vetoed') throw cause

@@ -1,6 +1,7 @@
 // Sends what the ledger has queued, one mail after the other over all campaigns and workers, at most ACCORD_CAMPAIGN_RATE a minute,
-// counted from the ledger so that a restart does not begin anew. A row says when it is handed over and what became of it: a crash
-// in between is seen, and that one mail goes out again with the same Message-ID.
+// counted from the ledger so that a restart does not lose the count. A mail is sent at most once: its claim is committed before it is
+// handed over, and a claim whose end nobody knows makes it `uncertain`, which only a user sends again (resend.ts).
+import { randomUUID } from 'node:crypto'
 import { defineJob, enqueue, hurry, letKeyGo } from '../../jobs/queue.ts'
 import { stamp } from '../../kernel/clock.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -59,24 +60,23 @@ export const sendMails = defineJob<Record<string, never>>({
   revive: async () => undefined,
 })
 
-/** Rows that were being handed over when a worker ended. The server may have taken them; they go out first. */
+/**
+ * Rows that are being handed over while no other worker has the job: their worker has died, or has lost its lease. The mail server may
+ * have accepted them. A worker that is alive all the same still says what became of its mail (see `hand`).
+ */
 async function recover(ctx: Context): Promise<void> {
-  const inFlight = ctx.db
-    .selectFrom('campaign_sends')
-    .select('id')
+  const left = await ctx.db
+    .updateTable('campaign_sends')
+    .set({ state: 'uncertain', error: 'The worker ended while it sent the e-mail.', updated_at: now(ctx) })
     .where('state', '=', 'queued')
     .where('run_at', 'is', null)
-  const ids = (await inFlight.execute()).map(({ id }) => id)
-  if (ids.length === 0) return
-  ctx.services.log.warn(
-    { sends: ids, count: ids.length },
-    'Mails of campaigns were being sent when a worker ended: possibly sent twice.',
-  )
-  await ctx.db
-    .updateTable('campaign_sends')
-    .set(({ ref }) => ({ run_at: ref('created_at') }))
-    .where('id', 'in', ids)
+    .returning('id')
     .execute()
+  if (left.length === 0) return
+  ctx.services.log.warn(
+    { sends: left.map(({ id }) => id), count: left.length },
+    'Mails of campaigns were being sent when a worker ended. They are uncertain and are not sent again by themselves.',
+  )
 }
 
 /** When the next mail may be handed over: as soon as there were fewer than the rate in the minute before. */
@@ -144,10 +144,7 @@ const take = (ctx: Context): Promise<Send | 'left out' | null> =>
     if (row.person_id === null) return leftOut(ctx, row, { state: 'failed', error: 'The person was deleted.' })
     if (isTooLate(ctx, row))
       return leftOut(ctx, row, { state: 'failed', error: 'Too late: the day it was for has passed.' })
-    // Each time it ended the worker.
-    if (row.attempts > ladder.length)
-      return leftOut(ctx, row, { state: 'failed', error: 'Sending it never came to an end.' })
-    const started = { started_at: now(ctx), run_at: null, attempts: row.attempts + 1 }
+    const started = { started_at: now(ctx), run_at: null, attempts: row.attempts + 1, claim: randomUUID() }
     await ctx.db.updateTable('campaign_sends').set(started).where('id', '=', row.id).execute()
     const { active_since: _since, ...mail } = row
     return { ...mail, ...started }
@@ -155,8 +152,9 @@ const take = (ctx: Context): Promise<Send | 'left out' | null> =>
 
 type Change = { state?: Send['state']; error?: string | null; sent_at?: string; run_at?: string; attempts?: number }
 
-/** Once it has ended it is not kept what the mail said. */
+/** The text of a mail that has ended is not kept. An uncertain one may be sent again. */
 const ended = { subject: null, content: null, run_at: null }
+const hasEnded = ({ state }: Change): boolean => state !== undefined && state !== 'uncertain'
 
 async function leftOut(ctx: Context, { id }: Send, change: Change): Promise<'left out'> {
   await ctx.db
@@ -167,15 +165,18 @@ async function leftOut(ctx: Context, { id }: Send, change: Change): Promise<'lef
   return 'left out'
 }
 
+/** One try. What became of it is written only by the claim that has the mail: nobody has sent it again meanwhile. */
 async function hand(current: () => Context, mail: Send, late: AbortSignal): Promise<void> {
   const ctx = current()
   const settle = async (change: Change): Promise<void> => {
     const ctx = current()
     await ctx.db
       .updateTable('campaign_sends')
-      .set({ ...(change.state && ended), error: null, ...change, updated_at: now(ctx) })
+      // Another worker may have called it uncertain.
+      .set({ state: 'queued', ...(hasEnded(change) && ended), error: null, ...change, updated_at: now(ctx) })
       .where('id', '=', mail.id)
-      .where('state', '=', 'queued')
+      .where('claim', '=', mail.claim)
+      .where('state', 'in', ['queued', 'uncertain'])
       .execute()
   }
   try {
@@ -190,9 +191,12 @@ function afterFailure(ctx: Context, { id, attempts }: Send, cause: unknown, isSt
   const { log } = ctx.services
   if (cause instanceof MailRefused) return { state: 'failed', error: cause.message }
   const isKnown = cause instanceof MailDeferred
+  if (isKnown && cause.mayHaveArrived) {
+    log.warn({ sends: [id], count: 1 }, 'A mail of a campaign was handed over and not confirmed. It is uncertain.')
+    return { state: 'uncertain', error: `${cause.message} It may have arrived all the same.` }
+  }
+  // Made before anything is handed over: the mailer tells of everything later as MailDeferred.
   if (!isKnown) log.error({ err: cause, send: id }, 'A mail of a campaign failed unexpectedly.')
-  if (isKnown && cause.mayHaveArrived)
-    log.warn({ sends: [id], count: 1 }, 'A mail of a campaign was handed over and not confirmed: possibly sent twice.')
   // What was stopped with the worker has not failed.
   if (isStopped) return { run_at: now(ctx), attempts: attempts - 1 }
   const error = isKnown ? cause.message : 'It could not be sent.'

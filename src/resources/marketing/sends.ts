@@ -2,52 +2,86 @@
 // twice. Who sees a person sees what went to it; what went to a deleted person is for global viewers.
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
+import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { notFound } from '../../kernel/errors.ts'
 import { value } from '../../kernel/filter.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { ledgerPage } from '../../kernel/ledger.ts'
-import { visible } from '../../kernel/visibility.ts'
+import { always, never, type Sight } from '../../kernel/sights.ts'
+import { seesOwner, visible } from '../../kernel/visibility.ts'
 import { personRef } from '../persons/contacts.ts'
+import { userRef } from '../users/owner.ts'
+import { pictureUrl } from '../users/picture.ts'
 import { campaigns } from './campaigns.ts'
 
 export type Send = Selectable<DB['campaign_sends']>
-type Shown = Pick<Send, 'id' | 'occurrence' | 'person_id' | 'address' | 'state' | 'error' | 'sent_at' | 'created_at'>
+const columns = [
+  'id',
+  'occurrence',
+  'person_id',
+  'address',
+  'state',
+  'error',
+  'sent_at',
+  'resent_at',
+  'resent_by_id',
+  'created_at',
+] as const
+type Shown = Pick<Send, (typeof columns)[number]>
 
-export const presentSend = (
-  row: Shown,
-  person: { name: string | null; emails: string | null },
-): Schema<'CampaignSend'> => ({
+interface Joined {
+  person_name: string | null
+  person_emails: string | null
+  user_name: string | null
+  user_email: string | null
+  user_image: number | null
+}
+
+export const presentSend = (ctx: Context, row: Shown & Joined): Schema<'CampaignSend'> => ({
   id: row.id,
   occurrence: row.occurrence,
   person_id: row.person_id,
-  person: row.person_id === null ? null : personRef(row.person_id, person.name ?? '', person.emails ?? '[]'),
+  person: row.person_id === null ? null : personRef(row.person_id, row.person_name ?? '', row.person_emails ?? '[]'),
   address: row.address,
   state: row.state as Schema<'CampaignSend'>['state'],
   error: row.error,
   sent_at: row.sent_at,
+  resent_at: row.resent_at,
+  resent_by: userRef(row.resent_by_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
   created_at: row.created_at,
 })
 
-export const listCampaignSends: Handler<'listCampaignSends'> = async (ctx, { params, query }) => {
-  await campaigns.locate(ctx, params.id)
-  const rows = ctx.db
+const rowsInSight = (ctx: Context) =>
+  ctx.db
     .selectFrom('campaign_sends')
     .leftJoin('persons', 'persons.id', 'campaign_sends.person_id')
-    .select([
-      'campaign_sends.id',
-      'campaign_sends.occurrence',
-      'campaign_sends.person_id',
-      'campaign_sends.address',
-      'campaign_sends.state',
-      'campaign_sends.error',
-      'campaign_sends.sent_at',
-      'campaign_sends.created_at',
-      'persons.name',
-      'persons.emails',
-    ])
-    .where('campaign_sends.campaign_id', '=', params.id)
     .where(visible(ctx, 'persons.user_id'))
-  return ledgerPage(ctx, rows, query, {
+
+/** Events of a send are shown to callers who see it in the ledger; after its campaign is deleted, to global views only. */
+export const sendSight: Sight = {
+  lists: operations.listCampaignSends,
+  records: {
+    table: 'campaign_sends',
+    deleted: null,
+    inSight: (ctx) => rowsInSight(ctx).select('campaign_sends.id'),
+    wasInSight: (ctx) => (seesOwner(ctx, null) ? always : never),
+  },
+}
+
+/** The entries of a campaign that the caller sees. */
+const sendsOf = (ctx: Context, campaign: number) =>
+  rowsInSight(ctx)
+    .leftJoin('users', 'users.id', 'campaign_sends.resent_by_id')
+    .select(columns.map((each) => `campaign_sends.${each}` as const))
+    .select(['persons.name as person_name', 'persons.emails as person_emails'])
+    .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
+    .where('campaign_sends.campaign_id', '=', campaign)
+
+export const listCampaignSends: Handler<'listCampaignSends'> = async (ctx, { params, query }) => {
+  await campaigns.locate(ctx, params.id)
+  return ledgerPage(ctx, sendsOf(ctx, params.id), query, {
     fields: {
       state: value('campaign_sends.state'),
       occurrence: value('campaign_sends.occurrence'),
@@ -55,7 +89,13 @@ export const listCampaignSends: Handler<'listCampaignSends'> = async (ctx, { par
     },
     sort: { id: 'campaign_sends.id', sent_at: 'campaign_sends.sent_at' },
     id: 'campaign_sends.id',
-    present: (page: (Shown & { name: string | null; emails: string | null })[]) =>
-      page.map((row) => presentSend(row, row)),
+    present: (page: (Shown & Joined)[]) => page.map((row) => presentSend(ctx, row)),
   })
+}
+
+/** One entry that the caller sees. Throws 404. */
+export async function sendOf(ctx: Context, campaign: number, id: number): Promise<Schema<'CampaignSend'>> {
+  const row = await sendsOf(ctx, campaign).where('campaign_sends.id', '=', id).executeTakeFirst()
+  if (!row) throw notFound('e-mail of this campaign', id)
+  return presentSend(ctx, row)
 }

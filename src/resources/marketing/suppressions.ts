@@ -1,6 +1,7 @@
 // Addresses that get no campaigns (DOMAIN 20.2): each once, in the one form in which addresses are compared.
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
+import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Findings, notFound } from '../../kernel/errors.ts'
@@ -8,6 +9,7 @@ import { text, time, value } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { ledgerPage } from '../../kernel/ledger.ts'
+import { always, type Sight } from '../../kernel/sights.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { touchAddress } from '../persons/unsubscribed.ts'
 
@@ -15,6 +17,17 @@ type Row = Selectable<DB['suppressions']>
 type Wish = Pick<Schema<'Suppression'>, 'address' | 'reason'>
 
 const entity = 'suppressions'
+
+/** Suppressions are shown to callers who may list them: an address has no owner (DOMAIN 7.4). */
+export const suppressionSight: Sight = {
+  lists: operations.listSuppressions,
+  records: {
+    table: 'suppressions',
+    deleted: 'marketing.suppression.delete',
+    inSight: ({ db }) => db.selectFrom('suppressions').select('suppressions.id'),
+    wasInSight: () => always,
+  },
+}
 
 const present = (row: Row): Schema<'Suppression'> => ({
   id: row.id,

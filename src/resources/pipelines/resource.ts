@@ -185,6 +185,9 @@ export const pipelines = defineResource({
     )
     for (const reply of replies) reply.stages = stages.get(reply.id) ?? []
   },
+  // The stages tell how many leads the writer saw, and what those were worth. The reader may see fewer.
+  asRead: (ctx, snapshot) =>
+    (ctx.user?.visibleOwners ?? null) === null ? snapshot : { ...snapshot, stages: withoutSums(snapshot.stages) },
   settle: async (ctx, id, body) =>
     carryOut(ctx, id, planStages(await stagesOf(ctx, id), body.stages, new Findings()), body.move_leads_to_stage_id),
   release: async (ctx, row) => {
@@ -197,6 +200,13 @@ export const pipelines = defineResource({
     }
   },
 })
+
+function withoutSums(stages: unknown): unknown {
+  if (!Array.isArray(stages)) return stages
+  return (stages as Schema<'Stage'>[]).map(
+    ({ leads_count: _count, lead_value: _value, formatted_lead_value: _text, ...stage }) => stage,
+  )
+}
 
 /** Takes the flag from the present default, as a change of that pipeline with events of its own. */
 async function stepDown(ctx: Context): Promise<void> {

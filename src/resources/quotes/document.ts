@@ -7,6 +7,12 @@ import type { Schema } from '../../contract/types.ts'
 type Quote = Schema<'Quote'>
 type Settings = Pick<Config, 'appName' | 'locale' | 'currency'>
 
+export interface Printed {
+  quote: Quote
+  date: string
+  config: Settings
+}
+
 const ink = '#1f2937'
 const pale = '#6b7280'
 const rule = '#d1d5db'
@@ -14,10 +20,7 @@ const rule = '#d1d5db'
 /** Letter is the paper of these regions, A4 that of all others. */
 const letterRegions = new Set(['US', 'CA', 'MX', 'PH', 'CL', 'CO', 'CR', 'GT', 'NI', 'PA', 'PR', 'SV', 'VE', 'DO'])
 
-export function quoteDocument(
-  quote: Quote,
-  { date, config }: { date: string; config: Settings },
-): TDocumentDefinitions {
+export function quoteDocument(quote: Quote, { date, config }: Omit<Printed, 'quote'>): TDocumentDefinitions {
   const write = writers(config)
   const title = `Quote ${quote.id}`
   return {

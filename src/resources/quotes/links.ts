@@ -48,9 +48,10 @@ export async function linkLead(ctx: Context, { leadId, quoteId }: Link): Promise
   return true
 }
 
-/** Throws 404 when they are not linked. Both change. */
+/** Throws 404 when they are not linked, or the caller does not see both (DOMAIN 9.5). Both change. */
 async function unlink(ctx: Context, { leadId, quoteId }: Link, missing: Error): Promise<void> {
   if (!(await isLinked(ctx, { leadId, quoteId }))) throw missing
+  if (!(await quotes.seen(ctx, [quoteId])).has(quoteId) || !(await leads.seen(ctx, [leadId])).has(leadId)) throw missing
   const { link, target } = await about(ctx, { leadId, quoteId })
   await write(ctx, 'leads.quote.delete', { ...target, input: {}, id: leadId, before: link }, async (ctx) => {
     await ctx.db.deleteFrom('lead_quotes').where('lead_id', '=', leadId).where('quote_id', '=', quoteId).execute()

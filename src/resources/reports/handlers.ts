@@ -4,9 +4,11 @@ import type { Query, Schema } from '../../contract/types.ts'
 import { preferred } from '../../kernel/accept.ts'
 import type { Context } from '../../kernel/context.ts'
 import { type Download, download } from '../../kernel/download.ts'
+import { draw } from '../../kernel/drawing.ts'
 import { textTag } from '../../kernel/etag.ts'
 import { today } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
+import { programAt } from '../../kernel/offload.ts'
 import {
   type About,
   forecastChart,
@@ -18,6 +20,7 @@ import {
   shareChart,
   totalLeadsChart,
 } from './charts/charts.ts'
+import type * as DrawEntry from './charts/draw.entry.ts'
 import type { Chart } from './charts/draw.ts'
 import { aheadOf, type Period, periodOf } from './period.ts'
 import { revenueBy, topPersons, topProducts } from './rankings.ts'
@@ -36,6 +39,7 @@ interface Reply<Statistics> {
 }
 
 const svg = 'image/svg+xml'
+const drawChart = programAt<typeof DrawEntry>(import.meta.url, './charts/draw.entry')
 
 /** `present` is for reports whose chart needs more than their reply has. */
 const report =
@@ -50,8 +54,7 @@ const report =
     if (preferred(ctx, ['application/json', svg]) !== svg)
       return { data: { statistics: present(found), date_range: period.range } }
     const wanted = chart(found, { period, tongue: { locale, currency } })
-    const { draw } = await import('./charts/draw.ts')
-    const body = await draw(wanted)
+    const body = await draw(ctx, drawChart, wanted)
     return download({
       mediaType: svg,
       body,

@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import { didYouMean } from '../../contract/findings.ts'
 import type { Body, Schema } from '../../contract/types.ts'
+import { withCurrentCaller } from '../../kernel/auth.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, isProtected } from '../../kernel/errors.ts'
 import { text, value } from '../../kernel/filter.ts'
@@ -32,7 +33,8 @@ export const roles = defineResource({
   filter: () => ({ name: text('roles.name_key'), permission_type: value('roles.permission_type') }),
   search: [{ key: 'roles.name_key' }, { text: 'roles.description' }],
   columns: async (body, writing) => {
-    const { ctx, current, found } = writing
+    const { current, found } = writing
+    const ctx = await withCurrentCaller(writing.ctx)
     const named = await uniqueName(writing, { table: 'roles', entity: 'roles', noun: 'role' }, body.name)
     for (const [index, each] of (body.permissions ?? []).entries()) {
       if (!isPermissionKey(each)) {
@@ -58,7 +60,7 @@ export const roles = defineResource({
     version: row.version,
   }),
   release: async (ctx, row) => {
-    stayBelow(ctx, row)
+    stayBelow(await withCurrentCaller(ctx), row)
     if (row.id === ctx.user?.roleId) throw isProtected('This is your own role.')
     await refuseUsed(ctx, row)
     await refuseLast(ctx, row)

@@ -10,6 +10,7 @@ import { type Context, may, requireCall } from '../../kernel/context.ts'
 import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
 import type { Resource } from '../../kernel/resource.ts'
+import { withUnreadAddresses } from '../leads/person.ts'
 
 type Hit = Schema<'SearchHit'>
 type Type = Hit['type']
@@ -86,11 +87,19 @@ async function candidatesInSight(ctx: Context, searched: Searched, question: Que
 }
 
 /** Those of the candidates that the caller may see. */
-async function visible(ctx: Context, searched: Searched, found: readonly Candidate[]): Promise<Hit[]> {
+async function visible(
+  ctx: Context,
+  searched: Searched,
+  words: readonly string[],
+  found: readonly Candidate[],
+): Promise<Hit[]> {
   const seen = new Map<string, Set<number>>()
   for (const [type, { seen: see }] of Object.entries(searched)) {
     const ids = found.filter(({ entity_type }) => entity_type === type).map(({ entity_id }) => entity_id)
-    if (ids.length > 0) seen.set(type, await see(ctx, ids))
+    if (ids.length === 0) continue
+    const inSight = await see(ctx, ids)
+    for (const id of type === 'leads' ? await unreadable(ctx, searched, words, inSight) : []) inSight.delete(id)
+    seen.set(type, inSight)
   }
   return found.flatMap(({ entity_type, entity_id: id, title, subtitle, score }): Hit[] => {
     const type = entity_type as Type
@@ -101,14 +110,34 @@ async function visible(ctx: Context, searched: Searched, found: readonly Candida
   })
 }
 
+/** Leads that match by an address of their person alone that the caller cannot read: `q` of their list does not find them either. */
+async function unreadable(
+  ctx: Context,
+  { leads }: Searched,
+  words: readonly string[],
+  ids: ReadonlySet<number>,
+): Promise<number[]> {
+  const suspects = await withUnreadAddresses(ctx, [...ids])
+  if (!leads || suspects.length === 0) return []
+  const rows = (await leads.matching(ctx, { q: words.join(' ') })).clearSelect().clearOrderBy()
+  const found = await rows.select('leads.id').where('leads.id', 'in', suspects).execute()
+  const readable = new Set(found.map(({ id }) => id as number))
+  return suspects.filter((id) => !readable.has(id))
+}
+
 export const searchHandlers = (searched: () => Searched): HandlersFor<'searchRecords'> => ({
   searchRecords: async (ctx, { query: { q, types: named, per_page: size = 10 } }) => {
     const types = typesOf(ctx, searched(), named)
     const words = [...new Set(fold(q).split(/\s+/).filter(Boolean))]
     const first = await candidates(ctx, { words, types, limit: firstWindow })
-    let data = await visible(ctx, searched(), first)
+    let data = await visible(ctx, searched(), words, first)
     if (data.length < size && first.length === firstWindow)
-      data = await visible(ctx, searched(), await candidatesInSight(ctx, searched(), { words, types, limit: size }))
+      data = await visible(
+        ctx,
+        searched(),
+        words,
+        await candidatesInSight(ctx, searched(), { words, types, limit: size }),
+      )
     data = data.slice(0, size)
     const { length } = data
     return {

@@ -1,5 +1,6 @@
 // Health of the process and readiness for requests (DOMAIN 26). The documentation and the contract itself are served by
 // docs.ts.
+import type { Fault, FaultKind } from '../../../db/open.ts'
 import { stamp } from '../../kernel/clock.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -78,6 +79,22 @@ async function ask(ctx: Context): Promise<Told> {
 /** What the database has told within the last second, or that it tells nothing: anybody may ask, as often as they like. */
 const lastTold = lately<Told>(1000)
 
+const faultProblems = {
+  damaged: 'The database is damaged. Run: accord doctor. Then restore the last backup: accord restore <path> --force.',
+  io: 'The disk of this server failed. It is ready again a minute after the last error, once a write has succeeded.',
+} as const
+
+const presentFault = ({ services }: Context, kind: FaultKind): Fault['present'] =>
+  services.store.faults().find((fault) => fault.kind === kind)?.present ?? null
+
+/** Throws while a fault of the kind lasts. */
+function refuse(ctx: Context, kind: keyof typeof faultProblems): void {
+  const fault = presentFault(ctx, kind)
+  if (fault === null) return
+  const since = `First met: ${fault.code}, ${fault.since.toISOString()}.`
+  throw new Problem('unavailable', `${faultProblems[kind]} ${since}`, { headers: { 'retry-after': '60' } })
+}
+
 type Known = 'getHealth' | 'getReadiness' | 'getMetrics' | 'listJobs' | 'getJob' | 'deleteJob' | 'retryJob'
 
 export const handlers: HandlersFor<Known> = {
@@ -87,8 +104,15 @@ export const handlers: HandlersFor<Known> = {
   getHealth: async () => ({ status: 'ok', version }),
 
   getReadiness: async (ctx) => {
+    refuse(ctx, 'damaged')
     const told = await lastTold(ctx.services, ctx.time.getTime(), () => ask(ctx))
+    const lost = ctx.services.store.lost()
+    if (lost !== null)
+      throw new Problem('unavailable', `Nothing is written: ${lost}. Put it back, or restart the server.`, {
+        headers: { 'retry-after': '30' },
+      })
     const disk = await ctx.services.disk.state()
+    refuse(ctx, 'io')
     if (disk === 'full')
       throw new Problem('unavailable', 'Nothing can be written: the disk is full, or it is read-only.', {
         headers: { 'retry-after': '10' },
@@ -101,6 +125,7 @@ export const handlers: HandlersFor<Known> = {
         documentation: ctx.services.readiness(),
         ...told,
         disk,
+        maintenance: presentFault(ctx, 'maintenance') === null ? 'ok' : 'failing',
       },
     }
   },

@@ -8,9 +8,8 @@ import { restoreDays } from '../../kernel/archive.ts'
 import { daysAfter } from '../../kernel/clock.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { giveWay } from '../../kernel/pace.ts'
-import { transaction } from '../../kernel/write.ts'
 import { cleanFiles } from '../files/clean.ts'
-import { revoke, tokenRows } from '../tokens/rows.ts'
+import { revoke } from '../tokens/rows.ts'
 
 interface Due {
   due: string
@@ -30,6 +29,7 @@ type Log =
   | 'sessions'
   | 'password_resets'
   | 'login_attempts'
+  | 'sign_in_networks'
   | 'call_counts'
 
 /** What is only added to, and until when it is forgotten, by a column with an index. What has not ended yet is not old. */
@@ -44,6 +44,7 @@ function logs(ctx: Context): [table: Log, column: string, until: string][] {
     ['sessions', 'expires_at', now(ctx)],
     ['password_resets', 'expires_at', now(ctx)],
     ['login_attempts', 'created_at', daysAgo(1)],
+    ['sign_in_networks', 'last_used_at', daysAgo(90)],
     ['call_counts', 'window_start', daysAgo(1)],
   ]
 }
@@ -70,16 +71,19 @@ async function pruneSome({ db }: Context, table: Log, column: string, until: str
 
 /** Tokens that expired long ago; like every other end of a token it is told. */
 async function pruneTokens(ctx: Context): Promise<void> {
-  const rows = await tokenRows(ctx).where('expires_at', '<', daysAfter(ctx.time, -keptDays)).execute()
-  for (const row of rows) {
-    await transaction(ctx, (ctx) => revoke(ctx, row))
+  const old = ctx.db.selectFrom('tokens').select('id').where('expires_at', '<', daysAfter(ctx.time, -keptDays))
+  for (const { id } of await old.execute()) {
+    await revoke(ctx, [id])
     await giveWay()
   }
 }
 
 export const optimise = defineJob<Due>({
   kind: 'system.optimise',
-  run: ({ db, services }) => services.store.dialect.optimise(db),
+  async run({ db, services: { store } }) {
+    await store.dialect.optimise(db)
+    await store.tend()
+  },
 })
 
 export const checkSearch = defineJob<Due>({
@@ -88,7 +92,6 @@ export const checkSearch = defineJob<Due>({
     const found = await finding(db, services.store.dialect)
     if (found === null) return
     services.log.error({ finding: found }, 'The index of the search was wrong and is made anew.')
-    // In one transaction, which everybody waits for: a search that finds half of the records would be worse.
     await rebuildAll(services.store)
   },
 })

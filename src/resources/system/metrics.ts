@@ -1,8 +1,9 @@
 // GET /metrics (DOMAIN 26): what the server has counted of itself, and what rows and files tell at the time. The queries are few, each
 // looks at so many rows at most, and their answer holds for some seconds, whoever asks how often.
 import { stat } from 'node:fs/promises'
-import { Gauge, Registry } from 'prom-client'
-import { databaseFile } from '../../../db/open.ts'
+import { Counter, Gauge, Registry } from 'prom-client'
+import { databaseFile, type Store } from '../../../db/open.ts'
+import { troubleOf } from '../../../db/trouble.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { schedulerLock, schedulerLockMs } from '../../jobs/scheduler.ts'
 import { authenticate, unauthenticated } from '../../kernel/auth.ts'
@@ -81,6 +82,34 @@ async function figuresOf(ctx: Context): Promise<string> {
     tell('disk_size_bytes', 'Size of that disk.', [[{}, room.size]])
   }
   return registry.metrics()
+}
+
+/** Known without asking the database, which may be the one that fails. */
+async function healthOf({ lost, faults }: Store): Promise<string> {
+  const registers = [new Registry()]
+  const labelNames = ['kind']
+  new Gauge({
+    name: 'accord_database_lost',
+    help: '1 while the database file or the data folder is not the one that was opened.',
+    registers,
+  }).set(lost() === null ? 0 : 1)
+  const met = new Counter({
+    name: 'accord_database_faults_total',
+    help: 'Statements that met a damaged page (damaged) or an error of the disk (io), and rounds of maintenance that failed.',
+    labelNames,
+    registers,
+  })
+  const present = new Gauge({
+    name: 'accord_database_fault',
+    help: '1 while the fault lasts: damaged until a restart, io until a minute after the last, maintenance until it succeeds.',
+    labelNames,
+    registers,
+  })
+  for (const { kind, count, present: fault } of faults()) {
+    met.inc({ kind }, count)
+    present.set({ kind }, fault === null ? 0 : 1)
+  }
+  return (await Promise.all(registers.map((each) => each.metrics()))).join('')
 }
 
 async function jobs({ db }: Context): Promise<Sample[]> {
@@ -163,14 +192,20 @@ async function databaseBytes({ services }: Context): Promise<Sample[]> {
 
 const latestFigures = lately<string>(5000, { forgetsFailures: true })
 
+/** The server's own figures are there all the same. */
+function withoutDatabase(cause: unknown): string {
+  if (troubleOf(cause) === null) throw cause
+  return ''
+}
+
 export const gates: Gates = { getMetrics: admit }
 
 export const handlers: HandlersFor<'getMetrics'> = {
   async getMetrics(ctx) {
-    const figures = await latestFigures(ctx.services, ctx.time.getTime(), () => figuresOf(ctx))
+    const figures = await latestFigures(ctx.services, ctx.time.getTime(), () => figuresOf(ctx)).catch(withoutDatabase)
     return download({
       mediaType: 'text/plain; version=0.0.4; charset=utf-8',
-      body: `${await ctx.services.metrics.text()}\n${figures}`,
+      body: `${await ctx.services.metrics.text()}\n${await healthOf(ctx.services.store)}\n${figures}`,
       headers: { 'cache-control': 'no-store' },
     })
   },

@@ -2,10 +2,11 @@
 import { createHash } from 'node:crypto'
 import { type SqlBool, sql } from 'kysely'
 import type { OperationId, Schema } from '../../contract/types.ts'
-import { type Context, requireCall } from '../../kernel/context.ts'
+import { author, type Context, requireCall } from '../../kernel/context.ts'
 import { exists, text, value } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
+import { ask } from '../../kernel/kept.ts'
 import { massDestroy } from '../../kernel/mass.ts'
 import { expand, uniqueName } from '../../kernel/references.ts'
 import { defineResource } from '../../kernel/resource.ts'
@@ -53,7 +54,7 @@ export const tags = defineResource({
     return {
       ...named,
       color: color?.toUpperCase() ?? paletteColor(named.name_key ?? ''),
-      user_id: ctx.user?.id ?? null,
+      user_id: author(ctx)?.id ?? null,
     }
   },
   present: (row, ctx): Schema<'Tag'> => ({
@@ -72,7 +73,9 @@ export const tags = defineResource({
 
 /** The tag of that name, created when there is none. Throws 403 when the caller may not create tags. */
 export async function findOrCreateTag(ctx: Context, name: string): Promise<number> {
-  const known = await ctx.db.selectFrom('tags').select('id').where('name_key', '=', fold(name)).executeTakeFirst()
+  const key = fold(name)
+  const build = () => ctx.db.selectFrom('tags').select('id').where('name_key', '=', key)
+  const [known] = await ask(ctx, { name: 'tags: by name', values: [key], build, ofVocabulary: true })
   if (known) return known.id
   requireCall(ctx, 'createTag')
   return (await tags.create(ctx, { name })).id

@@ -1,17 +1,22 @@
-// The tokens of the caller, and with settings.user.tokens those of others (DOMAIN 6.4). No token can create one that may do
-// more than itself, or from anywhere else.
+// The caller's tokens, and those of other users with the permission settings.user.tokens and the ability users:* (DOMAIN
+// 6.4). No token can create one that may do more than itself, from elsewhere, or for longer.
+import { type SqlBool, sql } from 'kysely'
 import { didYouMean } from '../../contract/findings.ts'
+import { operations } from '../../contract/operations.gen.ts'
 import type { Body } from '../../contract/types.ts'
 import { covers, issueToken, knownAbilities } from '../../kernel/auth.ts'
 import { daysAfter } from '../../kernel/clock.ts'
-import { type Context, holds, now, signedIn } from '../../kernel/context.ts'
+import { type Context, holds, may, now, requireCall, signedIn } from '../../kernel/context.ts'
 import { Findings, forbidden, notFound, Problem } from '../../kernel/errors.ts'
 import { conditions, text, time, value } from '../../kernel/filter.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
 import { isNetwork, isWithin } from '../../kernel/networks.ts'
 import { page } from '../../kernel/page.ts'
+import { confirmCaller } from '../../kernel/sessions.ts'
+import { always, type Sight } from '../../kernel/sights.ts'
 import { visible } from '../../kernel/visibility.ts'
-import { write } from '../../kernel/write.ts'
+import { transaction, write } from '../../kernel/write.ts'
+import { checkGovernable } from '../users/authority.ts'
 import { mostTokens, presentToken, revoke, tokenRows } from './rows.ts'
 
 const othersKey = 'settings.user.tokens'
@@ -44,9 +49,34 @@ function within(ctx: Context) {
     : rows.where('tokens.user_id', '=', signedIn(ctx).id)
 }
 
-async function find(ctx: Context, id: number) {
+const mayReadOthers = (ctx: Context): boolean => may(ctx, { permission: othersKey, ability: 'users:read' })
+
+/** As in their list, events of tokens are shown to their user, and to callers who may read the tokens of that user. */
+export const tokenSight: Sight = {
+  lists: operations.listTokens,
+  records: {
+    table: 'tokens',
+    deleted: 'user.token.delete',
+    inSight(ctx) {
+      const ids = tokenRows(ctx).clearSelect().select('tokens.id')
+      if (!ctx.user) return ids
+      return mayReadOthers(ctx)
+        ? within(ctx).clearSelect().select('tokens.id')
+        : ids.where('tokens.user_id', '=', ctx.user.id)
+    },
+    wasInSight(ctx) {
+      if (!ctx.user) return always
+      const isOwn = sql<SqlBool>`known.owner_id = ${ctx.user.id}`
+      return mayReadOthers(ctx) ? sql<SqlBool>`(${isOwn} or ${visible(ctx, 'known.owner_id')})` : isOwn
+    },
+  },
+}
+
+/** Throws 404 for a token that the caller may not handle, 403 for one of another user without the ability. */
+async function find(ctx: Context, id: number, ability?: 'users:read' | 'users:write') {
   const row = await within(ctx).where('tokens.id', '=', id).executeTakeFirst()
   if (!row) throw notFound('token', id)
+  if (ability && row.user_id !== signedIn(ctx).id) requireCall(ctx, { permission: othersKey, ability })
   return row
 }
 
@@ -59,7 +89,7 @@ export const tokens = {
 
 const listTokens: Handler<'listTokens'> = async (ctx, { query }) => {
   const own = signedIn(ctx).id
-  if (query.user_id?.some((id) => id !== own) && !holds(ctx, othersKey)) throw forbidden(othersKey)
+  if (query.user_id?.some((id) => id !== own)) requireCall(ctx, { permission: othersKey, ability: 'users:read' })
   let rows = within(ctx)
   // Without a user_id the list is about the own tokens, whatever else the caller may see.
   if (query.user_id === undefined) rows = rows.where('tokens.user_id', '=', own)
@@ -68,15 +98,18 @@ const listTokens: Handler<'listTokens'> = async (ctx, { query }) => {
   return { data: shown.map(presentToken), links, meta }
 }
 
-const getToken: Handler<'getToken'> = async (ctx, { params }) => ({ data: presentToken(await find(ctx, params.id)) })
+const getToken: Handler<'getToken'> = async (ctx, { params }) => ({
+  data: presentToken(await find(ctx, params.id, 'users:read')),
+})
 
 const createToken: Handler<'createToken'> = async (ctx, { body }) => {
   const abilities = [...new Set(body.abilities ?? ['*'])]
   const sent = [...new Set(body.allowed_ips ?? [])]
   // A token that works from some networks only hands that on.
   const allowedIps = sent.length > 0 ? sent : (ctx.token?.allowedIps ?? [])
-  const expiresAt = checkCreation(ctx, body)
-  if (expiresAt === null && !holds(ctx, othersKey)) throw forbidden(othersKey)
+  const wanted = checkCreation(ctx, body)
+  if (wanted === null && !holds(ctx, othersKey)) throw forbidden(othersKey)
+  const expiresAt = earliest(wanted, ctx.token?.expiresAt ?? null)
   const own = ctx.token?.abilities ?? (ctx.session ? ['*'] : [])
   const beyond = abilities.find((ability) => !covers(own, ability))
   if (beyond !== undefined)
@@ -87,13 +120,17 @@ const createToken: Handler<'createToken'> = async (ctx, { body }) => {
   const userId = signedIn(ctx).id
   let secret = ''
   let row: Awaited<ReturnType<typeof find>> | undefined
-  await write(ctx, 'user.token.create', { entity: 'tokens', input: body }, async (ctx) => {
-    await refuseTooMany(ctx, userId)
-    const token = { userId, name: body.name, kind: 'personal', abilities, expiresAt, allowedIps } as const
-    const issued = await issueToken(ctx.db, token, now(ctx))
-    secret = issued.text
-    row = await tokenRows(ctx).where('tokens.id', '=', issued.id).executeTakeFirstOrThrow()
-    return { id: issued.id, entity: { ...presentToken(row) } }
+  await transaction(ctx, async (ctx) => {
+    await confirmCaller(ctx)
+    await write(ctx, 'user.token.create', { entity: 'tokens', input: body }, async (ctx) => {
+      await refuseTooMany(ctx, userId)
+      const parentId = ctx.token?.id ?? null
+      const token = { userId, name: body.name, kind: 'personal', parentId, abilities, expiresAt, allowedIps } as const
+      const issued = await issueToken(ctx.db, token, now(ctx))
+      secret = issued.text
+      row = await tokenRows(ctx).where('tokens.id', '=', issued.id).executeTakeFirstOrThrow()
+      return { id: issued.id, entity: { ...presentToken(row) } }
+    })
   })
   if (!row) throw new Error('The token was issued but not read.')
   return {
@@ -102,7 +139,11 @@ const createToken: Handler<'createToken'> = async (ctx, { body }) => {
   }
 }
 
-/** The moment the token expires, null for never. Throws 422 with everything that is wrong with the body. */
+/** The earlier of two moments; null is never. */
+const earliest = (a: string | null, b: string | null): string | null =>
+  a === null || b === null ? (a ?? b) : a < b ? a : b
+
+/** The moment that is asked for, null for never. Throws 422 with everything that is wrong with the body. */
 function checkCreation(ctx: Context, body: Body<'createToken'>): string | null {
   const found = new Findings()
   for (const [index, ability] of (body.abilities ?? []).entries()) {
@@ -140,10 +181,13 @@ async function refuseTooMany(ctx: Context, userId: number): Promise<void> {
     throw new Problem('state_conflict', `You have ${mostTokens} tokens, which is the most; revoke one first.`)
 }
 
-const deleteToken: Handler<'deleteToken'> = async (ctx, { params }) => {
-  await revoke(ctx, await find(ctx, params.id))
-  return { message: 'Token revoked.' }
-}
+const deleteToken: Handler<'deleteToken'> = (ctx, { params }) =>
+  transaction(ctx, async (ctx) => {
+    const { id, user_id } = await find(ctx, params.id, 'users:write')
+    if (user_id !== signedIn(ctx).id) await checkGovernable(ctx, user_id)
+    await revoke(ctx, [id])
+    return { message: 'Token revoked.' }
+  })
 
 export const handlers: HandlersFor<'listTokens' | 'getToken' | 'createToken' | 'deleteToken'> = {
   listTokens,

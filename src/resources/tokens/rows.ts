@@ -1,8 +1,8 @@
-// Tokens as rows, shared by the list of tokens and by signing in and out: reading them without their secret, revoking one.
+// Tokens as rows, shared by the list of tokens and by signing in and out: reading them without their secret, revoking them.
 import { type RawBuilder, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { write } from '../../kernel/write.ts'
+import { transaction, write } from '../../kernel/write.ts'
 
 /** Tokens of a user that may be alive at a time (DOMAIN 25.2). */
 export const mostTokens = 50
@@ -22,6 +22,7 @@ export const tokenRows = (ctx: Context) => {
       'last_used_ip',
       'allowed_ips',
       'user_id',
+      'parent_id',
       'created_at',
     ])
     .select(sql<string>`${name}`.as('name_key'))
@@ -40,11 +41,32 @@ export const presentToken = (row: Row): Schema<'Token'> => ({
   last_used_ip: row.last_used_ip,
   allowed_ips: JSON.parse(row.allowed_ips) as string[],
   user_id: row.user_id,
+  parent_id: row.parent_id,
   created_at: row.created_at,
 })
 
-/** Ends a token, with its pair of events. It is refused from the commit on. */
-export async function revoke(ctx: Context, row: Row): Promise<void> {
+/** Ends tokens with all that were made with them, each with its pair of events. They are refused from the commit on. */
+export const revoke = (ctx: Context, ids: readonly number[]): Promise<void> =>
+  transaction(ctx, async (ctx) => {
+    if (ids.length === 0) return
+    const family = ctx.db
+      .withRecursive('family(id)', (db) =>
+        db
+          .selectFrom('tokens')
+          .select('tokens.id')
+          .where('tokens.id', 'in', ids)
+          .union(db.selectFrom('tokens').innerJoin('family', 'family.id', 'tokens.parent_id').select('tokens.id')),
+      )
+      .selectFrom('family')
+      .select('id')
+    const ended = (await family.execute()).map(({ id }) => id)
+    if (ended.length === 0) return
+    // A token is younger than the one that made it, so descendants go first.
+    const rows = await tokenRows(ctx).where('tokens.id', 'in', ended).orderBy('tokens.id', 'desc').execute()
+    for (const row of rows) await revokeOne(ctx, row)
+  })
+
+async function revokeOne(ctx: Context, row: Row): Promise<void> {
   await write(
     ctx,
     'user.token.delete',

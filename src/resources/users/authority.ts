@@ -1,6 +1,7 @@
-// Who may change whom (DOMAIN 7.1, 15.6): the ceiling protects users whose role holds more than the caller's, and nobody
-// can lock the installation, or the own account, out.
-import type { Context, SignedIn } from '../../kernel/context.ts'
+// Which users a caller may change (DOMAIN 7.1, 7.4, 15.6): those whose permissions and visible owners are within the
+// caller's. No caller can lock out the installation or the own account.
+import { withCurrentCaller } from '../../kernel/auth.ts'
+import type { Context } from '../../kernel/context.ts'
 import { isProtected } from '../../kernel/errors.ts'
 import { type Grants, someoneHoldsEverything, stayBelow } from '../roles/ceiling.ts'
 import { stayWithinView } from './view.ts'
@@ -19,6 +20,26 @@ export interface Standing {
   role: ({ id: number } & Grants) | undefined
 }
 
+/**
+ * Throws 403 for a user whose role or view reaches further than the caller's: what a caller may change, the caller may
+ * sign in as, with a password of the caller's choice.
+ */
+export async function stayAbove(ctx: Context, user: Omit<Governed, 'status' | 'role_id'>): Promise<void> {
+  stayBelow(ctx, user)
+  await stayWithinView(ctx, { id: user.id, view_permission: user.view_permission })
+}
+
+/** The same for a user of whom only the id is known. Reads the caller and the user in the transaction of the change. */
+export async function checkGovernable(ctx: Context, userId: number): Promise<void> {
+  const user = await ctx.db
+    .selectFrom('users')
+    .innerJoin('roles', 'roles.id', 'users.role_id')
+    .select(['users.id', 'users.view_permission', 'roles.permission_type', 'roles.permissions'])
+    .where('users.id', '=', userId)
+    .executeTakeFirst()
+  if (user) await stayAbove(await withCurrentCaller(ctx), user)
+}
+
 /** Throws 403 above the ceiling, 409 when it would lock somebody out. `changes`: whether anything changes at all. */
 export async function checkAuthority(
   ctx: Context,
@@ -26,11 +47,7 @@ export async function checkAuthority(
   next: Standing,
   changes: boolean,
 ): Promise<void> {
-  if (current && changes) {
-    stayBelow(ctx, current)
-    // Whoever may set a password can sign in with the view that goes with it.
-    stayWithinView(ctx, current.view_permission as SignedIn['viewPermission'])
-  }
+  if (current && changes) await stayAbove(ctx, current)
   if (next.role && next.role.id !== current?.role_id) stayBelow(ctx, next.role)
   if (!current) return
   const deactivates = next.status === false && current.status === 1
@@ -40,8 +57,9 @@ export async function checkAuthority(
 }
 
 /** Throws 403 above the ceiling, 409 for the own account and for the last active one that holds every permission. */
-export async function checkDeletable(ctx: Context, user: Governed): Promise<void> {
-  stayBelow(ctx, user)
+export async function checkDeletable(outer: Context, user: Governed): Promise<void> {
+  const ctx = await withCurrentCaller(outer)
+  await stayAbove(ctx, user)
   if (user.id === ctx.user?.id) throw isProtected('Nobody can delete the own account.')
   await refuseLast(ctx, user)
 }

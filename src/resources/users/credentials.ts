@@ -1,15 +1,18 @@
 // What signs a user in: address, password, tokens, sessions. Shared by users, whom administrators change, and account, which its owner
 // changes.
+import { forgetNetworks } from '../../kernel/brake.ts'
 import type { Context } from '../../kernel/context.ts'
 import { fold } from '../../kernel/format.ts'
 import { hashPassword } from '../../kernel/passwords.ts'
 import { unique } from '../../kernel/references.ts'
 import type { Writing } from '../../kernel/resource.ts'
-import { endOtherSessions } from '../../kernel/sessions.ts'
+import { weaknessOf } from '../../kernel/weakpasswords.ts'
 import { endLinks } from '../authentication/links.ts'
-import { revoke, tokenRows } from '../tokens/rows.ts'
+import { endOtherSessions } from '../authentication/sessions.ts'
+import { revoke } from '../tokens/rows.ts'
 
 export interface Credentials {
+  name?: string | undefined
   email?: string | undefined
   password?: string | undefined
   password_confirmation?: string | undefined
@@ -26,11 +29,11 @@ export async function hashed<B extends Credentials>(ctx: Context, body: B): Prom
 
 type Finding = Pick<Writing<unknown>, 'ctx' | 'found'>
 
-/** Finds an address that another user has, a password that is not repeated, and one that equals the address. */
+/** Finds an address that another user has, a password that is not repeated, and one that is easily guessed. */
 export async function checkCredentials(
   writing: Finding,
   body: Credentials,
-  current: { id: number; email: string } | null,
+  current: { id: number; email: string; name: string } | null,
 ): Promise<void> {
   const { found } = writing
   const { email } = body
@@ -46,25 +49,33 @@ export async function checkCredentials(
     noun: 'user',
     owner: 'id',
   })
-  checkPassword(found, body, email ?? current?.email ?? '')
+  checkPassword(found, body, { email: email ?? current?.email ?? '', name: body.name ?? current?.name ?? '' })
 }
 
-/** Finds a password that is not repeated, and one that equals the address. */
-export function checkPassword(found: Finding['found'], body: Credentials, email: string): void {
-  const { password, password_confirmation } = body
+/** Finds a password that is not repeated, and one that is easily guessed. */
+export function checkPassword(
+  found: Finding['found'],
+  { password, password_confirmation }: Credentials,
+  owner: { email: string; name: string },
+): void {
   if (password !== password_confirmation) found.invalid('password_confirmation', 'Must repeat the password.')
-  if (password !== undefined && fold(password) === fold(email))
-    found.invalid('password', 'Must not equal the e-mail address.')
+  const weakness = password === undefined ? undefined : weaknessOf(password, owner)
+  if (weakness !== undefined) found.invalid('password', weakness)
 }
 
 /**
- * Ends all that lets a user in without the password: tokens, each with its events, sessions, and links to a new password. But for
+ * Ends all that lets a user in without the password: tokens and sessions, each with its events, and links to a new password. But for
  * the calling token or session: who changes the own password stays signed in.
+ * Other networks are no longer known: somebody else may have signed in from there.
  */
 export async function endAccess(ctx: Context, userId: number): Promise<void> {
-  let ended = tokenRows(ctx).where('tokens.user_id', '=', userId)
-  if (ctx.token) ended = ended.where('tokens.id', '!=', ctx.token.id)
-  for (const row of await ended.orderBy('tokens.id').execute()) await revoke(ctx, row)
+  let ended = ctx.db.selectFrom('tokens').select('id').where('user_id', '=', userId)
+  if (ctx.token) ended = ended.where('id', '!=', ctx.token.id)
+  await revoke(
+    ctx,
+    (await ended.execute()).map(({ id }) => id),
+  )
   await endOtherSessions(ctx, userId)
   await endLinks(ctx, userId)
+  await forgetNetworks(ctx, userId)
 }

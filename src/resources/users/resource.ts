@@ -1,7 +1,9 @@
 // The people who sign in (DOMAIN 15.6). Passwords come in hashed before the transaction; what may be done to whom is in
 // authority.ts, what signs somebody in in credentials.ts.
+import { operations } from '../../contract/operations.gen.ts'
 import type { Body, Schema } from '../../contract/types.ts'
 import { enqueue } from '../../jobs/queue.ts'
+import { withCurrentCaller } from '../../kernel/auth.ts'
 import type { Context } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
 import { linked, text, value } from '../../kernel/filter.ts'
@@ -149,20 +151,25 @@ async function checkReferences({ role_id, group_ids }: Write, writing: Writing<R
   return { joined, changes: leaves || joined.length > 0 }
 }
 
-/** Finds what nobody can change about the own account (DOMAIN 15.6). */
+/** Finds changes that users cannot make to their own account here (DOMAIN 15.6): some never, some only in `/account`. */
 function checkOwn(body: Write, { ctx, current, found }: Writing<Row>): void {
   if (!current || current.id !== ctx.user?.id) return
   for (const field of ['role_id', 'view_permission'] as const) {
     if (body[field] !== undefined && body[field] !== current[field])
       found.invalid(field, 'Nobody can change this of the own account.')
   }
+  const inAccount = `Change your own with PUT ${operations.updateAccount.path}, which asks for the current password.`
+  if (body.email !== undefined && body.email !== current.email) found.invalid('email', inAccount)
+  if (body.password !== undefined) found.invalid('password', inAccount)
 }
 
+/** Throws 403 for a user, a role, a view or a group beyond the caller's, 409 for a change that would lock somebody out. */
 async function checkStanding(
   body: Hashed<Write>,
-  { ctx, current }: Writing<Row>,
+  { ctx: outer, current }: Writing<Row>,
   { joined, changes }: Joining,
 ): Promise<void> {
+  const ctx = await withCurrentCaller(outer)
   const { name, email, status, view_permission, role_id, password_hash, image_file_id } = body
   const sent = { name, email, status: status === undefined ? undefined : Number(status), view_permission, role_id }
   const differs = Object.entries(sent).some(
@@ -182,14 +189,20 @@ async function checkStanding(
     { status, role },
     differs || changes || (password_hash ?? image_file_id) !== undefined,
   )
-  const view = view_permission ?? (current ? undefined : 'global')
-  if (view !== undefined && view !== current?.view_permission) stayWithinView(ctx, view)
   await stayWithinGroups(ctx, joined)
+  const view = view_permission ?? current?.view_permission ?? 'global'
+  if (!current || changes || view !== current.view_permission)
+    await stayWithinView(ctx, {
+      id: current?.id,
+      view_permission: view,
+      ...(body.group_ids && { groupIds: body.group_ids }),
+    })
 }
 
 export const users = {
   ...everyday,
   create: async (ctx: Context, body: Write): Promise<User> => everyday.create(ctx, await hashed(ctx, body)),
+  add: async (ctx: Context, body: Write): Promise<number> => everyday.add(ctx, await hashed(ctx, body)),
   update: async (ctx: Context, id: number, body: Write): Promise<User> =>
     everyday.update(ctx, id, await hashed(ctx, body)),
 } satisfies Resource<User, Write>

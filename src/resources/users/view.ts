@@ -1,27 +1,61 @@
-// The ceiling of views (DOMAIN 7.4): nobody makes anyone see more than they see themselves, neither by a wider view nor by
-// putting people into groups they are not in. The ceiling of permissions is in roles/ceiling.ts.
-import type { Context } from '../../kernel/context.ts'
+// The ceiling of views (DOMAIN 7.4): callers change only users who see no owner that the callers do not see, and make no
+// user see more than that. Sets of owners are compared, not views. The ceiling of permissions is in roles/ceiling.ts.
+import { visibleOwnersWith } from '../../kernel/auth.ts'
+import type { Context, SignedIn } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { groupsOf } from '../groups/members.ts'
 
-const width = { individual: 0, group: 1, global: 2 } as const
-type View = keyof typeof width
+/** A user as it is, or with `groupIds` as it would be; a new one has no id. */
+export interface Viewer {
+  id: number | undefined
+  view_permission: string
+  groupIds?: readonly number[]
+}
 
-/** Throws 403 for a view wider than the caller's. The server itself, without a user, has no ceiling. */
-export function stayWithinView({ user }: Context, view: View): void {
-  if (!user || width[view] <= width[user.viewPermission]) return
-  throw new Problem('forbidden', `Your view is ${user.viewPermission}, so you cannot give anybody the view ${view}.`, {
-    required: `view_permission=${view}`,
+/**
+ * Throws 403 for a user who sees an owner that the caller does not see. Call it in the transaction of the write, with its
+ * current caller. The server itself, without a user, has no ceiling.
+ */
+export async function stayWithinView(ctx: Context, { id, view_permission, groupIds }: Viewer): Promise<void> {
+  const own = ctx.user?.visibleOwners
+  if (!own) return
+  const view = view_permission as SignedIn['viewPermission']
+  const owners = await visibleOwnersWith(ctx.db, { id, view, groupIds: groupIds ?? (await groupIdsOf(ctx, id)) })
+  if (owners?.every((owner) => own.includes(owner))) return
+  throw new Problem('forbidden', 'This user would see, or sees, records of users whom you do not see.', {
+    required: 'view_permission=global',
   })
 }
+
+export const groupIdsOf = async (ctx: Context, userId: number | undefined): Promise<number[]> =>
+  userId === undefined ? [] : ((await groupsOf(ctx, [userId])).get(userId) ?? []).map(({ id }) => id)
 
 /** Throws 403 when somebody is to join a group that the caller is not in; only a global view may fill any group. */
 export async function stayWithinGroups(ctx: Context, joined: readonly (number | null)[]): Promise<void> {
   const { user } = ctx
   if (!user || user.viewPermission === 'global' || joined.length === 0) return
-  const own = new Set(((await groupsOf(ctx, [user.id])).get(user.id) ?? []).map(({ id }) => id))
-  if (joined.every((id) => id !== null && own.has(id))) return
+  const own = await groupIdsOf(ctx, user.id)
+  if (joined.every((id) => id !== null && own.includes(id))) return
   throw new Problem('forbidden', 'Without a global view you can put users only into groups that you are in yourself.', {
     required: 'view_permission=global',
   })
+}
+
+/**
+ * Throws 403 unless the caller may put these users into the group, and take those out of it: a member's groups decide
+ * what the member sees. `groupId` is null for a new group.
+ */
+export async function checkMembership(
+  ctx: Context,
+  { groupId, joined, left }: { groupId: number | null; joined: readonly number[]; left: readonly number[] },
+): Promise<void> {
+  if (joined.length > 0) await stayWithinGroups(ctx, [groupId])
+  const ids = [...joined, ...left]
+  if (!ctx.user?.visibleOwners || ids.length === 0) return
+  const users = await ctx.db.selectFrom('users').select(['id', 'view_permission']).where('id', 'in', ids).execute()
+  for (const user of users) {
+    const groupIds = await groupIdsOf(ctx, user.id)
+    const gets = groupId !== null && joined.includes(user.id) ? [groupId] : []
+    await stayWithinView(ctx, { ...user, groupIds: [...groupIds, ...gets] })
+  }
 }

@@ -52,6 +52,8 @@ export const queueDelivery = async (
 interface Names {
   dedupeKey: string
   messageId: string
+  /** Whose rights limit what is told; nobody's for a subscription. */
+  userId: number
 }
 
 /** Those for whose cause there is none yet, with as many statements as for one. Answers their ids. */
@@ -63,10 +65,11 @@ export async function queueDeliveries(
   const made = await ctx.db
     .insertInto('webhook_deliveries')
     .values(
-      wanted.map(({ webhookId, event, dedupeKey, messageId }) => ({
+      wanted.map(({ webhookId, event, dedupeKey, messageId, userId }) => ({
         webhook_id: webhookId,
         dedupe_key: dedupeKey ?? eventKey(event.id),
         message_id: messageId ?? messageIdOf(event.id, webhookId),
+        acting_user_id: userId ?? null,
         event_id: event.id,
         event: event.name,
         entity_type: event.entity_type,
@@ -131,12 +134,12 @@ export const attemptsOf = ({ attempts }: Pick<Delivery, 'attempts'>): Schema<'We
 
 /**
  * The action `trigger_webhook` of a workflow: tells the event of the run, whatever the webhook subscribes to. Once for each action of
- * a run. Answers the id of the delivery; throws a Problem for a webhook that is gone or switched off.
+ * a run, and told as the user sees it whose rights the run has. Answers the id of the delivery; throws a Problem for a webhook that is gone or switched off.
  */
 export const triggerWebhook = (
   ctx: Context,
   webhookId: number,
-  { eventId, runId, index }: { eventId: number; runId: number; index: number },
+  { eventId, runId, index, userId }: { eventId: number; runId: number; index: number; userId: number },
 ): Promise<number> =>
   transaction(ctx, async (ctx) => {
     const { db } = ctx
@@ -153,6 +156,7 @@ export const triggerWebhook = (
     const made = await queueDelivery(ctx, webhookId, event, {
       dedupeKey,
       messageId: `${messageIdOf(eventId, webhookId)}_${runId}_${index}`,
+      userId,
     })
     if (made !== null) return made
     const { id } = await db

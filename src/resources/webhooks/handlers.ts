@@ -96,7 +96,7 @@ const testWebhook: Handler<'testWebhook'> = async (ctx, { params: { id } }) => {
         error: 'This is a dry run: nothing was sent.',
         response_excerpt: null,
       }
-    : (await send(ctx, webhook, recipeOf(webhook), occasion)).attempt
+    : (await send(ctx, webhook, recipeOf(webhook, ctx.services.seal), occasion)).attempt
   const isSuccess = isTaken(attempt)
   return {
     data: { state: isSuccess ? 'succeeded' : 'failed', attempt },

@@ -1,11 +1,13 @@
 // What webhooks do in the background: deliver, and what a try means for the delivery and for the webhook (DOMAIN 18.5).
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
-import { defineJob, type Later } from '../../jobs/queue.ts'
+import { defineJob, type Later, type Running } from '../../jobs/queue.ts'
+import { signedInAs } from '../../kernel/auth.ts'
 import { daysAfter, stamp } from '../../kernel/clock.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { transaction, write } from '../../kernel/write.ts'
+import { seesEvent } from '../events/sees.ts'
 import { attemptsOf, type DeliverPayload, type Delivery, kinds, restart } from './deliveries.ts'
 import { occasionOf, storedEvent } from './occasions.ts'
 import { recipeOf } from './request.ts'
@@ -28,20 +30,24 @@ const delivering = (kind: string, atOnce: number) =>
     kind,
     atOnce,
     retryAfter: [60, 300, 1800, 7200],
-    async run(ctx, { delivery_id: id }, { id: jobId, signal }) {
+    async run(ctx, { delivery_id: id }, job) {
       const row = await pending(ctx, id)
       if (!row) return
       const webhook = await webhookOf(ctx, row.webhook_id)
-      if (webhook.is_active === 0) return giveUp(ctx, row, 'The webhook is switched off.')
+      const stop = (reason: string): Promise<void> =>
+        transaction(ctx, async (ctx) => ((await job.isOurs(ctx)) ? giveUp(ctx, row, reason) : undefined))
+      if (webhook.is_active === 0) return stop('The webhook is switched off.')
       if (kind === kinds.healthy && webhook.failing_since !== null) {
-        await ctx.db.updateTable('jobs').set({ kind: kinds.failing }).where('id', '=', jobId).execute()
+        await ctx.db.updateTable('jobs').set({ kind: kinds.failing }).where('id', '=', job.id).execute()
         return { again: ctx.time }
       }
       const event = row.event_id === null ? null : await storedEvent(ctx, row.event_id)
-      if (!event) return giveUp(ctx, row, 'The event is no longer kept.')
-      const recipe = recipeOf(webhook)
-      const occasion = await occasionOf(ctx, row.message_id, event, recipe)
-      return settle(ctx, row, await send(ctx, webhook, recipe, occasion, signal))
+      if (!event) return stop('The event is no longer kept.')
+      const teller = await tellerOf(ctx, row)
+      if (typeof teller === 'string') return stop(teller)
+      const recipe = recipeOf(webhook, ctx.services.seal)
+      const occasion = await occasionOf(teller, row.message_id, event, recipe)
+      return settle(ctx, row, await send(ctx, webhook, recipe, occasion, job.signal), job)
     },
     async buried(ctx, { delivery_id: id }, cause) {
       const row = await pending(ctx, id)
@@ -67,6 +73,22 @@ const pending = ({ db }: Context, id: number): Promise<Delivery | undefined> =>
 const webhookOf = ({ db }: Context, id: number): Promise<Webhook> =>
   db.selectFrom('webhooks').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
 
+/**
+ * Who tells it: for a workflow the user whose rights it has, who must still be there and see the record; else the system. A sentence
+ * when it may not be told.
+ */
+async function tellerOf(
+  ctx: Context,
+  { acting_user_id: userId, event_id: eventId }: Delivery,
+): Promise<Context | string> {
+  if (userId === null) return ctx
+  const user = await signedInAs(ctx.db, userId)
+  if (!user) return 'The user whose workflow called the webhook is gone or not active.'
+  const acting = { ...ctx, user }
+  if (eventId !== null && (await seesEvent(acting, eventId))) return acting
+  return `${user.name}, whose workflow called the webhook, does not see the record any more.`
+}
+
 /** Writes down that no try was made, and why. */
 async function giveUp(ctx: Context, row: Delivery, reason: string): Promise<void> {
   ctx.services.metrics.delivered('given_up')
@@ -85,21 +107,29 @@ async function giveUp(ctx: Context, row: Delivery, reason: string): Promise<void
     .execute()
 }
 
-/** Writes down a try, and says when the next one is. */
-async function settle(ctx: Context, { id, webhook_id }: Delivery, { attempt, isUnsent }: Sent) {
+/**
+ * Writes down a try, and says when the next one is. Of a try whose job is another worker's by now only the attempt is listed: what
+ * that worker finds out counts.
+ */
+async function settle(ctx: Context, { id, webhook_id }: Delivery, { attempt, isUnsent }: Sent, job: Running) {
   const at = ctx.services.clock.now()
   ctx.services.metrics.delivered(isTaken(attempt) ? 'succeeded' : 'failed')
   const { again, reason } = await transaction(ctx, async (ctx) => {
     const row = await ctx.db.selectFrom('webhook_deliveries').selectAll().where('id', '=', id).executeTakeFirst()
     // Gone with its webhook while the receiver answered.
     if (!row) return { again: null, reason: null }
+    const attempts = JSON.stringify([...attemptsOf(row), attempt])
+    if (!(await job.isOurs(ctx))) {
+      await ctx.db.updateTable('webhook_deliveries').set({ attempts }).where('id', '=', id).execute()
+      return { again: null, reason: null }
+    }
     const tries = row.tries + 1
     const isOver = isTaken(attempt) || attempt.status === 410 || row.state !== 'pending'
     const again = isOver ? null : nextTry(at, tries)
     await ctx.db
       .updateTable('webhook_deliveries')
       .set({
-        attempts: JSON.stringify([...attemptsOf(row), attempt]),
+        attempts,
         tries,
         state: isTaken(attempt) ? 'succeeded' : again ? 'pending' : 'failed',
         next_attempt_at: again && stamp(again),

@@ -2,6 +2,7 @@
 // says the same; only what placeholders say of its person and organization is of today.
 import { pathTo } from '../../contract/paths.ts'
 import { readEvent, type StoredEvent } from '../../jobs/readers.ts'
+import { asSeen } from '../../kernel/changes.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Actor, Snapshot } from '../../kernel/events.ts'
 import { factsFrom, factsOf, type Subject, subjects } from '../email-templates/facts.ts'
@@ -19,7 +20,7 @@ export async function storedEvent({ db }: Context, id: number): Promise<StoredEv
 
 export async function occasionOf(ctx: Context, id: string, event: StoredEvent, recipe: Recipe): Promise<Occasion> {
   const kept = forUsers[event.entity_type] ?? []
-  const entity = without(kept, event.after ?? event.before)
+  const entity = asTold(ctx, without(kept, event.after ?? event.before))
   return {
     id,
     type: event.name,
@@ -41,6 +42,13 @@ export async function occasionOf(ctx: Context, id: string, event: StoredEvent, r
 /** As somebody sees a record from whom these lists are kept. */
 const without = (kept: readonly string[], entity: Snapshot | null): Snapshot | null =>
   entity && { ...entity, ...Object.fromEntries(kept.filter((key) => key in entity).map((key) => [key, []])) }
+
+/** As the feed shows it to somebody who does not see all records: other records are references, and counts are left out. */
+function asTold({ user }: Context, entity: Snapshot | null): Snapshot | null {
+  if (entity === null || (user?.visibleOwners ?? null) === null) return entity
+  const shown = Object.entries(entity).filter(([key]) => !key.endsWith('_count'))
+  return Object.fromEntries(shown.map(([key, value]) => [key, asSeen(value)]))
+}
 
 /** What is sent as a test: an event that never happened. */
 export async function testOccasion(ctx: Context, id: string, webhook: { id: number; name: string }): Promise<Occasion> {

@@ -3,31 +3,34 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Actor, Snapshot } from '../../kernel/events.ts'
 import { OutboundError } from '../../kernel/outbound.ts'
+import type { Seal } from '../../kernel/seal.ts'
 import { fillIn, type Placeholders } from '../email-templates/placeholders.ts'
 import { readPayload } from './rules.ts'
-
-type Pair = Schema<'KeyValue'>
+import { type Opened, opened } from './values.ts'
 
 /** What of a webhook makes its request. */
 export type Recipe = Pick<
   Schema<'Webhook'>,
-  'method' | 'end_point' | 'query_params' | 'headers' | 'payload_type' | 'raw_payload_type' | 'payload'
->
+  'method' | 'end_point' | 'payload_type' | 'raw_payload_type' | 'payload'
+> & { query_params: Opened[]; headers: Opened[] }
 
 /** The same of its row. */
-export const recipeOf = (row: {
-  method: string
-  end_point: string
-  query_params: string
-  headers: string
-  payload_type: string
-  raw_payload_type: string | null
-  payload: string | null
-}): Recipe => ({
+export const recipeOf = (
+  row: {
+    method: string
+    end_point: string
+    query_params_sealed: string
+    headers_sealed: string
+    payload_type: string
+    raw_payload_type: string | null
+    payload: string | null
+  },
+  seal: Seal,
+): Recipe => ({
   method: row.method as Recipe['method'],
   end_point: row.end_point,
-  query_params: JSON.parse(row.query_params) as Pair[],
-  headers: JSON.parse(row.headers) as Pair[],
+  query_params: opened(row.query_params_sealed, seal),
+  headers: opened(row.headers_sealed, seal),
   payload_type: row.payload_type as Recipe['payload_type'],
   raw_payload_type: row.raw_payload_type as Recipe['raw_payload_type'],
   payload: readPayload(row.payload),
@@ -55,6 +58,8 @@ export interface WebhookRequest {
   url: string
   headers: Record<string, string | string[]>
   body: string
+  /** Values of headers and parameters, in each form that an answer may repeat. */
+  hidden: readonly string[]
 }
 
 /** A record that makes the body larger is replaced by its address. */
@@ -70,11 +75,28 @@ export function requestOf(recipe: Recipe, occasion: Occasion): WebhookRequest {
   const own = new Set(recipe.headers.map(({ key }) => key.toLowerCase()))
   const headers: Record<string, string | string[]> = {}
   if (mediaType !== null && !own.has('content-type')) headers['content-type'] = mediaType
-  for (const { key, value } of recipe.headers) {
-    const name = key.toLowerCase()
-    headers[name] = [...[headers[name] ?? []].flat(), headerText(filled(value, occasion, 'text', longest.header))]
+  const hidden: string[] = []
+  for (const pair of recipe.headers) {
+    const name = pair.key.toLowerCase()
+    const text = filled(known(pair), occasion, 'text', longest.header)
+    headers[name] = [...[headers[name] ?? []].flat(), headerText(text)]
+    // Some answers repeat the credentials without the word before them, such as Bearer.
+    hidden.push(text, headerText(text), ...text.split(/\s+/))
   }
-  return { method: method.toUpperCase(), url: urlOf(recipe, occasion), headers, body }
+  for (const pair of recipe.query_params) {
+    const text = filled(known(pair), occasion, 'text', longest.url)
+    hidden.push(text, encodeURIComponent(text))
+  }
+  return { method: method.toUpperCase(), url: urlOf(recipe, occasion), headers, body, hidden }
+}
+
+/** The value of a header or parameter. */
+function known({ key, value }: Opened): string {
+  if (value !== null) return value
+  throw new OutboundError(
+    'invalid',
+    `The value of ${key} cannot be read: it was stored with another ACCORD_SECRET. Send it again.`,
+  )
 }
 
 function urlOf({ end_point, query_params }: Recipe, { facts }: Occasion): string {
@@ -132,14 +154,12 @@ function eventText({ id, type, timestamp, entityType, entityId, entity, entityUr
 
 function filled(template: string, { facts }: Occasion, into: 'text' | 'json', most: number): string {
   const result = fillIn(template, facts, into, most)
-  if (result === null) throw tooLong(most === longest.header ? 'header' : 'body')
+  if (result === null) throw tooLong(most === longest.header ? 'header' : most === longest.url ? 'address' : 'body')
   return result.filled
 }
 
-const formText = (pairs: readonly Pair[], facts: Placeholders): string =>
-  pairs
-    .map(({ key, value }) => `${encodeURIComponent(key)}=${render(value ?? '', facts, encodeURIComponent)}`)
-    .join('&')
+const formText = (pairs: readonly Opened[], facts: Placeholders): string =>
+  pairs.map((pair) => `${encodeURIComponent(pair.key)}=${render(known(pair), facts, encodeURIComponent)}`).join('&')
 
 /** A template whose placeholders are percent-encoded, also those that mean nothing, and whose other parts are `literal`. */
 const render = (template: string, facts: Placeholders, literal: (part: string) => string): string =>

@@ -8,12 +8,15 @@ import { newestEvent } from '../../kernel/eventlog.ts'
 import { flag, text, value } from '../../kernel/filter.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
 import { uniqueName } from '../../kernel/references.ts'
-import { defineResource } from '../../kernel/resource.ts'
+import { defineResource, type Writing } from '../../kernel/resource.ts'
 import { transaction, write } from '../../kernel/write.ts'
 import { workflowsWith } from '../email-templates/usage.ts'
-import { checkRules, pairs, readPayload } from './rules.ts'
+import { withoutQuery } from './address.ts'
+import { checkRules, mostPairs, pairs, readPayload } from './rules.ts'
+import { changed, masked, maskedInput, withQuery } from './values.ts'
 
 type Webhook = Schema<'Webhook'>
+type Body = Schema<'WebhookUpdate'>
 
 const most = 50
 const newSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`
@@ -37,7 +40,7 @@ export const webhooks = defineResource({
     is_active: flag('webhooks.is_active'),
   }),
   search: [{ key: 'webhooks.name_key' }, { text: 'webhooks.end_point' }, { text: 'webhooks.description' }],
-  columns: async (body: Schema<'WebhookUpdate'>, writing) => {
+  columns: async (body: Body, writing) => {
     const { ctx, current } = writing
     checkRules(writing, body)
     const name = await uniqueName(writing, { table: 'webhooks', entity: 'webhooks', noun: 'webhook' }, body.name)
@@ -49,9 +52,7 @@ export const webhooks = defineResource({
       entity_type: body.entity_type,
       description: body.description,
       method: body.method,
-      end_point: body.end_point,
-      query_params: asText(pairs(body.query_params)),
-      headers: asText(pairs(body.headers)),
+      ...requestColumns(writing, body),
       payload_type: body.payload_type,
       raw_payload_type: body.raw_payload_type,
       payload: payload === null ? null : asText(Array.isArray(payload) ? pairs(payload) : payload),
@@ -65,6 +66,12 @@ export const webhooks = defineResource({
       ...(!current && { secret_sealed: ctx.services.seal.close(newSecret()) }),
     }
   },
+  told: (body) => ({
+    ...body,
+    ...(body.end_point !== undefined && { end_point: withoutQuery(body.end_point).address }),
+    ...(body.headers && { headers: maskedInput(body.headers) }),
+    ...(body.query_params && { query_params: maskedInput(body.query_params) }),
+  }),
   present: (row): Webhook => ({
     id: row.id,
     name: row.name,
@@ -72,8 +79,8 @@ export const webhooks = defineResource({
     description: row.description,
     method: row.method as Webhook['method'],
     end_point: row.end_point,
-    query_params: JSON.parse(row.query_params) as Webhook['query_params'],
-    headers: JSON.parse(row.headers) as Webhook['headers'],
+    query_params: masked(row.query_params_sealed),
+    headers: masked(row.headers_sealed),
     payload_type: row.payload_type as Webhook['payload_type'],
     raw_payload_type: row.raw_payload_type as Webhook['raw_payload_type'],
     payload: readPayload(row.payload),
@@ -92,6 +99,40 @@ export const webhooks = defineResource({
     if (users.length > 0) throw inUse(`Workflows send ${name}.`, users)
   },
 })
+
+interface Current {
+  end_point: string
+  query_params_sealed: string
+  headers_sealed: string
+}
+
+/**
+ * Where requests go and what they carry. Another address gets no value that was stored for the one before: else whoever may edit a
+ * webhook could have the values sent to a server of their own.
+ */
+function requestColumns({ ctx, current, found }: Writing<Current>, { end_point, query_params, headers }: Body) {
+  const { seal } = ctx.services
+  const { address, query } = end_point === undefined ? { address: undefined, query: [] } : withoutQuery(end_point)
+  const isMoved = current !== null && address !== undefined && address !== current.end_point
+  const about = { isMoved, seal, found }
+  const stored = current?.query_params_sealed ?? '[]'
+  const sealed = changed({ ...about, field: 'query_params', sent: query_params, stored, nameOf: (key) => key })
+  const params = query.length === 0 ? sealed : withQuery(sealed ?? stored, query, seal)
+  if (query.some(({ key }) => key === '')) found.invalid('end_point', 'Every parameter of the query needs a name.')
+  if (params !== undefined && query.length > 0 && masked(params).length > mostPairs)
+    found.invalid('end_point', `With query_params there must not be more than ${mostPairs} parameters.`)
+  return {
+    end_point: address,
+    query_params_sealed: params,
+    headers_sealed: changed({
+      ...about,
+      field: 'headers',
+      sent: headers,
+      stored: current?.headers_sealed ?? '[]',
+      nameOf: (key) => key.toLowerCase(),
+    }),
+  }
+}
 
 async function refuseTooMany(ctx: Context): Promise<void> {
   const { count } = await ctx.db

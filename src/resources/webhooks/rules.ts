@@ -14,6 +14,9 @@ export interface Current {
   payload: string | null
 }
 
+/** The rules of headers, and of query parameters. */
+export const mostPairs = 30
+
 const placeholders = /\{%[^%]*%\}/g
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const reserved = /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect|webhook-.*)$/i
@@ -24,7 +27,7 @@ const stored = [
   'user.account.update-password',
 ]
 
-/** Never told: what could give away a secret (headers of webhooks among them), and what telling itself changes. */
+/** Never told: what could give away a secret, and what telling itself changes. */
 export const isUntold = (name: string): boolean => /^(user\.token|settings\.webhook|core\.configuration)\./.test(name)
 
 /** Finds everything that is wrong with the body, merged into what is there. */

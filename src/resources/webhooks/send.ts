@@ -3,7 +3,7 @@ import type { Schema } from '../../contract/types.ts'
 import { stamp, stopwatch } from '../../kernel/clock.ts'
 import type { Context } from '../../kernel/context.ts'
 import { OutboundError, type OutboundReply } from '../../kernel/outbound.ts'
-import { type Seal, SealBroken } from '../../kernel/seal.ts'
+import { openOrNull } from '../../kernel/seal.ts'
 import { type Occasion, type Recipe, requestOf } from './request.ts'
 import { signatureHeaders } from './signature.ts'
 
@@ -37,7 +37,7 @@ export async function send(
   const elapsed = stopwatch()
   try {
     const secrets = secretsOf(ctx, sealed, stamp(at))
-    const { method, url, headers, body } = requestOf(recipe, occasion)
+    const { method, url, headers, body, hidden } = requestOf(recipe, occasion)
     const reply = await ctx.services.outbound.request(
       { method, url, headers: { ...headers, ...signatureHeaders({ id: occasion.id, at, body, secrets }) }, body },
       signal,
@@ -47,7 +47,7 @@ export async function send(
       status: reply.status,
       duration_ms: reply.ms,
       error: faultOf(reply),
-      response_excerpt: secrets.reduce((text, secret) => text.replaceAll(secret, '…'), reply.excerpt),
+      response_excerpt: redacted(reply.excerpt, [...secrets, ...hidden]),
     }
     return { attempt, isUnsent: false }
   } catch (cause) {
@@ -64,23 +64,29 @@ export async function send(
 function secretsOf({ services: { seal } }: Context, sealed: Sealed, at: string): string[] {
   const { secret_sealed, previous_secret_sealed, previous_secret_until } = sealed
   const isInForce = previous_secret_sealed !== null && previous_secret_until !== null && at < previous_secret_until
-  const current = opened(seal, secret_sealed)
+  const current = openOrNull(seal, secret_sealed)
   if (current === null)
     throw new OutboundError(
       'invalid',
       'The signing secret cannot be read: it was stored with another ACCORD_SECRET. Rotate it.',
     )
   // The one before may be what was rotated for that reason.
-  return [current, (isInForce ? opened(seal, previous_secret_sealed) : null) ?? []].flat()
+  return [current, (isInForce ? openOrNull(seal, previous_secret_sealed) : null) ?? []].flat()
 }
 
-function opened(seal: Seal, sealed: string): string | null {
-  try {
-    return seal.open(sealed)
-  } catch (error) {
-    if (error instanceof SealBroken) return null
-    throw error
-  }
+/** Shorter texts stand in many answers and are no secret. */
+const minHiddenLength = 4
+
+/** An answer without what was sent to get it, the beginning of which may stand at its end. */
+export function redacted(text: string, hidden: readonly string[]): string {
+  const longestFirst = [...new Set(hidden)]
+    .filter(({ length }) => length >= minHiddenLength)
+    .sort((one, other) => other.length - one.length)
+  const whole = longestFirst.reduce((rest, each) => rest.replaceAll(each, '…'), text)
+  for (const each of longestFirst)
+    for (let length = each.length - 1; length >= minHiddenLength; length--)
+      if (whole.endsWith(each.slice(0, length))) return `${whole.slice(0, -length)}…`
+  return whole
 }
 
 function faultOf({ status }: OutboundReply): string | null {

@@ -63,11 +63,15 @@ async function noteOf(ctx: Context, { entity, record }: Occasion, { value }: Act
   return note.filled
 }
 
-/** The owner of the record; nobody where they have left, as nothing new can be theirs. */
-async function activeOwner({ db }: Context, { record }: Occasion): Promise<number | null> {
-  if (typeof record.user_id !== 'number') return null
+/**
+ * The owner of the record. Nothing new can belong to one who has left: then it has none, or belongs to the user the workflow acts for,
+ * where that user may not leave a record without an owner.
+ */
+async function activeOwner({ db, user }: Context, { record }: Occasion): Promise<number | null> {
+  const none = user?.visibleOwners ? user.id : null
+  if (typeof record.user_id !== 'number') return none
   const row = await db.selectFrom('users').select('status').where('id', '=', record.user_id).executeTakeFirst()
-  return row?.status === 1 ? record.user_id : null
+  return row?.status === 1 ? record.user_id : none
 }
 
 export const additions = { add_tag: addTag, add_note_as_activity: addNote } satisfies Record<string, Effect>

@@ -2,7 +2,7 @@
 // in which the mail is written. Nobody is invited to what has no time, or has been deleted.
 import { Readable } from 'node:stream'
 import type { Schema } from '../../contract/types.ts'
-import type { Context } from '../../kernel/context.ts'
+import { type Context, may } from '../../kernel/context.ts'
 import type { Snapshot } from '../../kernel/events.ts'
 import type { Uploads } from '../../kernel/multipart.ts'
 import { inviteOf } from '../../mail/invite.ts'
@@ -25,10 +25,7 @@ export async function mailableParticipants(ctx: Context, { participants }: Snaps
     ctx,
     all.flatMap(({ user }) => user?.id ?? []),
   )
-  const known = await persons.many(
-    ctx,
-    all.flatMap(({ person }) => person?.id ?? []),
-  )
+  const known = may(ctx, persons.shows) ? await persons.many(ctx, personIdsOf(all)) : new Map<number, never>()
   return all
     .map(({ user, person }): Participant => {
       if (user) return { name: user.name, addresses: [emails.get(user.id) ?? []].flat(), personId: null }
@@ -36,6 +33,16 @@ export async function mailableParticipants(ctx: Context, { participants }: Snaps
       return { name: person?.name ?? '', addresses: points.map(({ value }) => value), personId: person?.id ?? null }
     })
     .filter(({ addresses }) => addresses.length > 0)
+}
+
+const personIdsOf = (all: readonly Schema<'Participant'>[]): number[] => all.flatMap(({ person }) => person?.id ?? [])
+
+/** Whether persons take part who are there and whom the caller does not see. */
+export async function hasUnseenParticipants(ctx: Context, { participants }: Snapshot): Promise<boolean> {
+  const ids = personIdsOf((participants ?? []) as Schema<'Participant'>[])
+  const seen = may(ctx, persons.shows) ? await persons.seen(ctx, ids) : new Set<number>()
+  for (const id of ids) if (!seen.has(id) && (await persons.exists(ctx, id))) return true
+  return false
 }
 
 async function activeEmails({ db }: Context, userIds: readonly number[]): Promise<ReadonlyMap<number, string>> {

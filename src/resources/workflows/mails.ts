@@ -1,13 +1,14 @@
 // Actions that send a mail made from a template (DOMAIN 18.3): a mail like any other, queued in the transaction of its action.
 import type { Schema } from '../../contract/types.ts'
-import type { Context } from '../../kernel/context.ts'
+import { type Context, may } from '../../kernel/context.ts'
 import { factsFrom } from '../email-templates/facts.ts'
 import { fillIn, longest } from '../email-templates/placeholders.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
 import { emails } from '../emails/resource.ts'
+import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
 import type { Action } from './actions.ts'
-import { invitation, inviteKey, mailableParticipants } from './invitations.ts'
+import { hasUnseenParticipants, invitation, inviteKey, mailableParticipants } from './invitations.ts'
 import { type Effect, type Occasion, personIdOf, refuse, resources } from './occasion.ts'
 
 interface Recipient {
@@ -56,7 +57,7 @@ async function send(
 }
 
 /** The lead a mail is about: the record itself, or the only one it is linked to. */
-async function leadOf({ db }: Context, { entity, id, record }: Occasion): Promise<number | null> {
+async function leadOf(ctx: Context, { entity, id, record }: Occasion): Promise<number | null> {
   const linked =
     entity === 'leads'
       ? [id]
@@ -65,8 +66,9 @@ async function leadOf({ db }: Context, { entity, id, record }: Occasion): Promis
         : entity === 'quotes'
           ? (record.leads as { id: number }[]).map((lead) => lead.id)
           : []
-  if (linked.length !== 1) return null
-  return (await db.selectFrom('leads').select('id').where('id', '=', Number(linked[0])).executeTakeFirst())?.id ?? null
+  const [only] = linked
+  if (linked.length !== 1 || only === undefined || !may(ctx, leads.shows)) return null
+  return (await leads.seen(ctx, [only])).has(only) ? only : null
 }
 
 const existing = async (ctx: Context, personId: number | null): Promise<number | null> =>
@@ -76,7 +78,8 @@ const existing = async (ctx: Context, personId: number | null): Promise<number |
 async function personOf(ctx: Context, about: Occasion): Promise<Recipient> {
   const personId = personIdOf(about)
   const person = about.entity === 'persons' ? about.record : (await persons.many(ctx, [personId])).get(personId)
-  const points = (person?.emails ?? []) as Schema<'ContactPoint'>[]
+  if (!person) throw refuse(`No person has id ${personId}.`)
+  const points = (person.emails ?? []) as Schema<'ContactPoint'>[]
   if (points.length === 0) throw refuse('The person has no e-mail address.')
   return { addresses: points.map(({ value }) => value), personId }
 }
@@ -93,8 +96,12 @@ async function ownerOf({ db }: Context, { entity, record }: Occasion): Promise<R
   return { addresses: [row.email], personId: null }
 }
 
-/** None is no failure: there is nobody to write to. */
-const participantsOf = (ctx: Context, about: Occasion): Promise<Recipient[]> => mailableParticipants(ctx, about.record)
+/** None is no failure: there is nobody to write to. Some out of sight are: the others would think that all were told. */
+async function participantsOf(ctx: Context, { record }: Occasion): Promise<Recipient[]> {
+  if (await hasUnseenParticipants(ctx, record))
+    throw refuse('A person takes part whom the user this workflow acts for does not see.')
+  return mailableParticipants(ctx, record)
+}
 
 /** "Queue an e-mail from the template Welcome to the person." */
 const sentence = async (ctx: Context, { value }: Action, to: string): Promise<string> =>

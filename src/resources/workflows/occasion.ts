@@ -25,6 +25,8 @@ export interface Cause {
   eventId: number
   runId: number
   index: number
+  /** With whose rights the run acts. */
+  userId: number
 }
 
 export type Result = Record<string, unknown>
@@ -41,7 +43,7 @@ export interface Effect {
 
 export const resources: Record<
   Entity,
-  Pick<Resource<unknown, never>, 'noun' | 'shows' | 'lists' | 'events' | 'many' | 'matching'>
+  Pick<Resource<unknown, never>, 'noun' | 'shows' | 'lists' | 'events' | 'many' | 'seen' | 'exists' | 'matching'>
 > = { leads, persons, quotes, activities }
 
 export const refuse = (sentence: string): Problem => new Problem('state_conflict', sentence)

@@ -6,8 +6,11 @@ import { newestEvent } from '../../kernel/eventlog.ts'
 import { flag, text, value } from '../../kernel/filter.ts'
 import { uniqueName } from '../../kernel/references.ts'
 import { defineResource, type Writing } from '../../kernel/resource.ts'
+import { userRef } from '../users/owner.ts'
+import { pictureUrl } from '../users/picture.ts'
 import { type Action, actionOf, checkActions } from './actions.ts'
 import { type Condition, checkConditions, conditionOf } from './conditions.ts'
+import { requireAbilities } from './rights.ts'
 import type { Entity } from './subjects.ts'
 
 type Workflow = Schema<'Workflow'>
@@ -52,7 +55,12 @@ export const workflows = defineResource({
     update: 'updateWorkflow',
     delete: 'deleteWorkflow',
   },
-  rows: (_ctx, db) => db.selectFrom('workflows').selectAll('workflows'),
+  rows: (_ctx, db) =>
+    db
+      .selectFrom('workflows')
+      .leftJoin('users', 'users.id', 'workflows.changed_by_id')
+      .selectAll('workflows')
+      .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image']),
   sort: {
     id: 'workflows.id',
     name: 'workflows.name_key',
@@ -80,9 +88,13 @@ export const workflows = defineResource({
       sort_order: body.sort_order ?? (current ? undefined : await lastPlace(ctx)),
       events_after: beginsAnew(body, current) ? await newestEvent(ctx) : undefined,
     }
-    return columns
+    const changer = changerOf(ctx, columns, current)
+    const entity = body.entity_type ?? current?.entity_type
+    if (changer !== undefined && !writing.found.any)
+      requireAbilities(ctx, entity as Entity, JSON.parse(columns.actions) as Action[])
+    return { ...columns, changed_by_id: changer }
   },
-  present: (row): Workflow => ({
+  present: (row, ctx): Workflow => ({
     id: row.id,
     name: row.name,
     description: row.description,
@@ -93,11 +105,19 @@ export const workflows = defineResource({
     actions: readActions(row.actions),
     is_active: row.is_active === 1,
     sort_order: row.sort_order,
+    changed_by: userRef(row.changed_by_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,
   }),
 })
+
+/** The user who changes the workflow and lends it their rights; undefined when nothing changes. */
+function changerOf({ user }: Context, columns: Record<string, unknown>, current: Row | null): number | undefined {
+  const stored = current as Record<string, unknown> | null
+  const isChange = Object.entries(columns).some(([column, value]) => value !== undefined && value !== stored?.[column])
+  return isChange ? user?.id : undefined
+}
 
 /** Whether it listens from now on for what it did not listen for before: that is not made up for. */
 const beginsAnew = (body: Body, current: Row | null): boolean =>

@@ -7,14 +7,15 @@ import { readEvent } from '../../jobs/readers.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { Snapshot } from '../../kernel/events.ts'
-import { leave } from '../../kernel/multipart.ts'
+import { leave, type Uploads } from '../../kernel/multipart.ts'
 import { giveWay } from '../../kernel/pace.ts'
 import { transaction } from '../../kernel/write.ts'
 import { type Action, actionOf } from './actions.ts'
 import { conditionOf } from './conditions.ts'
 import { effects } from './effects.ts'
 import { evaluate, Unanswerable } from './evaluate.ts'
-import { occasionOf } from './occasion.ts'
+import { occasionOf, refuse } from './occasion.ts'
+import { type Acting, actingFor, blindness, named, requireAction, requireReading } from './rights.ts'
 import { snapshotOf, triggerOf } from './snapshots.ts'
 import { type Entity, subjectsOf } from './subjects.ts'
 
@@ -38,7 +39,7 @@ const load = ({ db }: Context, id: number) =>
     .innerJoin('workflows', 'workflows.id', 'run.workflow_id')
     .selectAll('run')
     .select(['workflows.conditions', 'workflows.condition_type', 'workflows.is_active', 'workflows.event as trigger'])
-    .select('workflows.actions as planned')
+    .select(['workflows.actions as planned', 'workflows.changed_by_id'])
     .where('run.id', '=', id)
     .executeTakeFirst()
 
@@ -79,12 +80,17 @@ async function decide(ctx: Context, run: Run) {
   const event = await ctx.db.selectFrom('events').selectAll().where('id', '=', run.event_id).executeTakeFirst()
   if (!event) return { state: 'failed', reason: 'The event is no longer kept.' }
   const conditions = (JSON.parse(run.conditions) as Parameters<typeof conditionOf>[0][]).map(conditionOf)
+  const entity = run.entity_type as Entity
   try {
+    const acting = await actingFor(ctx, run.changed_by_id)
+    requireReading(acting, entity)
+    const unseen = await blindness(acting, entity, run.entity_id, run.event_id)
+    if (unseen !== null) return { state: 'skipped', reason: unseen }
     const { matches, held } = evaluate(
       { condition_type: run.condition_type, conditions },
-      await snapshotOf(ctx, readEvent(event)),
+      await snapshotOf(acting, readEvent(event)),
       {
-        subjects: await subjectsOf(ctx, run.entity_type as Entity),
+        subjects: await subjectsOf(acting, entity),
         // The day on which it happened, however late the worker comes to it.
         at: new Date(event.created_at),
         zone: ctx.services.config.timezone,
@@ -98,7 +104,7 @@ async function decide(ctx: Context, run: Run) {
     )
     return { state: 'matched', reason: null, matched_conditions: matched, actions: JSON.stringify(entries) }
   } catch (error) {
-    if (error instanceof Unanswerable) return { state: 'failed', reason: error.message }
+    if (error instanceof Unanswerable || isRefusal(error)) return { state: 'failed', reason: error.message }
     throw error
   }
 }
@@ -112,26 +118,47 @@ async function step(ctx: Context, run: Run): Promise<void> {
   const action = { id: entry.id, attribute: entry.attribute, value: entry.value } as Action
   const effect = effects[action.id]
   const last = await lastOf(ctx, run)
-  const about = (ctx: Context) => occasionOf(ctx, run.entity_type as Entity, run.entity_id, last)
-  const uploads = (await effect.uploads?.(ctx, await about(ctx))) ?? null
-  const acting: Context = uploads === null ? ctx : { ...ctx, uploads }
+  let acting: Acting | null = null
+  let uploads: Uploads | null = null
   let isDone = false
   try {
-    await transaction(acting, async (ctx) => {
-      const cause = { eventId: run.event_id, runId: run.id, index }
-      const occasion = await about(ctx)
+    acting = await permitted(ctx, run, action)
+    uploads = (await effect.uploads?.(acting, await about(acting, run, last))) ?? null
+    const withUploads: Context = uploads === null ? ctx : { ...ctx, uploads }
+    await transaction(withUploads, async (plain) => {
+      // The rights of this moment, which nobody can change before the commit.
+      const ctx = await permitted(plain, run, action)
+      const cause = { eventId: run.event_id, runId: run.id, index, userId: ctx.user.id }
+      const occasion = await about(ctx, run, last)
       const result = await effect.act(ctx, occasion, action, cause, entry.result)
       const isPart = (await effect.isPart?.(ctx, occasion, result)) ?? false
       await conclude(ctx, run, entries.with(index, { ...entry, state: isPart ? 'pending' : 'succeeded', result }))
     })
     isDone = true
   } catch (error) {
-    if (!(error instanceof Problem) || error.status >= 500) throw error
-    await fail(ctx, run, entries, index, sentenceOf(error))
+    if (!isRefusal(error)) throw error
+    await fail(ctx, run, entries, index, sentenceOf(named(acting, error)))
   } finally {
-    await leave(acting, !isDone)
+    if (uploads !== null) await leave({ ...ctx, uploads }, !isDone)
   }
 }
+
+/** The context of an action, with the rights of the user it acts for. Throws a Problem when they are not enough. */
+async function permitted<C extends Context>(ctx: C, run: Run, { id }: Action): Promise<Acting<C>> {
+  const entity = run.entity_type as Entity
+  const acting = await actingFor(ctx, run.changed_by_id)
+  requireReading(acting, entity)
+  requireAction(acting, id, entity)
+  const unseen = await blindness(acting, entity, run.entity_id, run.event_id)
+  if (unseen !== null) throw refuse(unseen)
+  return acting
+}
+
+const about = (ctx: Context, run: Run, last: Snapshot) =>
+  occasionOf(ctx, run.entity_type as Entity, run.entity_id, last)
+
+/** The reason that the run stores. Any other error is a fault of the server, and the job tries again. */
+const isRefusal = (error: unknown): error is Problem => error instanceof Problem && error.status < 500
 
 /** The record as the event leaves it, for what is deleted meanwhile. */
 async function lastOf({ db }: Context, { event_id }: Run): Promise<Snapshot> {

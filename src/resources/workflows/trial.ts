@@ -6,8 +6,9 @@ import type { Snapshot } from '../../kernel/events.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { effects } from './effects.ts'
 import { evaluate, Unanswerable } from './evaluate.ts'
-import { type Occasion, resources } from './occasion.ts'
+import { type Occasion, refuse, resources } from './occasion.ts'
 import { workflows } from './resource.ts'
+import { type Acting, actingFor, blindness, requireAction, requireReading } from './rights.ts'
 import { subjectsOf } from './subjects.ts'
 
 export const testWorkflow: Handler<'testWorkflow'> = async (ctx, { params, body: { entity_id: id } }) => {
@@ -17,8 +18,29 @@ export const testWorkflow: Handler<'testWorkflow'> = async (ctx, { params, body:
   // A record the caller may not read is as if it were not there.
   if (!record) throw invalid({ entity_id: [`No ${noun} has id ${id}.`] })
   const about = { entity: workflow.entity_type, id, record, isGone: workflow.event.endsWith('.delete.before') }
-  return { data: { ...(await answerOf(ctx, workflow, record)), actions: await actionsOf(ctx, workflow, about) } }
+  const acting = await actingOf(ctx, workflow, id)
+  const answer = typeof acting === 'string' ? refused(workflow, acting) : await answerOf(ctx, workflow, record)
+  return { data: { ...answer, actions: await actionsOf(ctx, workflow, about, acting) } }
 }
+
+/** With the rights of the user it would act for, or why it would not run. What is shown is what the caller sees. */
+async function actingOf(ctx: Context, { changed_by: user, entity_type }: Schema<'Workflow'>, id: number) {
+  try {
+    const acting = await actingFor(ctx, user?.id ?? null)
+    requireReading(acting, entity_type)
+    return (await blindness(acting, entity_type, id, null)) ?? acting
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status >= 500) throw error
+    return error.message
+  }
+}
+
+const refused = ({ conditions }: Schema<'Workflow'>, reason: string) => ({
+  matches: false,
+  reason,
+  matched_conditions: [],
+  failed_conditions: conditions,
+})
 
 async function answerOf(ctx: Context, workflow: Schema<'Workflow'>, record: Snapshot) {
   const { conditions, entity_type: entity } = workflow
@@ -33,7 +55,7 @@ async function answerOf(ctx: Context, workflow: Schema<'Workflow'>, record: Snap
     }
   } catch (error) {
     if (!(error instanceof Unanswerable)) throw error
-    return { matches: false, reason: error.message, matched_conditions: [], failed_conditions: conditions }
+    return refused(workflow, error.message)
   }
 }
 
@@ -41,14 +63,22 @@ async function actionsOf(
   ctx: Context,
   { actions }: Schema<'Workflow'>,
   about: Occasion,
+  acting: Acting | string,
 ): Promise<Schema<'WorkflowTestAction'>[]> {
   const told: Schema<'WorkflowTestAction'>[] = []
-  for (const action of actions) told.push({ id: action.id, would: await sentenceOf(ctx, action, about) })
+  for (const action of actions) told.push({ id: action.id, would: await sentenceOf(ctx, action, about, acting) })
   return told
 }
 
-async function sentenceOf(ctx: Context, action: Schema<'WorkflowAction'>, about: Occasion): Promise<string> {
+async function sentenceOf(
+  ctx: Context,
+  action: Schema<'WorkflowAction'>,
+  about: Occasion,
+  acting: Acting | string,
+): Promise<string> {
   try {
+    if (typeof acting === 'string') throw refuse(acting)
+    requireAction(acting, action.id, about.entity)
     return await effects[action.id].would(ctx, about, action)
   } catch (error) {
     if (!(error instanceof Problem) || error.status >= 500) throw error

@@ -2,6 +2,7 @@
 // value is read and checked as if the API had got it.
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
+import { visible } from '../../kernel/visibility.ts'
 import { type Attribute, attributesOf } from '../attributes/set.ts'
 import { textOf } from '../email-templates/facts.ts'
 import { leads } from '../leads/resource.ts'
@@ -87,7 +88,7 @@ const ofLeads: Effect = {
 }
 
 /**
- * The next leads of a person, or of those that an activity or a quote is linked to, or was until it was deleted; by id, behind those
+ * The next leads in sight of a person, or of those that an activity or a quote is linked to, or was until it was deleted; by id, behind those
  * that are done.
  */
 async function relatedLeads(
@@ -98,7 +99,11 @@ async function relatedLeads(
 ): Promise<number[]> {
   const last = done.at(-1) ?? 0
   if (entity === 'persons') {
-    const ofPerson = ctx.db.selectFrom('leads').select('id').where('person_id', '=', id)
+    const ofPerson = ctx.db
+      .selectFrom('leads')
+      .select('id')
+      .where('person_id', '=', id)
+      .where(visible(ctx, 'leads.user_id'))
     const rows = await ofPerson.where('id', '>', last).orderBy('id').limit(most).execute()
     return rows.map((row) => row.id)
   }

@@ -1,6 +1,5 @@
 // Draws a chart as SVG with Vega-Lite: it needs no DOM, gives the same bytes for the same chart, and is 25 MB on disk where
-// ECharts, which numbers its elements across charts, is 67 MB (measured). Loaded when the first chart is asked for, because
-// that takes a third of a second.
+// ECharts, which numbers its elements across charts, is 67 MB (measured). Loaded in a subprocess (draw.entry.ts).
 import * as vega from 'vega'
 import { compile, type Config as Look, type TopLevelSpec } from 'vega-lite'
 import { escapeHtml } from '../../../kernel/format.ts'

@@ -1,9 +1,8 @@
-// What has been answered is let go of at once. An engine looks through what is new again and again, and through all of its memory hardly
-// ever: what is still held by anything old when it looks is kept until then, and costs as much as the work itself.
+// An answered request is released at once. Scavenges run often, full collections rarely: a request that an old object still refers to
+// when a scavenge runs stays until the next full collection, and costs as much as the work itself.
 import { GCProfiler } from 'node:v8'
 import { describe, expect, it } from 'vitest'
-import { together } from '../../src/kernel/together.ts'
-import { createTurns } from '../../src/kernel/turns.ts'
+import { createAdmissionQueue } from '../../src/kernel/admission-queue.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
@@ -42,22 +41,17 @@ async function come(take: (done: () => void) => void): Promise<void> {
   }
 }
 
-describe('in memory', () => {
-  it('nobody is kept who has had their turn', async () => {
-    const turns = createTurns()
+describe('memory', () => {
+  it('holds no request that has left the admission queue', async () => {
+    const queue = createAdmissionQueue()
     const kept = await keptBy(() =>
       come((done) => {
-        const leave = turns.enter(() => {
+        const release = queue.admit(() => {
           done()
-          if (leave) leave()
+          if (release) release()
         })
       }),
     )
     expect(kept).toBeLessThan(all * share)
-  })
-
-  it('no answer is kept that was sent', async () => {
-    const send = together()
-    expect(await keptBy(() => come(send))).toBeLessThan(all * share)
   })
 })

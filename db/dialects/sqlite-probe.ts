@@ -1,0 +1,34 @@
+// Reads from a database file, without creating or changing it, which installation it belongs to.
+
+import { statSync } from 'node:fs'
+import Database from 'better-sqlite3'
+
+export interface Probe {
+  /** Whether seeds were written. */
+  isSeeded: boolean
+  /** When the first migrations were applied. */
+  migratedAt: string[]
+}
+
+const nothing: Probe = { isSeeded: false, migratedAt: [] }
+const busyTimeoutMs = 500
+
+/** Null when the file cannot be read as a database: opening it for writing names the cause. */
+export function probeSqlite(file: string, { migrations }: { migrations: number }): Probe | null {
+  // SQLite deletes the log beside an empty file as soon as it opens it.
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return nothing
+  let database: Database.Database | undefined
+  try {
+    database = new Database(file, { readonly: true, timeout: busyTimeoutMs })
+    const has = database.prepare<[string], number>("select 1 from sqlite_schema where type = 'table' and name = ?")
+    const applied = `select applied_at from migrations order by name limit ${migrations}`
+    const migratedAt = has.get('migrations') ? database.prepare<[], string>(applied).pluck().all() : []
+    const isSeeded =
+      has.get('roles') !== undefined && database.prepare('select 1 from roles limit 1').get() !== undefined
+    return { isSeeded, migratedAt }
+  } catch {
+    return null
+  } finally {
+    database?.close()
+  }
+}

@@ -1,0 +1,36 @@
+// Which installation a database belongs to. The data folder keeps the same id, so that a lost or exchanged database is noticed.
+
+import { createHash } from 'node:crypto'
+import { probeSqlite } from './dialects/sqlite-probe.ts'
+import { type Copy, databaseFile } from './open.ts'
+
+/** The id is made of the times of the first migrations: they stay the same through later migrations and restores. */
+const migrationsOfId = 10
+
+export interface FoundInstallation {
+  /** `unreadable`: it may be damaged, or this user may not read it. `empty`: there is no file, or it was never seeded. */
+  state: 'empty' | 'installed' | 'unreadable'
+  id: string | null
+}
+
+/** Reads it without creating, opening for writing or changing anything. A database in memory is always empty. */
+export function findInstallation(url: string): FoundInstallation {
+  const file = databaseFile(url)
+  const probe = file === null ? null : probeSqlite(file, { migrations: migrationsOfId })
+  if (probe === null) return { state: file === null ? 'empty' : 'unreadable', id: null }
+  return probe.isSeeded ? { state: 'installed', id: idOf(probe.migratedAt) } : { state: 'empty', id: null }
+}
+
+/** The id of an open database; null before its tenth migration. */
+export async function installationOf({ db }: Pick<Copy, 'db'>): Promise<string | null> {
+  const tables = await db.introspection.getTables()
+  if (!tables.some(({ name }) => name === 'migrations')) return null
+  const first = db.selectFrom('migrations').select('applied_at').orderBy('name').limit(migrationsOfId)
+  return idOf((await first.execute()).map(({ applied_at }) => applied_at))
+}
+
+/** Null while the next migrations would change it. */
+const idOf = (times: readonly string[]): string | null =>
+  times.length < migrationsOfId
+    ? null
+    : createHash('sha256').update(`accord:installation:${times.join()}`).digest('hex').slice(0, 32)

@@ -1,0 +1,32 @@
+// Signing in: failures are counted by account over all addresses, networks that an account has signed in from are remembered, and a
+// session says from where it was begun.
+import type { Kysely } from 'kysely'
+import { addColumn, createTable, id, key, nullable, references, text, timestamp } from '../columns.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+
+export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  // The counts of the last minute are not carried over.
+  await db.schema.dropTable('login_attempts').execute()
+  await createTable(
+    db,
+    dialect,
+    'login_attempts',
+    {
+      id: id(),
+      /** A fingerprint of what was typed as the e-mail address, whether there is such an account or not. */
+      account: key(),
+      network: key(),
+      created_at: timestamp(),
+    },
+    { indexes: [['account', 'created_at'], ['network', 'created_at'], ['created_at']] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'sign_in_networks',
+    { id: id(), user_id: references('users', 'cascade'), network: key(), last_used_at: timestamp() },
+    { unique: [['user_id', 'network']], indexes: [['network'], ['last_used_at']] },
+  )
+  await addColumn(db, dialect, 'sessions', 'ip', nullable(text()))
+  await addColumn(db, dialect, 'sessions', 'user_agent', nullable(text()))
+}

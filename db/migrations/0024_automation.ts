@@ -1,0 +1,143 @@
+// What automation may send and do. Values of headers and query parameters of webhooks are encrypted; what was stored of them in clear,
+// also in events and in the answers of receivers, goes. Workflows know the user who changed them last, whose rights they have.
+
+import { type Kysely, sql } from 'kysely'
+import { addColumn, integer, nullable, references } from '../columns.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import type { Means } from '../migrate.ts'
+
+const mask = '••••••'
+/** Around the number of a placeholder; no stored text holds it. */
+const mark = '\u0000'
+
+interface Pair {
+  key: string
+  value: string
+}
+interface Row {
+  id: number
+  end_point: string
+  query_params_sealed: string
+  headers_sealed: string
+}
+
+export async function up(db: Kysely<unknown>, dialect: Dialect, means: Means): Promise<void> {
+  for (const column of ['query_params', 'headers'])
+    await db.schema.alterTable('webhooks').renameColumn(column, `${column}_sealed`).execute()
+  await sealValues(db, means)
+  await maskEvents(db)
+  await addColumn(db, dialect, 'workflows', 'changed_by_id', references('users', 'set null'))
+  await nameChangers(db)
+  /** With whose rights a workflow called; null for subscriptions. No foreign key: a user who is gone must not look like none. */
+  await addColumn(db, dialect, 'webhook_deliveries', 'acting_user_id', nullable(integer()))
+}
+
+async function sealValues(db: Kysely<unknown>, { seal }: Means): Promise<void> {
+  const { rows } = await sql<Row>`select id, end_point, query_params_sealed, headers_sealed from webhooks`.execute(db)
+  for (const { id, end_point, query_params_sealed, headers_sealed } of rows) {
+    const { address, query } = withoutQuery(end_point)
+    const params = [...query, ...(JSON.parse(query_params_sealed) as Pair[])]
+    const headers = JSON.parse(headers_sealed) as Pair[]
+    const sealed = (pairs: readonly Pair[]): string =>
+      JSON.stringify(pairs.map(({ key, value }) => ({ key, sealed: value === '' ? null : seal(value) })))
+    await sql`update webhooks set end_point = ${address}, query_params_sealed = ${sealed(params)},
+      headers_sealed = ${sealed(headers)} where id = ${id}`.execute(db)
+    await maskAnswers(db, id, [...params, ...headers])
+  }
+}
+
+/** Receivers may have repeated what they were sent. */
+async function maskAnswers(db: Kysely<unknown>, webhookId: number, pairs: readonly Pair[]): Promise<void> {
+  const hidden = pairs
+    .flatMap(({ value }) => [value, encodeURIComponent(value), ...value.split(/\s+/)])
+    .filter(({ length }) => length >= 4)
+    .sort((one, other) => other.length - one.length)
+  if (hidden.length === 0) return
+  const deliveries = await sql<{ id: number; attempts: string }>`select id, attempts from webhook_deliveries
+    where webhook_id = ${webhookId} and attempts <> '[]'`.execute(db)
+  for (const { id, attempts } of deliveries.rows) {
+    const told = JSON.stringify(
+      (JSON.parse(attempts) as { response_excerpt: string | null }[]).map((attempt) => ({
+        ...attempt,
+        response_excerpt:
+          attempt.response_excerpt &&
+          hidden.reduce((text, each) => text.replaceAll(each, '…'), attempt.response_excerpt),
+      })),
+    )
+    if (told !== attempts) await sql`update webhook_deliveries set attempts = ${told} where id = ${id}`.execute(db)
+  }
+}
+
+type Snapshot = { end_point?: string; headers?: Pair[]; query_params?: Pair[] }
+
+async function maskEvents(db: Kysely<unknown>): Promise<void> {
+  const { rows } = await sql<{ id: number; before: string | null; after: string | null }>`select id, before, after
+    from events where entity_type = 'webhooks'`.execute(db)
+  for (const { id, before, after } of rows)
+    await sql`update events set before = ${maskSnapshot(before)}, after = ${maskSnapshot(after)} where id = ${id}`.execute(
+      db,
+    )
+}
+
+function maskSnapshot(text: string | null): string | null {
+  if (text === null) return null
+  const snapshot = JSON.parse(text) as Snapshot
+  const { end_point: endPoint, headers, query_params: params } = snapshot
+  const masked = (pairs: readonly Pair[]): Pair[] =>
+    pairs.map(({ key, value }) => ({ key, value: value === '' ? '' : mask }))
+  const { address, query } = withoutQuery(endPoint ?? '')
+  return JSON.stringify({
+    ...snapshot,
+    ...(endPoint !== undefined && { end_point: address }),
+    ...(headers && { headers: masked(headers) }),
+    ...(params && { query_params: masked([...query, ...params]) }),
+  })
+}
+
+/**
+ * The user of the last change in the event log, nobody when that user is gone. Where the log does not say who it was, it is the first
+ * administrator: until now workflows had every right.
+ */
+async function nameChangers(db: Kysely<unknown>): Promise<void> {
+  const change = sql`events.entity_type = 'workflows' and events.entity_id = workflows.id
+    and events.name in ('settings.workflow.create.after', 'settings.workflow.update.after')
+    and events.actor_type = 'user'`
+  const last = sql`select events.actor_id from events where ${change} order by events.id desc limit 1`
+  const first = sql`select min(users.id) from users join roles on roles.id = users.role_id
+    where users.status = 1 and users.view_permission = 'global' and roles.permission_type = 'all'`
+  await sql`update workflows set changed_by_id = case when exists (select 1 from events where ${change})
+    then (select users.id from users where users.id = (${last})) else (${first}) end`.execute(db)
+}
+
+/** An address and the parameters of its query. A placeholder may hold any of the signs that divide a URL. */
+function withoutQuery(endPoint: string): { address: string; query: Pair[] } {
+  const parts = endPoint.split(/(\{%[^%]*%\})/)
+  const kept = parts.filter((_part, index) => index % 2 === 1)
+  const plain = parts.map((part, index) => (index % 2 === 1 ? `${mark}${(index - 1) / 2}${mark}` : part)).join('')
+  const restored = (text: string): string =>
+    text
+      .split(mark)
+      .map((part, index) => (index % 2 === 1 ? (kept[Number(part)] ?? '') : part))
+      .join('')
+  const [beforeHash = ''] = plain.split('#')
+  const at = beforeHash.indexOf('?')
+  if (at < 0) return { address: endPoint, query: [] }
+  const query = beforeHash
+    .slice(at + 1)
+    .split('&')
+    .filter((pair) => !pair.startsWith('=') && pair !== '')
+    .map((pair) => {
+      const [key = '', ...value] = pair.split('=')
+      return { key: restored(decoded(key)), value: restored(decoded(value.join('='))) }
+    })
+  return { address: restored(beforeHash.slice(0, at) + plain.slice(beforeHash.length)), query }
+}
+
+function decoded(text: string): string {
+  const spaced = text.replaceAll('+', ' ')
+  try {
+    return decodeURIComponent(spaced)
+  } catch {
+    return spaced
+  }
+}

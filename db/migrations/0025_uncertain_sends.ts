@@ -1,0 +1,77 @@
+// The ledger of campaigns knows a mail of which nobody can say whether it was sent: `uncertain`. A mail on its way belongs to a claim,
+// and a user may send an uncertain one again.
+
+import { type Kysely, sql } from 'kysely'
+import { createTable, id, integer, key, nullable, oneOf, references, text, timestamp, timestamps } from '../columns.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+
+const table = 'campaign_sends'
+const before = 'campaign_sends_before'
+const kept = [
+  'id',
+  'campaign_id',
+  'occurrence',
+  'address',
+  'person_id',
+  'message_id',
+  'subject',
+  'content',
+  'state',
+  'started_at',
+  'attempts',
+  'run_at',
+  'error',
+  'sent_at',
+  'created_at',
+  'updated_at',
+]
+const unique = [['campaign_id', 'occurrence', 'address'], ['message_id']]
+const indexes = [
+  ['campaign_id', 'id'],
+  ['campaign_id', 'state', 'run_at', 'id'],
+  ['state', 'run_at', 'id'],
+  ['started_at'],
+  ['sent_at', 'id'],
+]
+
+/** SQLite cannot change a check, so the rows move to a new table. */
+export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  for (const [columns, kind] of [
+    ...unique.map((each) => [each, 'unique'] as const),
+    ...[...indexes, ['person_id']].map((each) => [each, 'index'] as const),
+  ])
+    await db.schema.dropIndex(`${table}_${columns.join('_')}_${kind}`).execute()
+  await db.schema.alterTable(table).renameTo(before).execute()
+  await createTable(
+    db,
+    dialect,
+    table,
+    {
+      id: id(),
+      campaign_id: references('marketing_campaigns', 'cascade'),
+      occurrence: text(),
+      address: key(),
+      person_id: references('persons', 'set null'),
+      message_id: text(),
+      /** As it goes out; gone once it has ended. */
+      subject: nullable(text()),
+      content: nullable(text()),
+      state: oneOf(['queued', 'sent', 'failed', 'suppressed', 'uncertain'], 'queued'),
+      started_at: nullable(timestamp()),
+      /** The try that has it, or had it last: only that one may say what became of it. */
+      claim: nullable(text()),
+      attempts: integer(0),
+      /** Null while it is handed over. */
+      run_at: nullable(timestamp()),
+      error: nullable(text()),
+      sent_at: nullable(timestamp()),
+      resent_at: nullable(timestamp()),
+      resent_by_id: references('users', 'set null'),
+      ...timestamps(),
+    },
+    { unique, indexes },
+  )
+  const columns = sql.raw(kept.map((each) => `"${each}"`).join(', '))
+  await sql`insert into ${sql.table(table)} (${columns}) select ${columns} from ${sql.table(before)}`.execute(db)
+  await db.schema.dropTable(before).execute()
+}

@@ -1,0 +1,40 @@
+// The indexes of words, which earlier versions made in other ways: some without the index of pieces, some with other settings. Every database
+// has the same from here on. What the records say is put into them when the last migration has run (db/search.ts).
+
+import { type Kysely, sql } from 'kysely'
+
+export async function up(db: Kysely<unknown>): Promise<void> {
+  for (const statement of statements) await sql.raw(statement).execute(db)
+}
+
+const words = 'entity_type, title, body'
+const text = (row: string): string => `fold(${row}title || char(10) || ${row}body)`
+const indexes = ['search_index_words', 'search_index_pieces']
+
+// Written out, so that later changes of the program change no database that was made before.
+const addWords = `insert into search_index_words (rowid, ${words}) values (new.id, new.entity_type, new.title, new.body);`
+const removeWords = `insert into search_index_words (search_index_words, rowid, ${words}) values ('delete', old.id, old.entity_type, old.title, old.body);`
+const addPieces = `insert into search_index_pieces (rowid, text) values (new.id, ${text('new.')});`
+const removePieces = 'delete from search_index_pieces where rowid = old.id;'
+
+const statements = [
+  ...indexes.flatMap((index) => [
+    ...['insert', 'delete', 'update'].map((event) => `drop trigger if exists ${index}_${event}`),
+    `drop table if exists ${index}`,
+  ]),
+  `create virtual table search_index_words using fts5(${words}, content='search_index', content_rowid='id', tokenize='unicode61 remove_diacritics 2', prefix='2 3')`,
+  `create virtual table search_index_pieces using fts5(text, content='', contentless_delete=1, detail=none, tokenize='trigram case_sensitive 1')`,
+  ...indexes.flatMap((index) => [
+    `insert into ${index} (${index}, rank) values ('automerge', 0)`,
+    `insert into ${index} (${index}, rank) values ('usermerge', 16)`,
+    `insert into ${index} (${index}, rank) values ('crisismerge', 500)`,
+  ]),
+  `create trigger search_index_words_insert after insert on search_index begin ${addWords} end`,
+  `create trigger search_index_words_delete after delete on search_index begin ${removeWords} end`,
+  `create trigger search_index_words_update after update of ${words} on search_index begin ${removeWords} ${addWords} end`,
+  `create trigger search_index_pieces_insert after insert on search_index begin ${addPieces} end`,
+  `create trigger search_index_pieces_delete after delete on search_index begin ${removePieces} end`,
+  `create trigger search_index_pieces_update after update of title, body on search_index begin ${removePieces} ${addPieces} end`,
+  `insert into search_index_words (search_index_words) values ('rebuild')`,
+  `insert into search_index_pieces (rowid, text) select id, ${text('')} from search_index`,
+]

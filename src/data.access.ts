@@ -1,0 +1,49 @@
+// Why the data folder cannot be used. Asked before the database is opened, because SQLite opens a file that it may not write for
+// reading only; and when opening fails, because SQLite says "disk I/O error" of a full disk.
+import { accessSync, closeSync, constants, existsSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** SQLite needs 32 KiB beside the database to open it. */
+const trialBytes = 64 * 1024
+
+const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoException).code)
+
+/** Why one of these files or folders cannot be written, in a sentence without its subject; null when all of them can. */
+export function accessProblem(paths: readonly string[]): string | null {
+  for (const path of paths.filter((each) => existsSync(each))) {
+    const { R_OK, W_OK, X_OK } = constants
+    try {
+      accessSync(path, statSync(path).isDirectory() ? R_OK | W_OK | X_OK : R_OK | W_OK)
+    } catch (error) {
+      if (codeOf(error) === 'EROFS') return `${path} lies on a file system that is mounted read-only`
+      if (!['EACCES', 'EPERM'].includes(codeOf(error))) throw error
+      const { uid, mode } = statSync(path)
+      const own = process.getuid?.()
+      const why =
+        uid === own
+          ? `its permissions are ${(mode & 0o777).toString(8)}`
+          : `it belongs to the user with id ${uid}, and this process runs as ${own}`
+      return `${path} cannot be written: ${why}. Run Accord as the owner, or change the owner with chown`
+    }
+  }
+  return null
+}
+
+/** Whether the disk of a folder takes no more bytes. */
+export function isDiskFull(folder: string): boolean {
+  const path = join(folder, `.trial-${process.pid}`)
+  let handle: number | undefined
+  try {
+    handle = openSync(path, 'wx', 0o600)
+    writeSync(handle, Buffer.alloc(trialBytes))
+    fsyncSync(handle)
+    return false
+  } catch (error) {
+    return ['ENOSPC', 'EDQUOT'].includes(codeOf(error))
+  } finally {
+    if (handle !== undefined) {
+      closeSync(handle)
+      rmSync(path, { force: true })
+    }
+  }
+}

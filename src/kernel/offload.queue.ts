@@ -1,0 +1,95 @@
+// The queue in front of the subprocesses (offload.ts): bounded in number and in time, and fair. A caller has at most one job
+// running, and callers take turns, so a caller with many jobs delays none but these.
+
+export type Caller = string | number
+
+export interface QueueLimits {
+  maxRunning: number
+  maxWaiting: number
+  maxWaitingPerCaller: number
+  maxWaitMs: number
+}
+
+export type Refusal = 'caller_busy' | 'queue_full' | 'waited_too_long' | 'closed'
+
+export interface FairQueue {
+  /** Resolves when the job may begin, with the function that ends it. Rejects with what `refused` makes of the reason. */
+  enter(caller: Caller): Promise<() => void>
+  /** Refuses all that wait, and all that come. */
+  close(): void
+}
+
+interface Job {
+  begin: () => void
+  refuse: (why: Refusal) => void
+}
+
+export function createFairQueue(limits: QueueLimits, refused: (why: Refusal) => Error): FairQueue {
+  /** By caller, in the order in which the callers are served. */
+  const waiting = new Map<Caller, Job[]>()
+  const running = new Set<Caller>()
+  let isClosed = false
+
+  const size = (): number => [...waiting.values()].reduce((sum, jobs) => sum + jobs.length, 0)
+
+  /** Moves the caller behind all others, with the jobs that are left. */
+  function replace(caller: Caller, jobs: Job[]): void {
+    waiting.delete(caller)
+    if (jobs.length > 0) waiting.set(caller, jobs)
+  }
+
+  function next(): void {
+    for (const [caller, [first, ...rest]] of [...waiting]) {
+      if (running.size >= limits.maxRunning) return
+      if (first === undefined || running.has(caller)) continue
+      replace(caller, rest)
+      running.add(caller)
+      first.begin()
+    }
+  }
+
+  function leave(caller: Caller, job: Job): void {
+    const jobs = waiting.get(caller)
+    const at = jobs?.indexOf(job) ?? -1
+    if (at >= 0) jobs?.splice(at, 1)
+    if (jobs?.length === 0) waiting.delete(caller)
+  }
+
+  function reasonToRefuse(caller: Caller): Refusal | null {
+    if (isClosed) return 'closed'
+    if ((waiting.get(caller)?.length ?? 0) >= limits.maxWaitingPerCaller) return 'caller_busy'
+    return size() >= limits.maxWaiting ? 'queue_full' : null
+  }
+
+  return {
+    enter: (caller) =>
+      new Promise((resolve, reject) => {
+        const reason = reasonToRefuse(caller)
+        if (reason !== null) return reject(refused(reason))
+        const job: Job = {
+          begin() {
+            clearTimeout(patience)
+            let isOver = false
+            resolve(() => {
+              if (isOver) return
+              isOver = true
+              running.delete(caller)
+              next()
+            })
+          },
+          refuse(why) {
+            clearTimeout(patience)
+            leave(caller, job)
+            reject(refused(why))
+          },
+        }
+        const patience = setTimeout(() => job.refuse('waited_too_long'), limits.maxWaitMs)
+        waiting.set(caller, [...(waiting.get(caller) ?? []), job])
+        next()
+      }),
+    close() {
+      isClosed = true
+      for (const job of [...waiting.values()].flat()) job.refuse('closed')
+    },
+  }
+}

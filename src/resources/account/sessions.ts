@@ -1,0 +1,29 @@
+// The caller's own sessions: which there are, and ending one of them. Login tokens are in the list of tokens.
+import { type Context, signedIn } from '../../kernel/context.ts'
+import { notFound } from '../../kernel/errors.ts'
+import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { page } from '../../kernel/page.ts'
+import { clearCookies } from '../../kernel/sessions.ts'
+import { transaction } from '../../kernel/write.ts'
+import { endSession, goodSessions, presentSession } from '../authentication/sessions.ts'
+
+const own = (ctx: Context) => goodSessions(ctx).where('user_id', '=', signedIn(ctx).id)
+
+const listAccountSessions: Handler<'listAccountSessions'> = async (ctx, { query }) => {
+  const { rows, links, meta } = await page(ctx, own(ctx), query, { id: 'sessions.id' }, 'sessions.id')
+  return { data: rows.map((row) => presentSession(ctx, row)), links, meta }
+}
+
+const deleteAccountSession: Handler<'deleteAccountSession'> = (ctx, { params: { id } }) =>
+  transaction(ctx, async (ctx) => {
+    const row = await own(ctx).where('id', '=', id).executeTakeFirst()
+    if (!row) throw notFound('session', id)
+    await endSession(ctx, row)
+    if (ctx.session?.id === id) clearCookies(ctx)
+    return { message: 'Session ended.' }
+  })
+
+export const handlers: HandlersFor<'listAccountSessions' | 'deleteAccountSession'> = {
+  listAccountSessions,
+  deleteAccountSession,
+}

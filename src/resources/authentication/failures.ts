@@ -1,0 +1,65 @@
+// Failed attempts to sign in, as events (DOMAIN 17.2). An attack makes thousands of them: one event a minute tells of an account at a
+// network, with how many there were, and no more than so many a minute are told in all.
+import { apart, type Context } from '../../kernel/context.ts'
+import { networkOf } from '../../kernel/networks.ts'
+import { userAgentOf } from '../../kernel/sessions.ts'
+import { announce } from '../../kernel/write.ts'
+
+const minuteMs = 60_000
+const maxPerMinute = 30
+/** Accounts at networks that are remembered; the oldest is forgotten first. */
+const maxRemembered = 10_000
+
+interface Told {
+  atMs: number
+  /** Failures since that were not told. */
+  since: number
+}
+
+/** By the database that the events are in. */
+const known = new WeakMap<object, Map<string, Told>>()
+
+interface Failure {
+  /** The typed address, case-folded: failures are grouped by it, whether or not the account exists. */
+  emailKey: string
+  user: { id: number; email: string } | undefined
+  reason: 'invalid_credentials' | 'account_inactive'
+}
+
+/** The typed text is shown only when it is the address of an account: people type passwords into this field. */
+export async function tellFailure(ctx: Context, { emailKey, user, reason }: Failure): Promise<void> {
+  const { store } = ctx.services
+  const told = known.get(store) ?? new Map<string, Told>()
+  known.set(store, told)
+  const nowMs = ctx.time.getTime()
+  const key = `${emailKey} ${networkOf(ctx.ip ?? '')}`
+  const before = told.get(key)
+  const failures = 1 + (before?.since ?? 0)
+  if ((before && nowMs - before.atMs < minuteMs) || toldSince(told, nowMs - minuteMs) >= maxPerMinute) {
+    remember(told, key, { atMs: before?.atMs ?? Number.NEGATIVE_INFINITY, since: failures })
+    return
+  }
+  remember(told, key, { atMs: nowMs, since: 0 })
+  const shown = {
+    user_id: user?.id ?? null,
+    email: user?.email ?? null,
+    reason,
+    failures,
+    ip: ctx.ip,
+    user_agent: userAgentOf(ctx),
+  }
+  await announce(apart(ctx), 'user.session.failed', { entity: 'sessions', id: null, shown })
+}
+
+function toldSince(told: ReadonlyMap<string, Told>, sinceMs: number): number {
+  let count = 0
+  for (const { atMs } of told.values()) if (atMs > sinceMs) count++
+  return count
+}
+
+function remember(told: Map<string, Told>, key: string, entry: Told): void {
+  told.delete(key)
+  told.set(key, entry)
+  const [oldest] = told.keys()
+  if (told.size > maxRemembered && oldest !== undefined) told.delete(oldest)
+}

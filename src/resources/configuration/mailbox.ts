@@ -1,0 +1,54 @@
+// The mailbox that is polled (DOMAIN 14.4): the configuration wins over the environment, value by value, except for the password.
+// A password belongs to the connection it was set for and is never sent to another one.
+import type { Config } from '../../config.ts'
+import type { Context } from '../../kernel/context.ts'
+import { SealBroken } from '../../kernel/seal.ts'
+import type { MailboxSettings } from '../../mail/imap.ts'
+import type { Code } from './keys.ts'
+import { storedValues } from './values.ts'
+
+/** Where a password is sent, and how. */
+export type Connection = Pick<Config['imap'], 'host' | 'port' | 'encryption' | 'validateCert' | 'username'>
+
+export const passwordCode = 'email.imap.account.password' satisfies Code
+
+export function connectionOf({ imap }: Config, stored: ReadonlyMap<string, unknown>): Connection {
+  const setting = <T>(name: string, initial: T): T => (stored.get(`email.imap.account.${name}`) as T) ?? initial
+  return {
+    host: setting('host', imap.host),
+    port: setting('port', imap.port),
+    encryption: setting('encryption', imap.encryption),
+    validateCert: setting('validate_cert', imap.validateCert),
+    username: setting('username', imap.username),
+  }
+}
+
+export const isSameConnection = (one: Connection, other: Connection): boolean =>
+  one.host === other.host &&
+  one.port === other.port &&
+  one.encryption === other.encryption &&
+  one.validateCert === other.validateCert &&
+  one.username === other.username
+
+/** The mailbox, or a sentence that says why there is none to poll. */
+export async function mailboxOf(ctx: Context): Promise<MailboxSettings | string> {
+  const { config, seal } = ctx.services
+  // One read: a connection and a password of two moments need not belong together.
+  const stored = await storedValues(ctx)
+  const { host, username, ...connection } = connectionOf(config, stored)
+  if (!host || !username) return 'No mailbox is set: host, user name and password are needed.'
+  const sealed = stored.get(passwordCode)
+  if (typeof sealed === 'string') {
+    try {
+      return { ...connection, host, username, password: seal.open(sealed) }
+    } catch (error) {
+      if (!(error instanceof SealBroken)) throw error
+      return 'The password of the mailbox cannot be read: it was stored with another ACCORD_SECRET. Set it again.'
+    }
+  }
+  const { password } = config.imap
+  if (password === null) return 'No mailbox is set: host, user name and password are needed.'
+  if (!isSameConnection(config.imap, { ...connection, host, username }))
+    return 'The configuration names another mailbox than the environment, so ACCORD_IMAP_PASSWORD is not used. Set its password in the configuration.'
+  return { ...connection, host, username, password }
+}

@@ -1,0 +1,35 @@
+// A user sends an uncertain e-mail of a campaign again (DOMAIN 20.2). Nothing else does: the first copy may have arrived.
+import { now, signedIn } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
+import type { Handler } from '../../kernel/handler.ts'
+import { transaction, write } from '../../kernel/write.ts'
+import { campaigns } from './campaigns.ts'
+import { sendSoon } from './sending.ts'
+import { sendOf } from './sends.ts'
+
+export const resendCampaignSend: Handler<'resendCampaignSend'> = (ctx, { params: { id: campaign, send_id: id } }) =>
+  transaction(ctx, async (ctx) => {
+    const { status: isActive } = await campaigns.get(ctx, campaign)
+    const before = await sendOf(ctx, campaign, id)
+    if (before.state !== 'uncertain')
+      throw new Problem('state_conflict', `The e-mail is ${before.state}; only an uncertain one can be sent again.`)
+    if (!isActive) throw new Problem('state_conflict', 'The campaign is not active.')
+    const about = {
+      entity: 'sends',
+      id,
+      input: {},
+      before: { ...before },
+      related: { type: 'campaigns', id: campaign },
+    }
+    const queue = { state: 'queued', error: null, claim: null, attempts: 0, run_at: now(ctx) } as const
+    await write(ctx, 'marketing.send.resend', about, async (ctx) => {
+      await ctx.db
+        .updateTable('campaign_sends')
+        .set({ ...queue, resent_at: now(ctx), resent_by_id: signedIn(ctx).id, updated_at: now(ctx) })
+        .where('id', '=', id)
+        .execute()
+      await sendSoon(ctx)
+      return { id, entity: { ...(await sendOf(ctx, campaign, id)) } }
+    })
+    return { data: await sendOf(ctx, campaign, id), message: 'E-mail queued again.' }
+  })

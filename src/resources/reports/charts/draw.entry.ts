@@ -1,0 +1,2 @@
+// Draws a chart, in a subprocess (kernel/offload.ts).
+export { draw as run } from './draw.ts'

@@ -1,0 +1,98 @@
+// Whose rights a workflow acts with (DOMAIN chapter 0, row 16): those of the user who changed it last, as they are at each step. It
+// reads what that user sees and does what that user may do; its events name the system, as before (DOMAIN 18.3).
+import { operations } from '../../contract/operations.gen.ts'
+import type { OperationFact, OperationId } from '../../contract/types.ts'
+import { signedInAs } from '../../kernel/auth.ts'
+import { type Context, may, requireCall, type SignedIn } from '../../kernel/context.ts'
+import type { Problem } from '../../kernel/errors.ts'
+import { seesEvent } from '../events/sees.ts'
+import type { Action } from './actions.ts'
+import { refuse, resources } from './occasion.ts'
+import type { Entity } from './subjects.ts'
+
+/** A context that has a user, who sets its limits. */
+export type Acting<C extends Context = Context> = C & { user: SignedIn }
+
+/** Throws a Problem when the user is gone or not active. */
+export async function actingFor<C extends Context>(ctx: C, userId: number | null): Promise<Acting<C>> {
+  const user = userId === null ? null : await signedInAs(ctx.db, userId)
+  if (!user)
+    throw refuse(
+      'The user who changed this workflow last is gone or not active. Save a change of it to let it act with your rights.',
+    )
+  return { ...ctx, user }
+}
+
+const attaching = { leads: 'attachLeadTag', persons: 'attachPersonTag', quotes: 'attachQuoteTag' } as const
+
+/** The operations that the user would call to do the same. */
+function callsOf(id: Action['id'], entity: Entity): OperationId[] {
+  switch (id) {
+    case 'update_lead':
+    case 'update_related_leads':
+      return ['updateLead']
+    case 'update_person':
+      return ['updatePerson']
+    case 'update_quote':
+      return ['updateQuote']
+    case 'send_email_to_person':
+      return ['createEmail', 'getEmailTemplate', 'getPerson']
+    case 'send_email_to_sales_owner':
+    case 'send_email_to_participants':
+      return ['createEmail', 'getEmailTemplate']
+    case 'add_tag':
+      return entity === 'activities' ? [] : [attaching[entity]]
+    case 'add_note_as_activity':
+      return ['createActivity']
+    case 'trigger_webhook':
+      return ['getWebhook']
+  }
+}
+
+const lacks = ({ user }: Acting, permission: string): Problem =>
+  refuse(`${user.name}, who changed this workflow last, lacks the permission ${permission}.`)
+
+function requireEach(acting: Acting, facts: readonly OperationFact[]): void {
+  for (const fact of facts) if (!may(acting, fact)) throw lacks(acting, fact.permission ?? '')
+}
+
+/** Throws a Problem unless the user may read records of the type. */
+export const requireReading = (acting: Acting, entity: Entity): void =>
+  requireEach(acting, [resources[entity].lists, resources[entity].shows])
+
+/**
+ * Throws 403 unless the calling token could do by itself what the workflow reads and does. The workflow acts with the rights of the
+ * user, which may be more than those of the token. A session has all rights of its user.
+ */
+export function requireAbilities(ctx: Context, entity: Entity, actions: readonly Action[]): void {
+  const { lists, shows } = resources[entity]
+  const calls = actions.flatMap(({ id }) => callsOf(id, entity)).map((call): OperationFact => operations[call])
+  for (const { ability } of [lists, shows, ...calls]) requireCall(ctx, { permission: null, ability })
+}
+
+/** Throws a Problem unless the user may do what an action does. */
+export const requireAction = (acting: Acting, id: Action['id'], entity: Entity): void =>
+  requireEach(
+    acting,
+    callsOf(id, entity).map((call) => operations[call]),
+  )
+
+/** The reason why the API refused an action, in words about the user the workflow acts for. */
+export const named = (acting: Acting | null, error: Problem): Problem =>
+  acting && error.code === 'forbidden' && error.more.required ? lacks(acting, String(error.more.required)) : error
+
+/** Null when the user sees the record, or saw it until it was deleted; else a sentence. */
+export async function blindness(
+  acting: Acting,
+  entity: Entity,
+  id: number,
+  eventId: number | null,
+): Promise<string | null> {
+  const isThere = (await resources[entity].seen(acting, [id])).has(id)
+  if (
+    isThere ||
+    (eventId !== null && !(await resources[entity].exists(acting, id)) && (await seesEvent(acting, eventId)))
+  )
+    return null
+  return `${acting.user.name}, who changed this workflow last, does not see this ${resources[entity].noun}.`
+}

@@ -1,0 +1,355 @@
+// Who knows of what happened: for each type of the event log, whoever the list of that type shows the record to, in the feed, in a stream,
+// in the history, in the deliveries of a webhook and in the runs of a workflow. The types are those of the contract; one without a case
+// here fails.
+import { beforeAll, describe, expect, it } from 'vitest'
+import { authenticate, knownAbilities } from '../../src/kernel/auth.ts'
+import { systemContext } from '../../src/kernel/context.ts'
+import { permissionKeys } from '../../src/kernel/permissions.ts'
+import { follow as followFeed } from '../../src/resources/events/stream.ts'
+import { start } from '../support/app.ts'
+import { document, fact, facts, follow, type Schema } from '../support/schema.ts'
+import { addUser } from '../support/viewers.ts'
+import {
+  asHadBy,
+  give,
+  giveSome,
+  type Owner,
+  owners,
+  type People,
+  people,
+  sees,
+  type View,
+  views,
+} from './matrix.scope.ts'
+import { cell, keep, settle, token } from './matrix.ts'
+import { send, type World } from './support.ts'
+
+interface Case {
+  /** The operation whose permission and ability open the type. */
+  list: string
+  /** Who sees a record of an owner, and who saw one that is gone. */
+  seen: (view: View, owner: Owner) => boolean
+  gone: (view: View, owner: Owner) => boolean
+}
+
+const byAll = () => true
+const byUnlimited = (view: View): boolean => view === 'global'
+const owned = (list: string): Case => ({ list, seen: sees, gone: sees })
+const open = (list: string): Case => ({ list, seen: byAll, gone: byAll })
+
+/** DOMAIN 7.4, 16 and 20.2: every type that the contract names. */
+const cases: Record<string, Case> = {
+  leads: owned('listLeads'),
+  persons: owned('listPersons'),
+  organizations: owned('listOrganizations'),
+  quotes: owned('listQuotes'),
+  activities: owned('listActivities'),
+  emails: owned('listEmails'),
+  tokens: owned('listTokens'),
+  sessions: owned('listAccountSessions'),
+  // A file is seen with its record; one that is gone, by its uploader.
+  files: { list: 'getFile', seen: sees, gone: (_view, owner) => owner === 'caller' },
+  users: { list: 'listUsers', seen: sees, gone: byUnlimited },
+  // A row of the ledger is seen with its person.
+  sends: { list: 'listCampaignSends', seen: sees, gone: byUnlimited },
+  suppressions: open('listSuppressions'),
+  configuration: open('getConfiguration'),
+  products: open('listProducts'),
+  tags: open('listTags'),
+  sources: open('listSources'),
+  types: open('listTypes'),
+  pipelines: open('listPipelines'),
+  attributes: open('listAttributes'),
+  roles: open('listRoles'),
+  groups: open('listGroups'),
+  'email-templates': open('listEmailTemplates'),
+  workflows: open('listWorkflows'),
+  webhooks: open('listWebhooks'),
+  'web-forms': open('listWebForms'),
+  warehouses: open('listWarehouses'),
+  locations: open('listLocations'),
+  events: open('listMarketingEvents'),
+  campaigns: open('listCampaigns'),
+  imports: open('listImports'),
+}
+
+const schemas = (document.components?.schemas ?? {}) as Record<string, Schema>
+const types = (follow(schemas.EventEntity).enum ?? []) as string[]
+const watched = ['leads', 'persons', 'quotes', 'activities']
+/** Types whose snapshots say who owns the record. */
+const withOwner = ['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails', 'tokens', 'sessions', 'files']
+const linked = ['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails']
+/** The id of a record that is gone. */
+const lost = 900_000
+
+const inWords = (type: string, isGone: boolean): string => (isGone ? `${type}, gone` : type)
+const linkTo = (type: string): string => `link to ${type}`
+
+/** Operations that delete a record of a type, or an item of it, by the path of its list. */
+const deletionOf = (type: string): string | undefined => {
+  const path = facts.find(([id]) => id === cases[type]?.list)?.[1].path.replace(/\/\{id\}$/, '')
+  return facts.find(([, each]) => each.method === 'delete' && each.path === `${path}/{id}`)?.[1].events[0]
+}
+const historyOf = (type: string): string | undefined => {
+  const path = fact(cases[type]?.list ?? '').path.replace(/\/\{id\}$/, '')
+  return facts.find(([, each]) => [`${path}/{id}/history`, `${path}/history`].includes(each.path))?.[0]
+}
+
+export function eventCells(of: () => World): void {
+  let who: People
+  let own: World
+  let before = 0
+
+  beforeAll(async () => {
+    await of().server.rewind()
+    who = await people(of())
+    own = asHadBy(of(), who)
+    before = await tell(own)
+    await keep(own)
+  })
+
+  it('has a case for each type of the contract, and no other', () => {
+    expect(Object.keys(cases).sort()).toEqual([...types].sort())
+  })
+
+  describe.each(views.flatMap((view) => owners.map((owner) => ({ view, owner }))))(
+    '$view view, events about records of $owner',
+    ({ view, owner }) => {
+      let text: string
+      beforeAll(async () => {
+        await stageOwner(owner)
+        text = await who.seeing(view)
+      })
+
+      it.each(['the feed', 'a stream', 'deliveries', 'runs'] as const)('in %s', async (channel) => {
+        const known = await channels[channel](text)
+        for (const name of namesIn(channel))
+          cell(`${name} of ${owner} in ${channel}, ${view} view`, known.has(name), wanted(name, view, owner))
+        settle()
+      })
+
+      it('in the history', async () => {
+        for (const type of types) {
+          const id = historyOf(type)
+          if (id === undefined) continue
+          for (const isGone of [false, true]) {
+            if (isGone && deletionOf(type) === undefined) continue
+            const { status } = await send(own, id, { method: 'GET', url: pathOf(id, type, owner, isGone), token: text })
+            const isSeen = wanted(inWords(type, isGone), view, owner)
+            cell(`${inWords(type, isGone)} of ${owner} in the history, ${view} view`, status, isSeen ? 200 : 404)
+          }
+        }
+        settle()
+      })
+    },
+  )
+
+  describe.each(types)('events about %s', (type) => {
+    it('are told to nobody without the permission, or whose token lacks the ability, in any channel', async () => {
+      await stageOwner('caller')
+      const { permission, ability } = fact(cases[type]?.list ?? '')
+      const holders: [what: string, token: string][] = []
+      if (permission !== null) holders.push([`without ${permission}`, await lacking(permission)])
+      if (ability !== null) holders.push([`without ${ability}`, await unable(ability)])
+      expect(holders.length).toBeGreaterThan(0)
+      for (const [what, text] of holders)
+        for (const channel of ['the feed', 'a stream', 'deliveries', 'runs'] as const) {
+          const known = await channels[channel](text)
+          const mine = namesIn(channel).filter((name) => [type, inWords(type, true), linkTo(type)].includes(name))
+          cell(
+            `${type} in ${channel} ${what}`,
+            mine.filter((name) => known.has(name)),
+            [],
+          )
+        }
+      settle()
+    })
+  })
+
+  /** The caller's records become those of this owner, whatever they say in the log. */
+  async function stageOwner(owner: Owner): Promise<void> {
+    await own.server.rewind()
+    await give(own, owner === 'nobody' ? null : who[owner])
+    await giveSome(own, { files: who.upload }, who.caller)
+    const { db } = own.server.store
+    await db.updateTable('events').set({ owner_id: null }).where('entity_type', 'not in', withOwner).execute()
+    await db
+      .updateTable('events')
+      .set({ entity_id: userOf(owner) })
+      .where('request_id', '=', 'users')
+      .execute()
+    await db
+      .updateTable('webhook_deliveries')
+      .set({ entity_id: userOf(owner) })
+      .where('dedupe_key', '=', 'matrix:users')
+      .execute()
+  }
+
+  const userOf = (owner: Owner): number => (owner === 'nobody' ? 1 : who[owner])
+
+  function wanted(name: string, view: View, owner: Owner): boolean {
+    const type = name.replace(/^link to |, gone$/g, '')
+    const { seen, gone } = cases[type] ?? { seen: byAll, gone: byAll }
+    return (name.endsWith(', gone') ? gone : seen)(view, owner)
+  }
+
+  /** What was written for a channel. */
+  function namesIn(channel: string): string[] {
+    if (channel === 'runs') return watched.flatMap((type) => [type, inWords(type, true)])
+    const links = channel === 'deliveries' ? [] : linked.map(linkTo)
+    return [...types, ...types.filter((type) => deletionOf(type)).map((type) => inWords(type, true)), ...links]
+  }
+
+  const channels = {
+    'the feed': async (token: string): Promise<Set<string>> => {
+      const { body } = await send(own, 'listEvents', {
+        method: 'GET',
+        url: `/api/admin/events?after=${before}&per_page=100`,
+        token,
+      })
+      return new Set((body?.data ?? []).map((each: { request_id: string }) => each.request_id))
+    },
+    'a stream': async (token: string): Promise<Set<string>> => {
+      const { services } = own.server.app
+      const headers = { authorization: `Bearer ${token}`, 'last-event-id': String(before) }
+      const caller = await authenticate(services, headers.authorization, '127.0.0.1')
+      const ctx = { ...systemContext(services, 'api'), ...caller, headers, ip: '127.0.0.1' }
+      const { body } = followFeed(ctx, [], before, { beatMs: 5, lookMs: 5 }).parts
+      let told = ''
+      for await (const part of body as AsyncIterable<string>) {
+        told += part
+        if (part.startsWith(': still here')) break
+      }
+      return new Set([...told.matchAll(/^data: (.*)$/gm)].map(([, json = '{}']) => JSON.parse(json).request_id))
+    },
+    deliveries: (token: string) => about('listWebhookDeliveries', 'webhooks', token),
+    runs: (token: string) => about('listWorkflowRuns', 'workflows', token),
+  }
+
+  async function about(id: string, parent: string, token: string): Promise<Set<string>> {
+    const url = `/${fact(id).path.replace('{id}', String(own.main[parent]))}`.replace('//', '/')
+    const { body } = await send(own, id, { method: 'GET', url: `${url}?per_page=100`, token })
+    const rows = (body?.data ?? []) as { event_id: number; entity_type: string; entity_id: number | null }[]
+    return new Set(rows.map(({ entity_type: type, entity_id: record }) => inWords(type, (record ?? 0) >= lost)))
+  }
+
+  function pathOf(id: string, type: string, owner: Owner, isGone: boolean): string {
+    const record = isGone ? lost + types.indexOf(type) : type === 'users' ? userOf(owner) : own.main[type]
+    return fact(id).path.replace('{id}', String(record))
+  }
+
+  /** A token of somebody who sees everything and holds all keys but one. */
+  async function lacking(key: string): Promise<string> {
+    const permissions = permissionKeys.filter((each) => each !== key && !each.startsWith(`${key}.`))
+    const { id } = await addUser(own.server, `Lacking ${key}`, { permissions })
+    return token(own, { userId: id })
+  }
+
+  const unable = (ability: string): Promise<string> =>
+    token(own, { userId: 1, abilities: knownAbilities.filter((each) => !each.includes('*') && each !== ability) })
+}
+
+/** An event, a delivery and a run for each type, of a record that is there and one that is gone. Answers the place before them. */
+async function tell({ server: { store }, main }: World): Promise<number> {
+  const { db } = store
+  const { last } = await db
+    .selectFrom('events')
+    .select((eb) => eb.fn.max<number>('id').as('last'))
+    .executeTakeFirstOrThrow()
+  await db.deleteFrom('webhook_deliveries').execute()
+  const { id: send } = await db
+    .insertInto('campaign_sends')
+    .values({
+      campaign_id: main.campaigns ?? 0,
+      occurrence: 'matrix',
+      person_id: main.persons ?? 0,
+      address: 'matrix@example.com',
+      state: 'sent',
+      message_id: 'matrix@example.com',
+      created_at: start,
+      updated_at: start,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  const ids: Record<string, number | undefined> = { ...main, sends: send, users: 1 }
+  for (const [index, type] of types.entries()) {
+    const deletion = deletionOf(type)
+    const record = type === 'configuration' ? null : (ids[type] ?? null)
+    if (record === null && type !== 'configuration') throw new Error(`The world has none of ${type}.`)
+    await happened(db, type, { name: 'matrix.test.after', entity_type: type, entity_id: record })
+    if (deletion)
+      await happened(db, inWords(type, true), {
+        name: `${deletion}.after`,
+        entity_type: type,
+        entity_id: lost + index,
+      })
+  }
+  for (const type of linked)
+    await happened(db, linkTo(type), {
+      name: 'matrix.test.after',
+      entity_type: 'tags',
+      entity_id: main.tags ?? 0,
+      related_type: type,
+      related_id: main[type] ?? 0,
+    })
+
+  async function happened(
+    db: World['server']['store']['db'],
+    name: string,
+    about: { name: string; entity_type: string; entity_id: number | null; related_type?: string; related_id?: number },
+  ): Promise<void> {
+    const snapshot = JSON.stringify({
+      id: about.entity_id,
+      ...(withOwner.includes(about.entity_type) && { user_id: 1 }),
+      ...(about.entity_type === 'emails' && { folders: ['inbox'] }),
+    })
+    const { id } = await db
+      .insertInto('events')
+      .values({
+        ...about,
+        actor_type: 'system',
+        request_id: name,
+        origin: 'api',
+        before: snapshot,
+        after: null,
+        changed: '[]',
+        restored: 0,
+        owner_id: null,
+        created_at: start,
+      })
+      .returning('id')
+      .executeTakeFirstOrThrow()
+    if (about.related_type !== undefined) return
+    await db
+      .insertInto('webhook_deliveries')
+      .values({
+        webhook_id: main.webhooks ?? 0,
+        dedupe_key: `matrix:${name}`,
+        message_id: `matrix ${name}`,
+        event_id: id,
+        event: about.name,
+        entity_type: about.entity_type,
+        entity_id: about.entity_id,
+        state: 'failed',
+        finished_at: start,
+        created_at: start,
+        updated_at: start,
+      })
+      .execute()
+    if (!watched.includes(about.entity_type) || about.entity_id === null) return
+    await db
+      .insertInto('workflow_runs')
+      .values({
+        workflow_id: main.workflows ?? 0,
+        event_id: id,
+        event: about.name,
+        entity_type: about.entity_type,
+        entity_id: about.entity_id,
+        state: 'skipped',
+        created_at: start,
+        updated_at: start,
+      })
+      .execute()
+  }
+  return last
+}

@@ -1,0 +1,161 @@
+// What goes wrong with a database is remembered (db/dialects/sqlite-faults.ts), whichever connection or thread met it.
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import Database from 'better-sqlite3'
+import { sql } from 'kysely'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type FaultKind, faultsOf, ioQuietMs, maxBusyMs } from '../../db/dialects/sqlite-faults.ts'
+import { type Fault, openStore, type Store } from '../../db/open.ts'
+import { startServer } from '../support/app.ts'
+
+const error = (code: string) => new Database.SqliteError('fails', code)
+const present = (faults: readonly Fault[]): FaultKind[] =>
+  faults.flatMap(({ kind, present }) => (present === null ? [] : [kind]))
+
+describe('an error of the disk', () => {
+  it('is reported until a write has succeeded and a minute has passed without another', () => {
+    let now = 1_000
+    const faults = faultsOf(() => now)
+    faults.note(error('SQLITE_IOERR_READ'))
+    expect(present(faults.list())).toEqual(['io'])
+    now += 2 * ioQuietMs
+    expect([present(faults.list()), faults.awaitsWrite()]).toEqual([['io'], true])
+    faults.wrote()
+    expect([present(faults.list()), faults.awaitsWrite()]).toEqual([[], false])
+    faults.note(error('SQLITE_IOERR_WRITE'))
+    faults.wrote()
+    now += ioQuietMs - 1
+    expect(present(faults.list())).toEqual(['io'])
+    now += 1
+    expect(faults.list().find(({ kind }) => kind === 'io')).toEqual({ kind: 'io', count: 2, present: null })
+  })
+
+  it('is not any other error, and damage is never over', () => {
+    let now = 0
+    const faults = faultsOf(() => now)
+    for (const code of ['SQLITE_BUSY', 'SQLITE_FULL', 'SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_ERROR'])
+      faults.note(error(code))
+    faults.note(new Error('other'))
+    expect(present(faults.list())).toEqual([])
+    faults.note(error('SQLITE_CORRUPT_INDEX'))
+    faults.wrote()
+    now += 100 * ioQuietMs
+    expect(present(faults.list())).toEqual(['damaged'])
+  })
+})
+
+describe('maintenance', () => {
+  it('fails at once by an error, and by a lock only when another process holds it for minutes', () => {
+    let now = 0
+    const faults = faultsOf(() => now)
+    faults.tended(error('SQLITE_BUSY'))
+    now += maxBusyMs - 1
+    faults.tended(error('SQLITE_BUSY'))
+    expect(present(faults.list())).toEqual([])
+    now += 1
+    faults.tended(error('SQLITE_BUSY'))
+    expect(present(faults.list())).toEqual(['maintenance'])
+    faults.tended(null)
+    expect(present(faults.list())).toEqual([])
+    faults.tended(error('SQLITE_IOERR_WRITE'))
+    expect(present(faults.list())).toEqual(['io', 'maintenance'])
+  })
+})
+
+let folder: string
+let file: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'accord-faults-'))
+  file = join(folder, 'faults.db')
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+describe('a store', () => {
+  let store: Store
+  const run = (text: string, at = store) => sql.raw(text).execute(at.db)
+  afterEach(() => store.close())
+
+  it('reports a damaged page that a read, a transaction or a snapshot meets', async () => {
+    store = openStore(`sqlite:${file}`)
+    for (const name of ['a', 'b', 'c']) {
+      await run(`create table ${name} (id integer primary key, name text) strict`)
+      await run(`insert into ${name} (name) values ('one')`)
+    }
+    await store.close()
+    const before = new Database(file)
+    const roots = before.prepare("select rootpage from sqlite_schema where type = 'table'").pluck().all() as number[]
+    before.close()
+    const handle = openSync(file, 'r+')
+    for (const page of roots) writeSync(handle, Buffer.alloc(4096, 0xff), 0, 4096, (page - 1) * 4096)
+    closeSync(handle)
+
+    const meets = [
+      () => run('select * from a'),
+      () => store.db.transaction().execute((trx) => sql.raw("insert into b (name) values ('two')").execute(trx)),
+      async () => {
+        const snapshot = await store.snapshot()
+        try {
+          for await (const _ of snapshot.each({
+            compile: () => sql.raw('select * from c').compile(store.db),
+          } as never));
+        } finally {
+          await snapshot.close()
+        }
+      },
+    ]
+    for (const meet of meets) {
+      store = openStore(`sqlite:${file}`)
+      expect(present(store.faults())).toEqual([])
+      await expect(meet()).rejects.toThrow(/malformed/)
+      expect(present(store.faults())).toEqual(['damaged'])
+      if (meet !== meets.at(-1)) await store.close()
+    }
+  })
+})
+
+describe('a thread of maintenance that fails', () => {
+  it('is told by /readyz and /metrics until a round succeeds, and requests are answered', async () => {
+    const server = await startServer({
+      open(image) {
+        writeFileSync(file, image)
+        return openStore(`sqlite:${file}`)
+      },
+    })
+    const ready = async () => {
+      const { status, body } = await server.anonymous.get('//readyz')
+      return [status, body.checks?.maintenance]
+    }
+    const counted = async () =>
+      (await server.anonymous.get('//metrics')).text.match(/^accord_database_fault.*maint.*$/gm)
+    expect([await ready(), await counted()]).toEqual([
+      [200, 'ok'],
+      ['accord_database_faults_total{kind="maintenance"} 0', 'accord_database_fault{kind="maintenance"} 0'],
+    ])
+    const posted = vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(function (this: Worker) {
+      // The thread dies of what it was asked for.
+      void this.terminate()
+    })
+    const description = 'x'.repeat(5_000_000)
+    await sql`create table long (text text) strict`.execute(server.store.db)
+    await sql`insert into long values (${description})`.execute(server.store.db)
+    await server.store.tend()
+    expect(posted).toHaveBeenCalled()
+    expect([await ready(), await counted()]).toEqual([
+      [200, 'failing'],
+      [
+        expect.stringMatching(/^accord_database_faults_total\{kind="maintenance"\} [12]$/),
+        'accord_database_fault{kind="maintenance"} 1',
+      ],
+    ])
+    expect((await server.admin.post('/sources', { name: 'Trade fair' })).status).toBe(201)
+    posted.mockRestore()
+    await server.store.tend()
+    expect(await ready()).toEqual([200, 'ok'])
+    await server.close()
+  })
+})

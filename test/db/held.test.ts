@@ -1,0 +1,106 @@
+// A write lock that another process holds: nobody sleeps on the event loop, reads go on, and writes wait their turn or are refused in time.
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout as pause } from 'node:timers/promises'
+import Database from 'better-sqlite3'
+import { sql } from 'kysely'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { openStore, type Store } from '../../db/open.ts'
+import { troubleOf } from '../../db/trouble.ts'
+import { add, closeAll, failure, file, openAnew, store, stored, write } from './grouped.ts'
+
+let holding: Database.Database
+beforeEach(async () => {
+  await openAnew()
+  holding = new Database(file)
+  holding.exec('begin immediate')
+})
+afterEach(async () => {
+  holding.close()
+  await closeAll()
+})
+
+const letGo = () => holding.exec('rollback')
+const waitMs = 300
+
+/** The longest time without a turn of the event loop while this goes on. */
+async function silence(work: () => Promise<unknown>): Promise<number> {
+  const delay = monitorEventLoopDelay({ resolution: 5 })
+  // What this process did before is no part of it.
+  await pause(20)
+  delay.enable()
+  await work()
+  delay.disable()
+  return delay.max / 1e6
+}
+
+async function inOther<T>(work: (other: Store) => Promise<T>): Promise<T> {
+  const other = openStore(`sqlite:${file}`, { waitMs })
+  try {
+    return await work(other)
+  } finally {
+    await other.close()
+  }
+}
+
+describe('a write lock of another process', () => {
+  it('lets the event loop turn and reads be answered while writes wait for it', async () => {
+    const quiet = await silence(async () => {
+      const writes = [add('a'), write((db) => add('b', db)), sql`create table extra (id integer)`.execute(store.db)]
+      for (let count = 0; count < 20; count++) {
+        await pause(20)
+        const since = performance.now()
+        await store.db.selectFrom('lead_sources').select('id').execute()
+        expect(performance.now() - since).toBeLessThan(100)
+      }
+      expect(stored()).toEqual([])
+      letGo()
+      await Promise.all(writes)
+    })
+    expect(quiet).toBeLessThan(200)
+    expect(stored()).toEqual(['a', 'b'])
+  })
+
+  it('is waited for no longer than is allowed, each for itself, and harms nobody who comes later', () =>
+    inOther(async (other) => {
+      const since = performance.now()
+      const first = failure(add('a', other.db)).then((reason) => ({ reason, ms: performance.now() - since }))
+      await pause(waitMs / 2)
+      const second = failure(add('b', other.db)).then((reason) => ({ reason, ms: performance.now() - since }))
+      const found = await Promise.all([first, second])
+      expect(found.map(({ reason }) => troubleOf(reason))).toEqual(['busy', 'busy'])
+      expect(found[0]?.ms).toBeGreaterThanOrEqual(waitMs - 5)
+      expect((found[1]?.ms ?? 0) - (found[0]?.ms ?? 0)).toBeGreaterThan(waitMs / 4)
+      expect(other.health()).toBeNull()
+      const waiting = add('c', other.db)
+      letGo()
+      await waiting
+      expect(stored()).toEqual(['c'])
+    }))
+
+  it('lets only so many wait when it lasts, so that there is room for those who read', async () => {
+    const first = Array.from({ length: 100 }, (_each, index) => add(`${index}`))
+    await pause(400)
+    const since = performance.now()
+    expect(troubleOf(await failure(add('one more')))).toBe('busy')
+    expect(performance.now() - since).toBeLessThan(100)
+    letGo()
+    await Promise.all(first)
+    expect(stored()).toHaveLength(100)
+  })
+
+  it('keeps nobody from closing the database', async () => {
+    await inOther(async (other) => {
+      const writing = failure(add('a', other.db))
+      await other.close()
+      expect(String(await writing)).toContain('closed')
+    })
+    letGo()
+  })
+
+  it('is not waited for by those who only ask whether the disk can be written', () =>
+    inOther(async (other) => {
+      const since = performance.now()
+      expect(troubleOf(await failure(other.dialect.tryWrite(other.db)))).toBe('busy')
+      expect(performance.now() - since).toBeLessThan(waitMs / 2)
+    }))
+})

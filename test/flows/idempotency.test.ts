@@ -1,0 +1,98 @@
+// Requests with an Idempotency-Key through `kill -9` at random moments: repeated after a restart, every key gets its first answer or is
+// carried out for the first time, and nothing is done twice.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { openStore, type Store } from '../../db/open.ts'
+import { issueToken } from '../../src/kernel/auth.ts'
+import { accordServing, type Serving } from '../support/accord.ts'
+import { seededImage, start } from '../support/app.ts'
+
+const full = process.env.ACCORD_TEST_FULL === '1'
+const kills = full ? 10 : 2
+const clients = 32
+
+let folder: string
+let store: Store
+let token: string
+let serving: Serving | undefined
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'accord-keys-'))
+  mkdirSync(join(folder, 'data'))
+  writeFileSync(join(folder, 'data', 'accord.db'), await seededImage())
+  store = openStore(`sqlite:${join(folder, 'data', 'accord.db')}`)
+  const wanted = { userId: 1, name: 'test', kind: 'personal', expiresAt: null } as const
+  token = (await issueToken(store.db, { ...wanted, abilities: ['*'], allowedIps: [] }, start)).text
+})
+afterEach(async () => {
+  await serving?.stop('SIGKILL')
+  serving = undefined
+  await store.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** The answer; null when it did not come. */
+async function create(key: string): Promise<{ status: number; text: string; isReplayed: boolean } | null> {
+  try {
+    const answer = await fetch(`${serving?.url}/api/admin/sources`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        accept: 'application/json',
+        'idempotency-key': key,
+      },
+      body: JSON.stringify({ name: key }),
+    })
+    const isReplayed = answer.headers.get('idempotency-replayed') === 'true'
+    return { status: answer.status, text: await answer.text(), isReplayed }
+  } catch {
+    return null
+  }
+}
+
+it('gives every key its first answer after kill -9, and does nothing twice', async () => {
+  const answered = new Map<string, string>()
+  const lost: string[] = []
+  for (let life = 0; life < kills; life++) {
+    serving = await accordServing(folder, 'serve', { ACCORD_RATE_LIMIT: 'off' })
+    let isKilled = false
+    const client = async (number: number): Promise<void> => {
+      for (let count = 0; !isKilled; count++) {
+        const key = `key-${life}-${number}-${count}`
+        const answer = await create(key)
+        if (answer === null) lost.push(key)
+        else if (answer.status === 201) answered.set(key, answer.text)
+        else if (answer.status !== 503) throw new Error(`${answer.status} ${answer.text}`)
+      }
+    }
+    const all = Promise.all(Array.from({ length: clients }, (_, number) => client(number)))
+    const [had, since] = [answered.size, performance.now()]
+    while (answered.size < had + 100 && performance.now() - since < 60_000) await pause(5)
+    await pause(Math.random() * 300)
+    const stopped = serving.stop('SIGKILL')
+    isKilled = true
+    await stopped
+    await all
+  }
+  const committed = new Set(
+    (await store.db.selectFrom('lead_sources').select('name').execute()).map(({ name }) => name),
+  )
+  const unanswered = lost.filter((key) => committed.has(key)).length
+  serving = await accordServing(folder, 'serve', { ACCORD_RATE_LIMIT: 'off' })
+  for (const [key, text] of [...answered].slice(-200))
+    expect(await create(key)).toEqual({ status: 201, text, isReplayed: true })
+  for (const key of lost) {
+    const answer = await create(key)
+    expect([key, answer?.status, answer?.isReplayed]).toEqual([key, 201, committed.has(key)])
+    expect(answer?.text).toContain(`"name":"${key}"`)
+  }
+  const names = (await store.db.selectFrom('lead_sources').select('name').execute()).map(({ name }) => name)
+  expect(new Set(names).size).toBe(names.length)
+  for (const key of [...answered.keys(), ...lost]) expect(names).toContain(key)
+  console.log(
+    `${kills} kills: ${answered.size} answered, ${lost.length} answers lost, ${unanswered} of them committed.`,
+  )
+}, 300_000)

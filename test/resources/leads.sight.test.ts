@@ -1,0 +1,125 @@
+// What a lead tells of its person and its mail to somebody who does not see them: a reference, and nothing by which to guess the rest.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { permissionKeys } from '../../src/kernel/permissions.ts'
+import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { given } from '../support/given.ts'
+import { addUser } from '../support/viewers.ts'
+
+type Someone = Caller & { id: number }
+
+let server: TestServer
+let anna: Someone
+let ben: Someone
+
+beforeAll(async () => {
+  server = await startServer()
+  anna = await addUser(server, 'Anna', { view: 'individual' })
+  ben = await addUser(server, 'Ben', { view: 'individual' })
+  await server.keep()
+})
+beforeEach(() => server.rewind())
+afterAll(() => server.close())
+
+const emails = [{ value: 'first@example.com' }, { value: 'hushed.address@example.org' }]
+
+/** A lead of Anna's with a person of somebody. */
+const leadWith = async (owner: number): Promise<number> => {
+  const make = given(server.admin)
+  const person = await make.person({ name: 'Petra Person', emails, user_id: owner })
+  return (await make.lead({ title: 'Forty seats', user_id: anna.id, person_id: person.id })).id
+}
+
+/** Every way to find leads by words. */
+const ways: [name: string, find: (caller: Caller, q: string) => Promise<number[]>][] = [
+  ['listLeads', async (caller, q) => (await caller.get(`/leads?q=${q}`)).body.data.map(idOf)],
+  ['exportLeads', async (caller, q) => ids((await caller.get(`/leads/export?format=csv&q=${q}`)).text)],
+  [
+    'kanbanLeads',
+    async (caller, q) =>
+      (await caller.get(`/leads/kanban?q=${q}`)).body.data.flatMap((stage: any) => stage.leads.data.map(idOf)),
+  ],
+  ['searchRecords', async (caller, q) => (await caller.get(`/search?types=leads&q=${q}`)).body.data.map(idOf)],
+]
+const idOf = ({ id }: { id: number }): number => id
+const ids = (csv: string): number[] =>
+  csv
+    .trim()
+    .split('\n')
+    .slice(1)
+    .map((line) => Number.parseInt(line, 10))
+
+describe.each(ways)('%s', (_name, find) => {
+  it('finds a lead by the name and first address of a person out of sight, which it shows, and by no other', async () => {
+    const id = await leadWith(ben.id)
+    for (const word of ['Petra', 'first@example.com', 'Forty']) expect(await find(anna, word)).toEqual([id])
+    for (const word of ['hushed', 'hushed.address@example.org', 'example.org'])
+      expect(await find(anna, word)).toEqual([])
+    expect(await find(server.admin, 'hushed.address@example.org')).toEqual([id])
+  })
+
+  it('finds it by every address of a person in sight', async () => {
+    const id = await leadWith(anna.id)
+    for (const word of ['hushed', 'hushed.address@example.org']) expect(await find(anna, word)).toEqual([id])
+  })
+
+  it('finds it by the first address alone for those who may not read persons', async () => {
+    const id = await leadWith(ben.id)
+    const permissions = permissionKeys.filter((key) => !key.startsWith('contacts'))
+    const seller = await addUser(server, 'Seller', { permissions })
+    expect(await find(seller, 'first@example.com')).toEqual([id])
+    expect(await find(seller, 'hushed')).toEqual([])
+  })
+})
+
+describe('detachLeadQuote and detachQuoteLead', () => {
+  it('answer 404 for a record out of sight, as if it were not linked, and leave the link', async () => {
+    const make = given(server.admin)
+    const [mine, his] = [await make.lead({ user_id: anna.id }), await make.lead({ user_id: ben.id })]
+    const [hers, others] = [await make.quote({ user_id: anna.id }), await make.quote({ user_id: ben.id })]
+    await server.admin.post(`/leads/${mine.id}/quotes`, { quote_id: others.id })
+    await server.admin.post(`/leads/${his.id}/quotes`, { quote_id: hers.id })
+    const paths = [`/leads/${mine.id}/quotes/${others.id}`, `/quotes/${hers.id}/leads/${his.id}`]
+    for (const path of paths) expect((await anna.delete(path)).status).toBe(404)
+    for (const path of paths) expect((await server.admin.delete(path)).status).toBe(200)
+  })
+})
+
+describe('attachLeadEmail', () => {
+  it('shows a mail that was linked before to those alone who may read mail', async () => {
+    const lead = await given(server.admin).lead({ user_id: anna.id })
+    const draft = { subject: 'Terms', reply: '<p>hushed terms</p>', reply_to: ['a@example.com'], is_draft: true }
+    const mail = (await server.admin.post('/emails', { ...draft, lead_id: lead.id })).body.data
+    const attach = (caller: Caller) => caller.post(`/leads/${lead.id}/emails`, { email_id: mail.id })
+    expect((await attach(server.admin)).body.data.reply).toContain('hushed terms')
+    for (const [abilities, required] of [
+      [['leads:read', 'leads:write'], 'emails:write'],
+      [['leads:read', 'leads:write', 'emails:write'], 'emails:read'],
+    ] as const) {
+      const refused = await attach(await server.as(1, [...abilities]))
+      expect([refused.status, refused.body.required]).toEqual([403, required])
+      expect(refused.text).not.toContain('hushed')
+    }
+    const permissions = permissionKeys.filter((key) => key !== 'mail.view')
+    const refused = await attach(await addUser(server, 'Clerk', { permissions }))
+    expect([refused.status, refused.body.required]).toEqual([403, 'mail.view'])
+  })
+})
+
+describe('previewCampaign', () => {
+  it('fills in nobody for those who may not read persons', async () => {
+    const { id: person } = await given(server.admin).person({ name: 'Petra Person', emails })
+    const content = '<p>{%persons.name%} {%persons.emails%}</p>'
+    const post = async (path: string, body: object) => (await server.admin.post(path, body)).body.data
+    const template = await post('/settings/email-templates', { name: 'T', subject: 'S', content })
+    const campaign = { name: 'C', subject: 'S', marketing_template_id: template.id }
+    const { id } = await post('/settings/marketing/campaigns', campaign)
+    const path = `/settings/marketing/campaigns/${id}/preview`
+    expect((await server.admin.get(path)).text).toContain('hushed')
+    const permissions = ['settings', 'settings.automation', 'settings.automation.campaigns']
+    const marketer = await addUser(server, 'Marketer', { permissions })
+    const seen = await marketer.get(path)
+    expect([seen.status, seen.body.data.person_id]).toEqual([200, null])
+    expect(seen.text).not.toMatch(/Petra|hushed/)
+    expect((await marketer.get(`${path}?person_id=${person}`)).status).toBe(422)
+  })
+})

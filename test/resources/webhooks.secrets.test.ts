@@ -1,0 +1,286 @@
+// What webhooks send and nobody may read: values of headers and query parameters are write-only, stay with the address they were given
+// for, and databases from before that are cleaned.
+import { sql } from 'kysely'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { migrate, migrations } from '../../db/migrate.ts'
+import { openStore } from '../../db/open.ts'
+import { createSeal } from '../../src/kernel/seal.ts'
+import { redacted } from '../../src/resources/webhooks/send.ts'
+import { startServer, type TestServer } from '../support/app.ts'
+import { given } from '../support/given.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
+
+const path = '/settings/webhooks'
+const mask = '••••••'
+const hidden = { header: 'Bearer hush-header-value', param: 'hush parameter & value', query: 'hush-query-value' }
+
+let server: TestServer
+let receiver: Receiver
+beforeAll(async () => {
+  receiver = await startReceiver()
+  server = await startServer({ config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.0/8'] } })
+  await server.keep()
+})
+beforeEach(async () => {
+  await server.rewind()
+  receiver.behave('ok')
+  receiver.received.length = 0
+})
+afterAll(async () => {
+  await server.close()
+  await receiver.close()
+})
+
+const body = () => ({
+  name: 'Warehouse',
+  end_point: `${receiver.url}/hooks?code=${hidden.query}`,
+  headers: [
+    { key: 'Authorization', value: hidden.header },
+    { key: 'X-Empty', value: null },
+  ],
+  query_params: [{ key: 'key', value: hidden.param }],
+  events: ['lead.*.after'],
+})
+const shown = {
+  headers: [
+    { key: 'Authorization', value: mask },
+    { key: 'X-Empty', value: '' },
+  ],
+  query_params: [
+    { key: 'code', value: mask },
+    { key: 'key', value: mask },
+  ],
+}
+const create = async (changes: object = {}) => {
+  const { status, body: reply, text } = await server.admin.post(path, { ...body(), ...changes })
+  expect(status, text).toBe(201)
+  return reply.data
+}
+const put = (id: number, changes: object) => server.admin.put(`${path}/${id}`, changes)
+const errorsOf = async (id: number, changes: object) => {
+  const reply = await put(id, changes)
+  return [reply.status, Object.keys(reply.body.errors ?? {})]
+}
+/** What the receiver gets now. */
+async function sentBy(id: number) {
+  receiver.received.length = 0
+  await server.admin.post(`${path}/${id}/test`)
+  const [request] = receiver.received
+  return { authorization: request?.headers.authorization, query: request?.query }
+}
+const sent = { authorization: hidden.header, query: { code: hidden.query, key: hidden.param } }
+
+describe('values of headers and query parameters', () => {
+  it('are sent, and are in no reply, event, row or listener', async () => {
+    const key = { headers: { 'idempotency-key': 'once' } }
+    const made = await server.admin.post(path, body(), key)
+    expect(made.body.data).toMatchObject({ end_point: `${receiver.url}/hooks`, ...shown })
+    const { id } = made.body.data
+    expect(await sentBy(id)).toEqual(sent)
+
+    await given(server.admin).lead()
+    await server.work()
+    await put(id, { description: 'Changed' })
+    const dry = await server.admin.put(
+      `${path}/${id}`,
+      { headers: [{ key: 'A', value: hidden.header }] },
+      { headers: { 'accord-dry-run': 'true' } },
+    )
+    const replies = [
+      made,
+      dry,
+      await server.admin.post(path, body(), key),
+      await server.admin.get(path),
+      await server.admin.get(`${path}?q=hush`),
+      await server.admin.get(`${path}/${id}`),
+      await server.admin.get(`${path}/${id}/history`),
+      await server.admin.get(`${path}/${id}/deliveries`),
+      await server.admin.get('/events?entity_type=webhooks'),
+      await server.admin.post(`${path}/${id}/rotate-secret`),
+    ]
+    for (const { status, text } of replies) expect(status, text).toBeLessThan(300)
+    const tables = await server.store.db.introspection.getTables()
+    const rows = await Promise.all(
+      tables.map(async ({ name }) => (await sql`select * from ${sql.table(name)}`.execute(server.store.db)).rows),
+    )
+    const all = JSON.stringify([replies.map(({ text }) => text), server.seen, rows])
+    expect(all).toContain('Authorization')
+    expect(['hush-header', 'hush parameter', 'hush-query'].filter((text) => all.includes(text))).toEqual([])
+  })
+
+  it('stay when the reply is sent back, when the value is left out, and when other keys change', async () => {
+    const { id } = await create()
+    const { data } = (await server.admin.get(`${path}/${id}`)).body
+    const same = await put(id, data)
+    expect([same.status, same.body.data.version], same.text).toEqual([200, 1])
+    await put(id, { headers: [{ key: 'authorization' }], description: 'x' })
+    expect((await put(id, { query_params: shown.query_params })).body.data.query_params).toEqual(shown.query_params)
+    expect(await sentBy(id)).toEqual(sent)
+  })
+
+  it('change when they are sent, which the log tells by name; the same value again is no change', async () => {
+    const { id } = await create()
+    server.events()
+    const headers = [{ key: 'Authorization', value: 'Bearer another' }]
+    expect((await put(id, { headers, description: 'x' })).body.data.version).toBe(2)
+    expect(server.seen.at(-1)?.changed?.sort()).toEqual(['description', 'headers'])
+    expect((await put(id, { headers })).body.data.version).toBe(2)
+    expect((await put(id, { headers: [{ ...headers[0], value: 'Bearer third' }] })).body.data.version).toBe(3)
+    expect(server.seen.at(-1)?.changed).toEqual(['headers'])
+    expect((await sentBy(id)).authorization).toBe('Bearer third')
+    await put(id, { headers: [{ key: 'Authorization', value: null }] })
+    expect((await put(id, { headers: [] })).body.data.headers).toEqual([])
+    expect((await sentBy(id)).authorization).toBeUndefined()
+  })
+
+  it('cannot be kept where none is stored, or where it is not clear which', async () => {
+    const masked = [{ key: 'X-New', value: mask }]
+    const refused = await server.admin.post(path, { ...body(), headers: masked })
+    expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['headers.0.value']])
+    const { id } = await create({
+      headers: [
+        { key: 'X-Tag', value: 'one of two' },
+        { key: 'X-Tag', value: 'two of two' },
+      ],
+    })
+    expect(await errorsOf(id, { headers: masked })).toEqual([422, ['headers.0.value']])
+    expect(await errorsOf(id, { headers: [{ key: 'x-tag', value: mask }] })).toEqual([422, ['headers.0.value']])
+  })
+
+  it('are not sent to another address than the one they were given for', async () => {
+    const { id } = await create()
+    const other = await startReceiver()
+    try {
+      const end_point = `${other.url}/hooks`
+      const empty = { headers: [], query_params: [] }
+      for (const address of [end_point, `${receiver.url}/elsewhere`]) {
+        const moved = { end_point: address }
+        expect(await errorsOf(id, moved)).toEqual([422, ['query_params', 'headers']])
+        expect(await errorsOf(id, { ...moved, ...shown })).toEqual([
+          422,
+          ['query_params.0.value', 'query_params.1.value', 'headers.0.value'],
+        ])
+        expect(await errorsOf(id, { ...moved, ...empty, headers: [{ key: 'Authorization' }] })).toEqual([
+          422,
+          ['headers.0.value'],
+        ])
+        // A parameter in the address does not stand for the others.
+        expect(await errorsOf(id, { end_point: `${address}?code=x`, headers: [] })).toEqual([422, ['query_params']])
+      }
+      await server.admin.post(`${path}/${id}/test`)
+      expect(other.received).toEqual([])
+      expect((await put(id, { end_point, ...empty, headers: body().headers })).status).toBe(200)
+      await server.admin.post(`${path}/${id}/test`)
+      expect(other.received[0]?.headers.authorization).toBe(hidden.header)
+    } finally {
+      await other.close()
+    }
+  })
+
+  it('in an address move to the parameters, whatever placeholders hold', async () => {
+    const { id } = await create({
+      query_params: [],
+      end_point: `${receiver.url}/a?x=1&y=a%20b+c&z=i{% a?b=c&d %}#part`,
+    })
+    const { data } = (await server.admin.get(`${path}/${id}`)).body
+    expect(data.end_point).toBe(`${receiver.url}/a#part`)
+    expect(data.query_params.map(({ key }: { key: string }) => key)).toEqual(['x', 'y', 'z'])
+    expect((await sentBy(id)).query).toEqual({ x: '1', y: 'a b c', z: 'i{% a?b=c&d %}' })
+    // The same address with another value is the same address.
+    const end_point = `${receiver.url}/a?y=new#part`
+    expect((await put(id, { end_point })).body.data.query_params.map(({ key }: { key: string }) => key)).toEqual([
+      'y',
+      'x',
+      'z',
+    ])
+    expect((await sentBy(id)).query).toMatchObject({ x: '1', y: 'new' })
+    expect(await errorsOf(id, { end_point: `${receiver.url}/a?=1#part` })).toEqual([422, ['end_point']])
+    const many = Array.from({ length: 30 }, (_, index) => `k${index}=1`).join('&')
+    expect(await errorsOf(id, { end_point: `${receiver.url}/a?${many}#part` })).toEqual([422, ['end_point']])
+  })
+
+  it('are taken out of answers that repeat them', async () => {
+    const { id } = await create()
+    const text = `${hidden.header} ${encodeURIComponent(hidden.param)} ${hidden.query} hush-header-value`
+    receiver.behave({ mode: 'say', text })
+    await given(server.admin).lead()
+    await server.work()
+    const [delivery] = (await server.admin.get(`${path}/${id}/deliveries`)).body.data
+    expect(delivery.attempts[0].response_excerpt).toBe('… … … …')
+    expect(redacted('it begins: hush-he', ['hush-header', 'ab'])).toBe('it begins: …')
+    expect(redacted('cab', ['ab'])).toBe('cab')
+  })
+
+  it('that another ACCORD_SECRET sealed are not sent; the test says so, and sending them again mends it', async () => {
+    const { id } = await create()
+    const stranger = createSeal('another secret of at least thirty-two characters')
+    const headers_sealed = JSON.stringify([{ key: 'Authorization', sealed: stranger.close('x') }])
+    await server.store.db.updateTable('webhooks').set({ headers_sealed }).execute()
+    expect((await server.admin.post(`${path}/${id}/test`)).body.data.attempt.error).toBe(
+      'The value of Authorization cannot be read: it was stored with another ACCORD_SECRET. Send it again.',
+    )
+    expect((await server.admin.get(`${path}/${id}`)).body.data.headers).toEqual([shown.headers[0]])
+    expect((await put(id, { headers: body().headers })).status).toBe(200)
+    expect(await sentBy(id)).toEqual(sent)
+  })
+})
+
+describe('a database from before values were write-only', () => {
+  const before = migrations.slice(
+    0,
+    migrations.findIndex(({ name }) => name.endsWith('_automation') && Number(name.slice(0, 4)) > 7),
+  )
+  const at = '2026-01-01T00:00:00.000Z'
+  const stored = {
+    end_point: `https://example.com/hooks?code=${hidden.query}`,
+    headers: [{ key: 'Authorization', value: hidden.header }],
+    query_params: [{ key: 'key', value: hidden.param }],
+  }
+
+  async function old() {
+    const store = openStore('sqlite::memory:')
+    await migrate(store, before)
+    await sql`insert into webhooks (name, name_key, end_point, headers, query_params, secret_sealed, created_at, updated_at)
+      values ('Old', 'old', ${stored.end_point}, ${JSON.stringify(stored.headers)},
+        ${JSON.stringify(stored.query_params)}, 'x', ${at}, ${at})`.execute(store.db)
+    const snapshot = JSON.stringify({ id: 1, name: 'Old', ...stored })
+    await sql`insert into events (name, entity_type, entity_id, actor_type, request_id, origin, before, after, created_at)
+      values ('settings.webhook.update.after', 'webhooks', 1, 'system', 'r', 'api', ${snapshot}, ${snapshot}, ${at})`.execute(
+      store.db,
+    )
+    const attempts = JSON.stringify([{ status: 200, error: null, response_excerpt: `You sent ${hidden.header}` }])
+    await sql`insert into webhook_deliveries (webhook_id, dedupe_key, message_id, event, entity_type, attempts, created_at,
+      updated_at) values (1, 'a', 'a', 'lead.create.after', 'leads', ${attempts}, ${at}, ${at})`.execute(store.db)
+    return store
+  }
+
+  it('holds them encrypted after its migration, and nowhere in clear', async () => {
+    const seal = createSeal('a secret of at least thirty-two characters')
+    const store = await old()
+    await migrate(store, migrations, { seal: seal.close })
+    const row = await store.db.selectFrom('webhooks').selectAll().executeTakeFirstOrThrow()
+    expect(row.end_point).toBe('https://example.com/hooks')
+    const opened = (text: string) =>
+      JSON.parse(text).map(({ key, sealed }: { key: string; sealed: string }) => [key, seal.open(sealed)])
+    expect([...opened(row.headers_sealed), ...opened(row.query_params_sealed)]).toEqual([
+      ['Authorization', hidden.header],
+      ['code', hidden.query],
+      ['key', hidden.param],
+    ])
+    const event = await store.db.selectFrom('events').select(['before', 'after']).executeTakeFirstOrThrow()
+    expect(JSON.parse(event.after ?? '')).toMatchObject({
+      end_point: 'https://example.com/hooks',
+      headers: [shown.headers[0]],
+      query_params: shown.query_params,
+    })
+    const deliveries = await store.db.selectFrom('webhook_deliveries').selectAll().execute()
+    expect(JSON.stringify([row, event, deliveries])).not.toContain('hush')
+    await store.close()
+  })
+
+  it('is not migrated without the secret', async () => {
+    const store = await old()
+    await expect(migrate(store)).rejects.toThrow('no secret')
+    await store.close()
+  })
+})

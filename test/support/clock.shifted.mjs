@@ -1,0 +1,17 @@
+// Loaded before a program: shifts its clock of the day, as somebody or a time server does. It begins ACCORD_CLOCK_LEAD_MS before a minute
+// ends; on SIGUSR2 the milliseconds in the file ACCORD_CLOCK_FILE are added.
+import { readFileSync } from 'node:fs'
+
+const RealDate = Date
+const leadMs = Number(process.env.ACCORD_CLOCK_LEAD_MS ?? 0)
+let shiftMs = leadMs > 0 ? 60_000 - (RealDate.now() % 60_000) - leadMs : 0
+const beginMs = shiftMs
+const now = () => RealDate.now() + shiftMs
+
+globalThis.Date = new Proxy(RealDate, {
+  construct: (target, args, made) => Reflect.construct(target, args.length > 0 ? args : [now()], made),
+  get: (target, name) => (name === 'now' ? now : Reflect.get(target, name)),
+})
+process.on('SIGUSR2', () => {
+  shiftMs = beginMs + Number(readFileSync(process.env.ACCORD_CLOCK_FILE ?? '', 'utf8'))
+})

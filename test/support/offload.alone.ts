@@ -1,0 +1,7 @@
+// A process that has had one job done by a subprocess and has nothing else to do: it must end by itself.
+import { createOffload, programAt } from '../../src/kernel/offload.ts'
+import type * as Misbehaving from './misbehaving.entry.ts'
+
+const program = programAt<typeof Misbehaving>(import.meta.url, './misbehaving.entry')
+const { pid } = await createOffload({ idleMs: 600_000 }).run(program, { sleepMs: 0 }, 1)
+process.stdout.write(`${pid}`)
