@@ -83,6 +83,8 @@ export interface Store {
   putOff(stale: readonly Stale[]): void
   /** How long the log of changes is, in bytes; 0 in memory. */
   logBytes(): number
+  /** Calls the listener right after each commit of this process. Call the function it answers to end that. The listener must not throw. */
+  onCommit(listener: () => void): () => void
   /** Does what is due of what writing leaves for later; to be called now and then. Never rejects. */
   tend(): Promise<void>
   /** The whole database as bytes for `openImage`; tests open one copy each. */
@@ -170,6 +172,7 @@ function storeOf(
   const refresh = (agoMs?: number): void => reader?.look.end(agoMs)
   const faults = faultsOf()
   let awaits = (): boolean => false
+  const listeners = new Set<() => void>()
   const guard = guarded(connection, statements, {
     health,
     onSchema,
@@ -178,6 +181,7 @@ function storeOf(
       faults.wrote()
       sync?.note()
       upkeep.look(pieces)
+      for (const listener of listeners) listener()
     },
     others,
     assertPlace: place.assert,
@@ -274,6 +278,10 @@ function storeOf(
     },
     putOff: writer.putOff,
     logBytes: () => (file === null ? 0 : sizeOfLog(file)),
+    onCommit: (listener) => {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
     tend,
     image: () => undisturbed(() => sqliteImage(connection)),
     snapshot: async () => {

@@ -34,8 +34,14 @@ export function prepareReader(database: Database.Database): Database.Database {
   return database
 }
 
-/** Bytes of the log beside a database, 0 when there is none. */
-export const sizeOfLog = (file: string): number => statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0
+/** Bytes of the log beside a database; 0 when there is none, or the system does not say. */
+export function sizeOfLog(file: string): number {
+  try {
+    return statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0
+  } catch {
+    return 0
+  }
+}
 
 /** Another number once others have committed: the engine leaves the connection's own commits out. Asking takes a microsecond. */
 export function commitsOfOthers(database: Database.Database): () => number {

@@ -79,13 +79,7 @@ export function upkeepOf(connection: Database.Database, file: string, { alone, m
     }
   }
 
-  function isTooLong(): boolean {
-    try {
-      return sizeOfLog(file) > LONGEST_LOG
-    } catch {
-      return false
-    }
-  }
+  const isTooLong = (): boolean => sizeOfLog(file) > LONGEST_LOG
 
   async function held<T>(work: () => Promise<T>): Promise<T> {
     const { giveBack } = await alone()

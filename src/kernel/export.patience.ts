@@ -1,12 +1,13 @@
-// Watches how an export is taken. As long as one is open, the database keeps every page that was replaced: in its log, which cannot
-// begin anew. A client that has stopped reading is cut off after a minute, or as soon as the log has grown too long.
+// Watches whether the client of an export reads. While an export is open, SQLite keeps every replaced page in the log of the
+// database, which cannot begin anew. A client that has stopped reading is cut off after a minute, or as soon as the log is too long.
 import type { Context } from './context.ts'
 
 /** A client that takes nothing for this long does not read, as far as the log is concerned. */
-const stallMs = 2_000
+export const stallMs = 2_000
 const patienceMs = 60_000
 /** How long the log may become for the sake of a client that does not read. */
 export const maxHeldLogBytes = 64 * 1024 * 1024
+/** Each commit of this process is followed by a look; this is for time that passes, and for the commits of other processes. */
 const lookMs = 250
 
 export interface Patience {
@@ -19,11 +20,14 @@ export interface Patience {
 export function patienceOf({ services: { store, log }, operation, user }: Context, cutOff: () => void): Patience {
   // This export does not hold the pages that were in the log before it began.
   const bound = Math.max(maxHeldLogBytes, store.logBytes())
+  let waitedMs = 0
   let timer: NodeJS.Timeout | undefined
+  let endListening = (): void => undefined
 
-  function isHolding(waitedMs: number): boolean {
+  function isHolding(): boolean {
+    if (waitedMs < stallMs) return false
     const bytes = store.logBytes()
-    if (waitedMs < stallMs || bytes <= bound) return false
+    if (bytes <= bound) return false
     log.warn(
       { operation, user_id: user?.id ?? null, log_bytes: bytes },
       'An export was cut off: its client had stopped reading, and the log of the database grew too long.',
@@ -31,12 +35,32 @@ export function patienceOf({ services: { store, log }, operation, user }: Contex
     return true
   }
 
-  function lookAfter(waitedMs: number): void {
+  function look(): void {
+    if (waitedMs < patienceMs && !isHolding()) return
+    taken()
+    cutOff()
+  }
+
+  /** Counts turns of the event loop, not time by the clock: while the server itself is held up, no client can read. */
+  function tick(): void {
     timer = setTimeout(() => {
-      if (waitedMs >= patienceMs || isHolding(waitedMs)) cutOff()
-      else lookAfter(waitedMs + lookMs)
+      waitedMs += lookMs
+      tick()
+      look()
     }, lookMs).unref()
   }
 
-  return { waits: () => lookAfter(lookMs), taken: () => clearTimeout(timer) }
+  function taken(): void {
+    clearTimeout(timer)
+    endListening()
+  }
+
+  return {
+    waits() {
+      waitedMs = 0
+      tick()
+      endListening = store.onCommit(look)
+    },
+    taken,
+  }
 }

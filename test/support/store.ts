@@ -20,6 +20,7 @@ export const storeOf = (current: () => Store): Store => ({
   expect: (writes) => current().expect(writes),
   putOff: (stale) => current().putOff(stale),
   logBytes: () => current().logBytes(),
+  onCommit: (listener) => current().onCommit(listener),
   tend: () => current().tend(),
   image: () => current().image(),
   snapshot: () => current().snapshot(),
