@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import { asked, padded, pieces } from './compiled.ts'
 import type { Dialect } from './dialects/dialect.ts'
-import { type Document, indexed, type Stale } from './documents.ts'
+import { type Document, type Indexed, indexed, type Stale } from './documents.ts'
 import type { Db, Store } from './open.ts'
 import { searchIndex } from './vocabulary.ts'
 
@@ -76,33 +76,60 @@ const columnsOf = ({ title, subtitle, body }: Document) => ({ title, subtitle, b
 
 /**
  * The same for a database in use, in transactions of some milliseconds each, with gaps in which others write: until it is done the old
- * index answers. Answers how many records are in it.
+ * index answers. The rows there are at the start bound the work, so it ends however much others write; they index what they write
+ * themselves. Answers how many records it looked at.
  */
 export async function rebuildAll(store: Pick<Store, 'db' | 'dialect'>): Promise<number> {
   await renewWords(store)
+  await removeStrange(store)
   let total = 0
-  await inSteps(store, (db) => removeStrange(db))
   for (const { entity, read } of indexed) {
+    const last = await lastOf(store.db, entity)
     let after = 0
     await inSteps(store, async (db, limit) => {
       const documents = await read(db, { after, limit })
-      const isLast = documents.length < limit
-      const until = isLast ? Number.MAX_SAFE_INTEGER : (documents.at(-1)?.id ?? after)
-      const known = await db
-        .selectFrom(table)
-        .select('entity_id')
-        .where('entity_type', '=', entity)
-        .where('entity_id', '>', after)
-        .where('entity_id', '<=', until)
-        .execute()
-      const ids = new Set([...documents.map(({ id }) => id), ...known.map(({ entity_id }) => entity_id)])
-      for (const some of batches([...ids])) await keep(db, entity, some, documents)
-      total += documents.length
+      const known = await idsOf(db, entity, { after, limit })
+      // Of two lists that may be cut the shorter one says how far both go.
+      const ends = [documents.map(({ id }) => id), known].map((ids) =>
+        ids.length < limit ? last : (ids.at(-1) ?? last),
+      )
+      const until = Math.min(last, ...ends)
+      const found = documents.filter(({ id }) => id <= until)
+      const ids = new Set([...found.map(({ id }) => id), ...known.filter((id) => id <= until)])
+      for (const some of batches([...ids])) await keep(db, entity, some, found)
+      total += found.length
       after = until
-      return !isLast
+      return until < last
     })
   }
   return total
+}
+
+/** The highest id among the records of an entity and what the index has of them. */
+async function lastOf(db: Db, entity: Indexed['entity']): Promise<number> {
+  const records = await db
+    .selectFrom(entity)
+    .select(({ fn }) => fn.max<number | null>('id').as('id'))
+    .executeTakeFirst()
+  const rows = await db
+    .selectFrom(table)
+    .select(({ fn }) => fn.max<number | null>('entity_id').as('id'))
+    .where('entity_type', '=', entity)
+    .executeTakeFirst()
+  return Math.max(records?.id ?? 0, rows?.id ?? 0)
+}
+
+/** Of the rows of an entity in the index. */
+async function idsOf(db: Db, entity: string, { after, limit }: { after: number; limit: number }): Promise<number[]> {
+  const rows = await db
+    .selectFrom(table)
+    .select('entity_id')
+    .where('entity_type', '=', entity)
+    .where('entity_id', '>', after)
+    .orderBy('entity_id')
+    .limit(limit)
+    .execute()
+  return rows.map(({ entity_id }) => entity_id)
 }
 
 /** The indexes of words made again, each beside the old one. */
@@ -119,16 +146,20 @@ async function renewWords(store: Pick<Store, 'db' | 'dialect'>): Promise<void> {
       let steps = 0
       await inSteps(store, async (db, count) => {
         isLeft = await renewal.take(unknownTables(db), table, index, count)
-        return isLeft && ++steps < stepsBetweenMerges
+        return isLeft && ++steps < stepsInTurn
       })
-      await inSteps(store, (db) => merged(db, renewal.merge(index)))
+      steps = 0
+      await inSteps(store, async (db) => (await merged(db, renewal.merge(index))) && ++steps < stepsInTurn)
     }
     await once((db) => renewal.finish(db, table, index))
   }
 }
 
-/** Each step leaves a piece of index. Many of them would be put together within one step, which would take long. */
-const stepsBetweenMerges = 64
+/**
+ * Rows are copied and the segments of the new index are merged in turn: with too many segments FTS5 would merge them within one step,
+ * which takes long. Others add segments meanwhile, so merging alone may have no end; maintenance merges what is left.
+ */
+const stepsInTurn = 64
 
 async function merged(db: Db, merge: string): Promise<boolean> {
   const changes = async () =>
@@ -139,8 +170,8 @@ async function merged(db: Db, merge: string): Promise<boolean> {
 }
 
 /** Rows of what nothing searches. */
-async function removeStrange(db: Db): Promise<boolean> {
-  const strange = db
+async function removeStrange(store: Pick<Store, 'db'>): Promise<void> {
+  const strange = await store.db
     .selectFrom(table)
     .select('id')
     .where(
@@ -148,9 +179,14 @@ async function removeStrange(db: Db): Promise<boolean> {
       'not in',
       indexed.map(({ entity }) => entity),
     )
-    .limit(mostInserted)
-  const { numDeletedRows } = await db.deleteFrom(table).where('id', 'in', strange).executeTakeFirstOrThrow()
-  return numDeletedRows > 0n
+    .execute()
+  let at = 0
+  await inSteps(store, async (db, count) => {
+    const ids = strange.slice(at, at + count).map(({ id }) => id)
+    if (ids.length > 0) await db.deleteFrom(table).where('id', 'in', ids).execute()
+    at += count
+    return at < strange.length
+  })
 }
 
 /** How long a step may take, about: nobody else writes meanwhile. */

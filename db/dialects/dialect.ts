@@ -151,17 +151,17 @@ export interface FullText {
   finding(db: Kysely<unknown>, table: string): Promise<string | null>
 }
 
-/** Each step runs in a transaction of its own. The present index answers until `finish`. */
+/** Each step runs in a transaction of its own. The present index answers until `finish`. Rows written meanwhile index themselves. */
 export interface Renewal {
   /** The indexes of a table, to be renewed one after another. */
   indexes(table: string): readonly string[]
   /** Removes the remains of an earlier rebuild that was cut off. */
   begin(db: Kysely<unknown>, table: string, index: string): Promise<void>
-  /** Takes up the next rows; false when there are no more. */
+  /** Copies the next of the rows there were at `begin`; false once the last is copied. */
   take(db: Kysely<unknown>, table: string, index: string, count: number): Promise<boolean>
   /** Puts together a little of what was taken up, and changes at least two rows unless nothing is left to do. */
   merge(index: string): string
-  /** Takes up what has come since, and puts the new index in the place of the old one. */
+  /** Replaces the old index by the new one. To be called once `take` has answered false. */
   finish(db: Kysely<unknown>, table: string, index: string): Promise<void>
 }
 

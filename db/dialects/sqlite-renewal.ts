@@ -1,5 +1,5 @@
-// Full text made again beside the present one, a few rows at a time. Rows that were taken up and change meanwhile are kept in step by
-// triggers of the new index; the others are taken up as they are by then.
+// Builds a full-text index beside the present one, a few rows at a time. The work is bounded by the rows there at the start: triggers
+// of the new index maintain the rows already copied and all rows inserted later. The others are copied as they are by then.
 
 import { type Kysely, sql } from 'kysely'
 import type { Renewal } from './dialect.ts'
@@ -17,8 +17,9 @@ import {
 } from './sqlite-fulltext.tables.ts'
 
 const nextOf = (name: string): string => `${name}_next`
-/** Holds the last row that was taken up. */
+/** Holds the last row that was copied, and the last row there was at the start. */
 const progressOf = (table: string): string => `${table}_renewal`
+const events = ['insert', 'delete', 'update'] as const
 const triggerOf = (table: string, event: string): string => `${progressOf(table)}_${event}`
 
 async function run(db: Kysely<unknown>, statements: readonly string[]): Promise<void> {
@@ -26,7 +27,7 @@ async function run(db: Kysely<unknown>, statements: readonly string[]): Promise<
 }
 
 const clear = (table: string): string[] => [
-  ...['delete', 'update'].map((event) => `drop trigger if exists ${triggerOf(table, event)}`),
+  ...events.map((event) => `drop trigger if exists ${triggerOf(table, event)}`),
   ...indexesOf(table).map((index) => `drop table if exists ${nextOf(index)}`),
   `drop table if exists ${progressOf(table)}`,
 ]
@@ -36,37 +37,46 @@ export const sqliteRenewal: Renewal = {
 
   async begin(db, table, index) {
     const { add, remove } = changesOf(table, index, nextOf(index))
-    const isTaken = `old.id <= (select last_id from ${progressOf(table)})`
+    const isIn = (row: 'old' | 'new') =>
+      `exists (select 1 from ${progressOf(table)} where ${row}.id <= last_id or ${row}.id > until_id)`
+    const trigger = (event: (typeof events)[number], of = '') =>
+      `create trigger ${triggerOf(table, event)} after ${event}${of} on ${table}`
     await run(db, [
       ...clear(table),
-      `create table ${progressOf(table)} (id integer primary key, last_id integer not null) strict`,
-      `insert into ${progressOf(table)} (id, last_id) values (1, 0)`,
+      `create table ${progressOf(table)} (id integer primary key, last_id integer not null, until_id integer not null) strict`,
+      `insert into ${progressOf(table)} (id, last_id, until_id) select 1, 0, coalesce(max(id), 0) from ${table}`,
       creationOf(table, index, nextOf(index)),
       ...settingsOf(nextOf(index)),
-      `create trigger ${triggerOf(table, 'delete')} after delete on ${table} when ${isTaken} begin ${remove} end`,
-      `create trigger ${triggerOf(table, 'update')} after update of ${watchedBy(table, index)} on ${table} when ${isTaken} begin ${remove} ${add} end`,
+      `${trigger('insert')} when ${isIn('new')} begin ${add} end`,
+      `${trigger('delete')} when ${isIn('old')} begin ${remove} end`,
+      `${trigger('update', ` of ${watchedBy(table, index)}`)} when ${isIn('old')} begin ${remove} ${add} end`,
     ])
   },
 
   async take(db, table, index, count) {
-    const progress = progressOf(table)
-    const rows = `from ${table} where id > (select last_id from ${progress}) order by id limit ${count}`
-    const [into, values] = index === wordsOf(table) ? [columns, columns] : ['text', textOf('')]
-    await run(db, [`insert into ${nextOf(index)} (rowid, ${into}) select id, ${values} ${rows}`])
-    const taken = await sql`
-      update ${sql.table(progress)} set last_id = next.id
-      from (select max(id) as id from (${sql.raw(`select id ${rows}`)})) as next where next.id is not null
+    const progress = sql.table(progressOf(table))
+    const isNext = sql`id > (select last_id from ${progress}) and id <= (select until_id from ${progress})`
+    const rows = sql`from ${sql.table(table)} where ${isNext} order by id`
+    const [into, values] = index === wordsOf(table) ? [String(columns), String(columns)] : ['text', textOf('')]
+    await sql`
+      insert into ${sql.table(nextOf(index))} (rowid, ${sql.raw(into)})
+      select id, ${sql.raw(values)} ${rows} limit ${count}
     `.execute(db)
-    return taken.numAffectedRows === 1n
+    const last = sql`coalesce((select id ${rows} limit 1 offset ${count - 1}), until_id)`
+    const { rows: found } = await sql<{ is_left: number }>`
+      update ${progress} set last_id = ${last} returning last_id < until_id as is_left
+    `.execute(db)
+    return found[0]?.is_left === 1
   },
 
   merge: (index) => mergeOf(nextOf(index)),
 
   async finish(db, table, index) {
-    await this.take(db, table, index, -1)
     await run(db, [
-      ...['insert', 'delete', 'update'].map((event) => `drop trigger if exists ${index}_${event}`),
-      ...['delete', 'update'].map((event) => `drop trigger ${triggerOf(table, event)}`),
+      ...events.flatMap((event) => [
+        `drop trigger if exists ${index}_${event}`,
+        `drop trigger ${triggerOf(table, event)}`,
+      ]),
       `drop table if exists ${index}`,
       `alter table ${nextOf(index)} rename to ${index}`,
       `drop table ${progressOf(table)}`,

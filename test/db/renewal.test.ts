@@ -1,8 +1,10 @@
 // `accord search rebuild` while others write: in short transactions, and whatever was wrong before is right after.
+import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { type Db, openStore } from '../../db/open.ts'
-import { finding, rebuildAll, refresh } from '../../db/search.ts'
+import { foldText } from '../../db/fold.ts'
+import type { Db } from '../../db/open.ts'
+import { finding, rebuildAll } from '../../db/search.ts'
 import { alone, closeAll, file, openAnew, store } from './grouped.ts'
 
 const count = 2_000
@@ -23,7 +25,39 @@ const schema = async () =>
     ({ name }) => name,
   )
 
-it('leaves others time to write, and has what they write', async () => {
+/** As another process that writes whenever the lock is free: organizations come, change and go. */
+function otherWriter(): { write: (at: number) => void; close: () => void } {
+  const database = new Database(file)
+  database.pragma('synchronous = off')
+  database.function('fold', { deterministic: true }, (text) => foldText(String(text)))
+  const statement = (text: string) => database.prepare<unknown[]>(text)
+  const isOf = "entity_type = 'organizations' and entity_id"
+  const insert = statement(
+    "insert into organizations (name, name_key, created_at, updated_at) values (?, ?, 'now', 'now')",
+  )
+  const index = statement(
+    "insert into search_index (entity_type, entity_id, title, subtitle, body) values ('organizations', ?, ?, '', '')",
+  )
+  const [rename, reindex] = ['organizations set name = ? where id', `search_index set title = ? where ${isOf}`].map(
+    (rest) => statement(`update ${rest} = ?`),
+  )
+  const [remove, forget] = ['organizations where id', `search_index where ${isOf}`].map((rest) =>
+    statement(`delete from ${rest} = ?`),
+  )
+  return {
+    write: database.transaction((at: number) => {
+      const name = `late ${at}`
+      index.run(insert.run(name, name).lastInsertRowid, name)
+      for (const id of [1 + ((at * 13) % count), count + 1 + ((at * 7) % (at + 1))]) {
+        for (const each of [rename, reindex]) each?.run(`changed ${at}`, id)
+      }
+      for (const each of [remove, forget]) each?.run(1 + ((at * 29 + 5) % (count + at)))
+    }).immediate,
+    close: () => database.close(),
+  }
+}
+
+it('leaves others time to write, has what they write, and ends while they do', async () => {
   expect(await rebuildAll(store)).toBe(count)
   const before = await schema()
   // Words that are missing, rows that are missing, and rows that say something else.
@@ -38,46 +72,18 @@ it('leaves others time to write, and has what they write', async () => {
   )
   expect(await finding(store.db, store.dialect)).not.toBeNull()
 
-  const other = openStore(`sqlite:${file}`)
-  let isDone = false
+  const other = otherWriter()
   let written = 0
-  const writing = (async () => {
-    // Bounded: a writer without a pause may keep a rebuild from its end.
-    while (!isDone && written < 400) {
-      await other.db.transaction().execute(async (inside) => {
-        const db = inside as Db
-        const { insertId } = await db
-          .insertInto('organizations')
-          .values(organization(`late ${written}`))
-          .executeTakeFirstOrThrow()
-        const changed = 1 + ((written * 13) % count)
-        await db
-          .updateTable('organizations')
-          .set({ name: `changed ${written}` })
-          .where('id', '=', changed)
-          .execute()
-        const gone = 1 + ((written * 29 + 5) % count)
-        await db.deleteFrom('organizations').where('id', '=', gone).execute()
-        await refresh(
-          db,
-          [Number(insertId), changed, gone].map((id) => ({ entity: 'organizations', id })),
-        )
-      })
-      written++
-    }
-  })()
-  const found = new Set<number>()
   const { transaction } = store.db
+  // Between any two steps, so no step ever finds that nobody has written.
   vi.spyOn(store.db, 'transaction').mockImplementation(function (this: Db) {
-    found.add(written)
+    for (let each = 0; each < 20; each++) other.write(written++)
     return transaction.call(this) as never
   })
   await rebuildAll(store)
-  isDone = true
-  await writing
-  await other.close()
-  // So many of its steps saw that others had gone on.
-  expect(found.size).toBeGreaterThan(5)
+  other.close()
+  vi.restoreAllMocks()
+  expect(written).toBeGreaterThan(100)
   expect(await finding(store.db, store.dialect)).toBeNull()
   expect(await schema()).toEqual(before)
 }, 60_000)
