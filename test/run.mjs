@@ -1,5 +1,6 @@
 // `npm test`: every check this repository has, in the order in which a failure is cheapest to read. Nothing stops at the
-// first failure. The last line is always `N passed, N failed`: tests, and checks that failed.
+// first failure. The last line is always `N passed, N failed`: tests, and checks that failed. A test of test/timing that passed with
+// its retry has passed; its name is printed before that line.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -40,13 +41,14 @@ const vitest = [
 ]
 const tests = run('tests', 'vitest', vitest, 'The report above says which.')
 
-const { passed, failed } = countTests()
+const { passed, failed, flaky } = countTests()
 rmSync(scratch, { recursive: true, force: true })
 const broken = checks.filter((finding) => finding !== null)
 for (const finding of broken) console.log(`\nFAILED ${finding}`)
 // A file that does not load, or a runner that dies, has no failed test to count.
 const unseen = tests !== null && failed === 0 ? 1 : 0
 if (unseen > 0) console.log(`\nFAILED ${tests}`)
+for (const name of flaky) console.log(`\nFLAKY ${name}: it passed with its retry.`)
 const failures = failed + broken.length + unseen
 process.exitCode = failures > 0 ? 1 : 0
 console.log(`\n${passed} passed, ${failures} failed`)
@@ -57,8 +59,16 @@ function countTests() {
     const emptyFailures = report.testResults.filter(
       (file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
     ).length
-    return { passed: report.numPassedTests, failed: report.numFailedTests + emptyFailures }
+    // A passed test has messages of failures only when an earlier try failed.
+    const flaky = report.testResults.flatMap(({ assertionResults }) =>
+      assertionResults.filter(({ status, failureMessages }) => status === 'passed' && failureMessages.length > 0),
+    )
+    return {
+      passed: report.numPassedTests,
+      failed: report.numFailedTests + emptyFailures,
+      flaky: flaky.map(({ fullName }) => fullName),
+    }
   } catch {
-    return { passed: 0, failed: 0 }
+    return { passed: 0, failed: 0, flaky: [] }
   }
 }

@@ -1,11 +1,13 @@
-// How the tests run: from the root of the repository, in threads, with time for the first compilation. A thread keeps what it has
-// loaded, the seeded database among it, for its next file; files that replace a module are on their own.
+// How the tests run: from the root of the repository, in threads. A thread keeps what it has loaded, the seeded database among it, for
+// its next file; files that replace a module are on their own. Tests that measure time or memory run last, one file at a time, with
+// one retry.
 import { defineConfig } from 'vitest/config'
 
 const common = {
   pool: 'threads' as const,
-  testTimeout: 120_000,
-  hookTimeout: 180_000,
+  // Ten times what all but a few take where nothing else runs. Those few say their own limit.
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
   restoreMocks: true,
   // What is waited for comes late on a machine that has much else to do; see support/until.ts.
   expect: { poll: { timeout: 20_000 } },
@@ -16,6 +18,7 @@ const replacing = [
   // It counts statements that the files before it may have compiled already.
   'test/resources/data-transfer.cost.test.ts',
 ]
+const measuring = 'test/timing/**/*.test.ts'
 
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
@@ -23,8 +26,27 @@ export default defineConfig({
     // Of few cores none is left over: the runner itself does next to nothing.
     maxWorkers: '100%',
     projects: [
-      { test: { ...common, name: 'all', include: ['test/**/*.test.ts'], exclude: replacing, isolate: false } },
+      {
+        test: {
+          ...common,
+          name: 'all',
+          include: ['test/**/*.test.ts'],
+          exclude: [...replacing, measuring],
+          isolate: false,
+        },
+      },
       { test: { ...common, name: 'replacing', include: replacing } },
+      {
+        test: {
+          ...common,
+          name: 'timing',
+          include: [measuring],
+          isolate: false,
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
+          retry: 1,
+        },
+      },
     ],
   },
 })

@@ -45,8 +45,8 @@ describe('a mebibyte of mistakes', () => {
     expect([status, problem.code]).toEqual([422, 'validation_failed'])
     expect(text.length).toBeLessThan(64 * 1024)
     expect(Object.keys(problem.errors).length).toBeLessThanOrEqual(101)
-    // a third of a second on an idle machine; many seconds for what takes the square of its length
-    expect(took).toBeLessThan(6000)
+    // a third of a second on an idle machine; minutes for what takes the square of its length
+    expect(took).toBeLessThan(20_000)
   })
 
   it('names the list that is too long, and says that there is more', async () => {

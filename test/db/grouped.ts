@@ -13,11 +13,13 @@ export let store: Store
 /** What another process would see. */
 let other: Database.Database
 
+export const groupMs = 100
+
 export async function openAnew(): Promise<void> {
   folder = mkdtempSync(join(tmpdir(), 'accord-groups-'))
   file = join(folder, 'accord.db')
   // Where tests share the disk it may be slow.
-  store = openStore(`sqlite:${file}`, { groupMs: 100, slowSyncMs: Number.POSITIVE_INFINITY })
+  store = openStore(`sqlite:${file}`, { groupMs, slowSyncMs: Number.POSITIVE_INFINITY })
   await migrate(store)
   await sql`pragma wal_checkpoint(truncate)`.execute(store.db)
   other = new Database(file, { readonly: true })

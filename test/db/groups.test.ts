@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
 import { type Db, openStore } from '../../db/open.ts'
 import {
@@ -13,6 +13,7 @@ import {
   failure,
   file,
   folder,
+  groupMs,
   openAnew,
   store,
   stored,
@@ -20,8 +21,15 @@ import {
   write,
 } from './grouped.ts'
 
-beforeEach(openAnew)
-afterEach(closeAll)
+beforeEach(async () => {
+  await openAnew()
+  // How long a group lasts is what the test says.
+  vi.useFakeTimers({ toFake: ['performance'] })
+})
+afterEach(async () => {
+  vi.useRealTimers()
+  await closeAll()
+})
 
 describe('writes that come together', () => {
   it('share commits, and each is on the disk when it is answered', async () => {
@@ -124,14 +132,16 @@ describe('writes that come together', () => {
     expect([stored().length, commits()]).toEqual([5, 1])
     // Whoever is expected and never comes.
     store.expect(() => true)
-    await write((db) => add('Last', db))
+    const last = write((db) => add('Last', db)).then(() => answered.push(0))
+    for (let turns = 0; turns < 20; turns++) await turn()
+    expect(answered).not.toContain(0)
+    vi.advanceTimersByTime(groupMs)
+    await last
     expect([stored().length, commits()]).toEqual([6, 2])
   })
 
   it('do not wait for those who come long after the first of them', async () => {
-    const busy = (): void => {
-      for (const until = performance.now() + 110; performance.now() < until; );
-    }
+    const busy = (): void => void vi.advanceTimersByTime(groupMs)
     await Promise.all(['a', 'b', 'c'].map((name) => write((db) => add(name, db).then(busy))))
     expect([stored(), commits()]).toEqual([['a', 'b', 'c'], 3])
   })

@@ -6,6 +6,7 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest'
 import { type Db, openStore } from '../../db/open.ts'
 import { troubleOf } from '../../db/trouble.ts'
+import { until } from '../support/until.ts'
 import { add, alone, closeAll, failure, file, openAnew, store, stored, write } from './grouped.ts'
 
 let syncs: MockInstance<FileHandle['datasync']>
@@ -66,7 +67,7 @@ describe('a commit', () => {
     expect(syncs).not.toHaveBeenCalled()
     const go = halt()
     const first = add('a')
-    await vi.waitFor(() => expect(syncs).toHaveBeenCalledTimes(1))
+    await until(() => syncs.mock.calls.length === 1)
     const second = reading()
     expect([await isAnswered(first), await isAnswered(second)]).toEqual([false, false])
     go()
@@ -76,12 +77,12 @@ describe('a commit', () => {
   it('that comes during a sync shares the next one with all that came', async () => {
     const go = halt()
     const writes = [add('a')]
-    await vi.waitFor(() => expect(syncs).toHaveBeenCalledTimes(1))
+    await until(() => syncs.mock.calls.length === 1)
     for (const name of ['b', 'c', 'd']) {
       writes.push(add(name))
       await pause(20)
     }
-    await vi.waitFor(() => expect(stored()).toHaveLength(4))
+    await until(() => stored().length === 4)
     expect(syncs).toHaveBeenCalledTimes(1)
     go()
     await Promise.all(writes)
@@ -94,18 +95,17 @@ describe('what can be read', () => {
   it('is confirmed when the disk has confirmed it, whichever process has committed it', async () => {
     const other = openStore(`sqlite:${file}`)
     expect(store.confirmed()).toBeNull()
-    const isConfirmed = async () => isAnswered(Promise.resolve(store.confirmed()))
     for (const [name, db] of [
       ['a', store.db],
       ['b', other.db],
     ] as const) {
       const go = halt()
       const adding = add(name, db)
-      await vi.waitFor(() => expect(stored()).toContain(name))
-      expect(await isConfirmed()).toBe(false)
+      await until(() => stored().includes(name))
+      expect(await isAnswered(Promise.resolve(store.confirmed()))).toBe(false)
       go()
       await adding
-      expect(await isConfirmed()).toBe(true)
+      await store.confirmed()
     }
     await other.close()
   })

@@ -5,6 +5,7 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
 import { type Db, openStore } from '../../db/open.ts'
+import { until } from '../support/until.ts'
 import { found, make, records, whole } from './documents.ts'
 import { alone, file, store, turn, write } from './grouped.ts'
 import {
@@ -45,7 +46,7 @@ describe('the index of words', () => {
       }
     }
     await Promise.all(['Birch', 'Cedar', 'Dahlia'].map(writing))
-    await vi.waitFor(() => expect(steps()).toBeGreaterThan(0))
+    await until(() => steps() > 0)
     await store.tend()
     expect(Math.max(...pieces())).toBeLessThan(64)
     for (const word of ['Birch', 'Cedar', 'Dahlia']) expect((await found(store, word)).pieces).toHaveLength(80)
@@ -95,7 +96,7 @@ describe('the index of words', () => {
       sql<{ count: number }>`select count(distinct segid) as count from search_index_words_idx`.execute(memory.db)
     for (let made = 0; made < 70; made++)
       await memory.db.transaction().execute((db) => make(db as Db, `Iris${made}`, memory))
-    await vi.waitFor(async () => expect((await count()).rows[0]?.count).toBeLessThan(16))
+    await until(async () => ((await count()).rows[0]?.count ?? 16) < 16)
     await whole(memory)
     await memory.close()
   })
@@ -135,7 +136,7 @@ describe('what is due', () => {
   it('goes no further than a step when the database is closed meanwhile', async () => {
     await makeMuch()
     const tending = store.tend()
-    await vi.waitFor(() => expect(steps()).toBeGreaterThan(0), { interval: 1 })
+    await vi.waitUntil(() => steps() > 0, { interval: 1, timeout: 20_000 })
     const begun = steps()
     await store.close()
     await tending

@@ -76,7 +76,7 @@ describe('a damaged page', () => {
       expect(metrics.text).toMatch(/^accord_database_fault\{kind="io"\} 0$/m)
       // What is whole goes on.
       expect((await call('/api/admin/tags', token)).status).toBe(200)
-      await expect.poll(reported, { timeout: 5_000 }).toHaveLength(1)
+      await expect.poll(reported).toHaveLength(1)
       await call(path, token)
       await new Promise((resolve) => setTimeout(resolve, 1_500))
       expect(reported()).toHaveLength(1)

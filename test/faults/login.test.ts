@@ -1,13 +1,10 @@
-// Guessing who has an account, and with which password. Every day: all doors count together, in whatever order and however many at
-// once. ACCORD_TEST_FULL=1 also measures whether an answer takes longer for an address that is known, and prints what it found.
+// Guessing who has an account, and with which password: all doors count together, in whatever order and however many at once. How long
+// an answer takes is in timing/login.test.ts.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { adminPassword, startServer, type TestServer } from '../support/app.ts'
 import { openPage, type Page } from '../support/page.ts'
 import { password, someone } from '../support/people.ts'
 
-const isFull = process.env.ACCORD_TEST_FULL === '1'
-/** As in production. */
-const memoryKiB = 19 * 1024
 const email = 'admin@example.com'
 
 let server: TestServer
@@ -84,75 +81,4 @@ describe('an answer to whoever guesses at addresses', () => {
       await said('/forgot-password', { email: 'nobody@example.com' }),
     )
   })
-
-  it('takes as long for one as for the other', async () => {
-    const pairs = isFull ? 500 : 3
-    const timed = await startServer({ config: { passwordMemoryKiB: memoryKiB, smtpUrl: 'smtp://127.0.0.1:9' } })
-    try {
-      // A password of today's parameters; the seeded one is cheap.
-      const known = await someone(timed, ['leads'])
-      let calls = 0
-      const measured = async (path: string, body: object): Promise<number> => {
-        // From another address, and behind every window.
-        timed.clock.advanceMs(3_600_001)
-        const remoteAddress = `198.51.${(++calls >> 8) % 256}.${calls % 256}`
-        const payload = JSON.stringify(body)
-        const headers = { 'content-type': 'application/json', accept: 'application/json' }
-        const since = performance.now()
-        const { statusCode } = await timed.inject({
-          method: 'POST',
-          url: `/api/admin${path}`,
-          remoteAddress,
-          headers,
-          payload,
-        })
-        const ms = performance.now() - since
-        expect(statusCode).toBe(path === '/login' ? 401 : 200)
-        return ms
-      }
-      const ways: [name: string, call: (email: string) => Promise<number>][] = [
-        ['login', (email) => measured('/login', { email, password: 'a wrong guess', device_name: 'Phone' })],
-        ['forgot-password', (email) => measured('/forgot-password', { email })],
-      ]
-      for (const [name, call] of ways) {
-        const times: { known: number[]; unknown: number[] } = { known: [], unknown: [] }
-        for (let pair = -5; pair < pairs; pair++) {
-          const order = pair % 2 === 0 ? (['known', 'unknown'] as const) : (['unknown', 'known'] as const)
-          for (const kind of order) {
-            const ms = await call(kind === 'known' ? known.email : `person${pair + 1000}@example.com`)
-            // The first ones compile and make the decoy.
-            if (pair >= 0) times[kind].push(ms)
-          }
-        }
-        if (!isFull) continue
-        const z = mannWhitney(times.known, times.unknown)
-        const [one, other] = [median(times.known), median(times.unknown)]
-        console.info(
-          `${name}: ${pairs} pairs; median known ${one.toFixed(3)} ms, unknown ${other.toFixed(3)} ms, ` +
-            `difference ${(one - other).toFixed(3)} ms; Mann-Whitney U: z = ${z.toFixed(2)} (|z| must be below ${critical})`,
-        )
-        expect(Math.abs(z), name).toBeLessThan(critical)
-      }
-    } finally {
-      timed.app.services.mailer.close()
-      await timed.close()
-    }
-  }, 600_000)
 })
-
-/** Two samples of one distribution are further apart than this once in a thousand times. */
-const critical = 3.29
-
-const median = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
-
-/** How many standard deviations the ranks of two samples are apart; needs no shape of their distribution. */
-function mannWhitney(one: readonly number[], other: readonly number[]): number {
-  const all = [...one.map((ms) => ({ ms, own: true })), ...other.map((ms) => ({ ms, own: false }))].sort(
-    (a, b) => a.ms - b.ms,
-  )
-  const ranks = all.reduce((sum, { own }, index) => sum + (own ? index + 1 : 0), 0)
-  const [n, m] = [one.length, other.length]
-  const u = ranks - (n * (n + 1)) / 2
-  return (u - (n * m) / 2) / Math.sqrt((n * m * (n + m + 1)) / 12)
-}

@@ -15,11 +15,12 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { accord, accordServing, type Serving } from '../support/accord.ts'
+import { until } from '../support/until.ts'
 
 const password = 'correct horse battery'
 const settings = { ACCORD_ADMIN_PASSWORD: password, ACCORD_LOG_LEVEL: 'error' }
 /** It looks once a second. */
-const noticedMs = 1_600
+const lookedMs = 1_600
 
 let folder: string
 let serving: Serving | undefined
@@ -57,7 +58,7 @@ const source = (name: string): string => JSON.stringify({ name })
 
 /** What callers and watchers are told while nothing may be written. */
 async function isRefusing(token: string, reason: RegExp): Promise<void> {
-  await sleep(noticedMs)
+  await until(() => /Nothing is written until it is back/.test(serving?.said.stdout ?? ''))
   const refused = await call('/api/admin/sources', token, source('Lost'))
   expect([refused.status, refused.body.code, refused.body.detail]).toEqual([
     503,
@@ -73,7 +74,6 @@ async function isRefusing(token: string, reason: RegExp): Promise<void> {
   expect([readiness.status, readiness.body.detail]).toEqual([503, expect.stringMatching(reason)])
   expect((await call('/healthz')).status).toBe(200)
   expect((await call('/metrics')).body).toContain('\naccord_database_lost 1\n')
-  expect(serving?.said.stdout).toMatch(/Nothing is written until it is back/)
 }
 
 describe('a data folder that is moved away under a server', () => {
@@ -84,13 +84,10 @@ describe('a data folder that is moved away under a server', () => {
     await isRefusing(token, /^Nothing is written: \S+data\S* was removed\. Put it back, or restart the server\.$/)
     expect(existsSync(inData())).toBe(false)
     renameSync(join(folder, 'away'), inData())
-    await sleep(noticedMs)
+    await until(async () => (await call('/readyz')).status === 200)
     expect((await call('/api/admin/sources', token, source('After'))).status).toBe(201)
-    expect((await call('/readyz')).status).toBe(200)
     // Its figures hold for five seconds.
-    await expect
-      .poll(async () => (await call('/metrics')).body, { timeout: 10_000 })
-      .toContain('\naccord_database_lost 0\n')
+    await expect.poll(async () => (await call('/metrics')).body).toContain('\naccord_database_lost 0\n')
   }, 60_000)
 
   it('is not taken for another one in its place', async () => {
@@ -117,7 +114,7 @@ describe('a database under a running server', () => {
     async (_how, replace) => {
       const token = await begin()
       expect((await call('/api/admin/sources', token, source('Before'))).status).toBe(201)
-      await sleep(noticedMs)
+      await sleep(lookedMs)
       replace()
       await isRefusing(token, /^Nothing is written: \S+accord\.db(-wal)? was (removed|replaced by another one)\./)
     },
@@ -128,9 +125,7 @@ describe('a database under a running server', () => {
     expect((await accord(folder, ['install'], settings)).code).toBe(0)
     serving = await accordServing(folder, 'worker', { ...settings, ACCORD_LOG_LEVEL: 'info' })
     renameSync(inData('accord.db'), inData('moved.db'))
-    await expect
-      .poll(() => serving?.said.stdout, { timeout: 5_000 })
-      .toMatch(/accord\.db was removed\. Nothing is written/)
+    await expect.poll(() => serving?.said.stdout).toMatch(/accord\.db was removed\. Nothing is written/)
   }, 60_000)
 })
 

@@ -1,4 +1,4 @@
-// The admission queue by itself: order, bounds, and what it estimates. What a server does under overload is in faults/overload.test.ts.
+// The admission queue by itself: order, bounds, and what it estimates. What a server does under overload is in timing/overload.test.ts.
 import { describe, expect, it } from 'vitest'
 import { createAdmissionQueue, defaultLimits } from '../../src/kernel/admission-queue.ts'
 

@@ -10,6 +10,7 @@ import { openStore } from '../../db/open.ts'
 import { maxHeldLogBytes, stallMs } from '../../src/kernel/export.patience.ts'
 import { handlers } from '../../src/operations.ts'
 import { start, startServer, type TestServer } from '../support/app.ts'
+import { addProducts } from '../support/products.ts'
 
 const count = 3_000
 let folder: string
@@ -32,11 +33,7 @@ beforeAll(async () => {
       },
     },
   })
-  await sql`
-    insert into products (sku, sku_key, name, name_key, description, price, created_at, updated_at)
-    with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < ${count})
-    select 'S-' || n, 's-' || n, 'Product ' || n, 'product ' || n, 'd', n * 10000, ${start}, ${start} from numbers
-  `.execute(server.store.db)
+  await addProducts(server.store.db, count, 'd')
 })
 afterAll(async () => {
   await server.close()

@@ -6,7 +6,7 @@ import { until } from '../support/until.ts'
 import { attached, outbound } from './given.ts'
 
 /** For servers that answer, however busy this machine is. */
-const patient: MailTimeouts = { connectMs: 20_000, greetingMs: 20_000, socketMs: 20_000, totalMs: 40_000, idleMs: 700 }
+const patient: MailTimeouts = { connectMs: 20_000, greetingMs: 20_000, socketMs: 20_000, totalMs: 40_000, idleMs: 500 }
 const never = new AbortController().signal
 
 let smtp: SmtpServer
@@ -22,7 +22,7 @@ const failure = async (sent: Promise<unknown>): Promise<Error> => {
   if (!(error instanceof Error)) throw new Error('It was sent.')
   return error
 }
-/** For servers that never answer. */
+/** For servers that never answer, and connections that nobody uses. */
 function impatient(timeouts: MailTimeouts): void {
   mailer.close()
   mailer = mailerFor(smtp.url, { ...patient, ...timeouts })
@@ -50,6 +50,7 @@ describe('send', () => {
   })
 
   it('uses one connection for mails that follow each other, and leaves it when it is idle', async () => {
+    impatient({ idleMs: 2_000 })
     for (const n of [1, 2, 3]) await mailer.send(outbound({ messageId: `${n}@crm.example.com` }), never)
     expect(smtp.connections().total).toBe(1)
     await until(() => smtp.connections().open === 0)

@@ -8,6 +8,7 @@ import { follow } from '../../src/resources/events/stream.ts'
 import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { statementsOf } from '../support/statements.ts'
+import { until } from '../support/until.ts'
 import { addUser } from '../support/viewers.ts'
 
 let server: TestServer
@@ -61,7 +62,7 @@ describe('listEvents as pages', () => {
       isAnswered = true
       return data
     })
-    await vi.waitFor(() => expect(confirmed).toHaveBeenCalled())
+    await until(() => confirmed.mock.calls.length > 0)
     await pause(50)
     expect(isAnswered).toBe(false)
     confirm()

@@ -14,6 +14,7 @@ import { jobs as sweeps } from '../../src/resources/webhooks/sweeps.ts'
 import { start, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { type Received, type Receiver, startReceiver } from '../support/receiver.ts'
+import { until } from '../support/until.ts'
 import { addUser } from '../support/viewers.ts'
 
 const path = '/settings/webhooks'
@@ -32,7 +33,7 @@ beforeAll(async () => {
   receiver = await startReceiver()
   const outboundFor = (totalMs: number) =>
     createOutbound({ allowCidrs: ['127.0.0.1/32'], allowHttp: true, connectMs: 20_000, totalMs })
-  const [patient, quick] = [outboundFor(20_000), outboundFor(500)]
+  const [patient, quick] = [outboundFor(20_000), outboundFor(1_000)]
   const outbound: Outbound = {
     async request(request, signal) {
       if (calls.fault) throw calls.fault
@@ -522,7 +523,7 @@ describe('a receiver that misbehaves', () => {
     expect([calls.most, receiver.received.length]).toEqual([3, 8])
     calls.most = 0
     calls.isSilent = false
-    receiver.behave({ mode: 'late', ms: 50 })
+    receiver.behave({ mode: 'late', ms: 300 })
     await lead('New')
     await server.work()
     expect(calls.most).toBeGreaterThan(4)
@@ -890,8 +891,8 @@ describe('a worker that lost its job', () => {
     }
     const slow = createWorker({ ...services, outbound }, [deliver], [])
     const late = slow.drain()
-    await vi.waitFor(async () => expect(await jobs()).toMatchObject([{ state: 'running' }]))
-    await vi.waitFor(() => expect(answer.name).toBe('answer'))
+    await until(async () => (await jobs()).some(({ state }: any) => state === 'running'))
+    await until(() => answer.name === 'answer')
     // Its machine slept: the lease has ended, and another worker looks.
     server.clock.advanceMs(61_000)
     receiver.behave(rival === 'failed' ? { mode: 'status', status: 503 } : 'ok')

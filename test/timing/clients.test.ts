@@ -2,8 +2,8 @@
 // and the slow ones are cut off. Figures are printed by the full run (`npm run test:faults`); every day there are few of them.
 import { connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
+import { isFull, type Strained, strained } from '../faults/serving.ts'
 import { type Figures, measure } from './measure.ts'
-import { isFull, type Strained, strained } from './serving.ts'
 
 const many = isFull
   ? { slow: 1_002, idle: 5_000, seconds: 8, aSecond: 100 }

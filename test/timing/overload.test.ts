@@ -1,8 +1,8 @@
 // Twice as many requests as the server can answer, reads and writes 5 : 1. Accepted requests are answered in time, the others are
 // refused at once, and the server recovers. The full run (`npm run test:faults`) prints figures; the daily run is short.
 import { afterEach, describe, expect, it } from 'vitest'
+import { isFull, type Strained, strained } from '../faults/serving.ts'
 import { measure } from './measure.ts'
-import { isFull, type Strained, strained } from './serving.ts'
 
 const seconds = isFull ? 20 : 2
 let server: Strained | undefined

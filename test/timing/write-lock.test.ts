@@ -6,7 +6,7 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openStore, type Store } from '../../db/open.ts'
 import { troubleOf } from '../../db/trouble.ts'
-import { add, closeAll, failure, file, openAnew, store, stored, write } from './grouped.ts'
+import { add, closeAll, failure, file, openAnew, store, stored, write } from '../db/grouped.ts'
 
 let holding: Database.Database
 beforeEach(async () => {

@@ -1,0 +1,108 @@
+// How long an answer takes to a sign-in. Every day: many strangers at once keep nobody out. ACCORD_TEST_FULL=1 also measures whether an
+// answer takes longer for an address that is known, and prints what it found.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { adminPassword, startServer, type TestServer } from '../support/app.ts'
+import { someone } from '../support/people.ts'
+
+const isFull = process.env.ACCORD_TEST_FULL === '1'
+/** As in production. */
+const passwordMemoryKiB = 19 * 1024
+
+const admin = 'admin@example.com'
+
+let server: TestServer
+beforeEach(async () => {
+  server = await startServer({ config: { passwordMemoryKiB, smtpUrl: 'smtp://127.0.0.1:9' } })
+})
+afterEach(async () => {
+  server.app.services.mailer.close()
+  await server.close()
+})
+
+async function ask(path: string, body: object, remoteAddress: string) {
+  const headers = { 'content-type': 'application/json', accept: 'application/json' }
+  const payload = JSON.stringify(body)
+  const since = performance.now()
+  const reply = await server.inject({ method: 'POST', url: `/api/admin${path}`, remoteAddress, headers, payload })
+  const ms = performance.now() - since
+  return { status: reply.statusCode, wait: Number(reply.headers['retry-after'] ?? 0), ms }
+}
+
+/** Each from an address of its own. */
+let addresses = 0
+const elsewhere = (): string => `198.51.${(++addresses >> 8) % 256}.${addresses % 256}`
+
+describe('an answer to whoever guesses at addresses', () => {
+  it('takes as long for one that is known as for one that is not', async () => {
+    const pairs = isFull ? 500 : 3
+    // A password of today's parameters; the seeded one is cheap.
+    const known = await someone(server, ['leads'])
+    const ways = [
+      { path: '/login', status: 401, more: { password: 'a wrong guess', device_name: 'Phone' } },
+      { path: '/forgot-password', status: 200, more: {} },
+    ]
+    for (const { path, status, more } of ways) {
+      const times: { known: number[]; unknown: number[] } = { known: [], unknown: [] }
+      for (let pair = -5; pair < pairs; pair++) {
+        const order = pair % 2 === 0 ? (['known', 'unknown'] as const) : (['unknown', 'known'] as const)
+        for (const kind of order) {
+          // Behind every window.
+          server.clock.advanceMs(3_600_001)
+          const email = kind === 'known' ? known.email : `person${pair + 1000}@example.com`
+          const answer = await ask(path, { email, ...more }, elsewhere())
+          expect(answer.status).toBe(status)
+          // The first ones compile and make the decoy.
+          if (pair >= 0) times[kind].push(answer.ms)
+        }
+      }
+      if (!isFull) continue
+      const z = mannWhitney(times.known, times.unknown)
+      const [one, other] = [median(times.known), median(times.unknown)]
+      console.info(
+        `${path}: ${pairs} pairs; median known ${one.toFixed(3)} ms, unknown ${other.toFixed(3)} ms, ` +
+          `difference ${(one - other).toFixed(3)} ms; Mann-Whitney U: z = ${z.toFixed(2)} (|z| must be below ${critical})`,
+      )
+      expect(Math.abs(z), path).toBeLessThan(critical)
+    }
+  }, 600_000)
+})
+
+describe('130 sign-ins of strangers at once', () => {
+  const login = (email: string, password: string, remoteAddress: string) =>
+    ask('/login', { email, password, device_name: 'Phone' }, remoteAddress)
+
+  it('leave a turn to who has signed in from there before, and are answered within seconds', async () => {
+    const home = '203.0.113.7'
+    expect((await login(admin, adminPassword, home)).status).toBe(200)
+    expect((await login('nobody@example.com', 'a guess', elsewhere())).status).toBe(401)
+    const strangers = Array.from({ length: 130 }, (_, index) =>
+      login(`nobody-${index}@example.com`, 'a guess', elsewhere()),
+    )
+    const own = Array.from({ length: 4 }, () => login(admin, adminPassword, home))
+    expect((await Promise.all(own)).map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    const answers = await Promise.all(strangers)
+    const refused = answers.filter(({ status }) => status === 429)
+    expect(answers.filter(({ status }) => status === 401)).toHaveLength(130 - refused.length)
+    for (const { wait, ms } of refused) expect([wait, ms < 10_000]).toEqual([1, true])
+    // Nobody who was refused had a turn, and some had: the line moves on.
+    expect(refused.length).toBeLessThan(130)
+    expect((await login(admin, adminPassword, home)).status).toBe(200)
+  })
+})
+
+/** Two samples of one distribution are further apart than this once in a thousand times. */
+const critical = 3.29
+
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
+
+/** How many standard deviations the ranks of two samples are apart; needs no shape of their distribution. */
+function mannWhitney(one: readonly number[], other: readonly number[]): number {
+  const all = [...one.map((ms) => ({ ms, own: true })), ...other.map((ms) => ({ ms, own: false }))].sort(
+    (a, b) => a.ms - b.ms,
+  )
+  const ranks = all.reduce((sum, { own }, index) => sum + (own ? index + 1 : 0), 0)
+  const [n, m] = [one.length, other.length]
+  const u = ranks - (n * (n + 1)) / 2
+  return (u - (n * m) / 2) / Math.sqrt((n * m * (n + m + 1)) / 12)
+}

@@ -1,0 +1,37 @@
+// The server goes on while a large mail is read. What is read of it is in mail/parse.apart.test.ts.
+import { describe, expect, it } from 'vitest'
+import { read } from '../../src/mail/parse.form.ts'
+import { parseMail } from '../../src/mail/parse.ts'
+import { lines } from '../mail/given.ts'
+
+const long = (bytes: number): Buffer =>
+  lines('From: Ada <ada@example.com>', '', `${'x'.repeat(98)}\r\n`.repeat(bytes / 100))
+
+/** The longest silence of a timer of 10 ms while the work lasts, as a share of it. */
+async function silence(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now()
+  let last = began
+  let longest = 0
+  const heard = (): void => {
+    longest = Math.max(longest, performance.now() - last)
+    last = performance.now()
+  }
+  const timer = setInterval(heard, 10)
+  await work()
+  clearInterval(timer)
+  heard()
+  return longest / (performance.now() - began)
+}
+
+describe('a large mail', () => {
+  it('does not hold up the server', async () => {
+    const bytes = long(20 * 1024 * 1024)
+    const share = await silence(async () => {
+      const mail = await parseMail(bytes)
+      expect(mail.text).toHaveLength(2 * 1024 * 1024)
+    })
+    // Where it is read in the same thread, the timer is silent all the time.
+    expect(share).toBeLessThan(0.5)
+    expect(await silence(() => read({ raw: bytes.subarray(0, 2_000_000), fields: {} }))).toBeGreaterThan(0.5)
+  })
+})

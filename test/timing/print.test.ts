@@ -1,0 +1,31 @@
+// The server answers others while a quote is printed. What the document holds is in resources/quotes.print.test.ts.
+import { afterEach, describe, expect, it } from 'vitest'
+import { startServer, type TestServer } from '../support/app.ts'
+import { given } from '../support/given.ts'
+
+let server: TestServer
+afterEach(() => server.close())
+
+describe('printQuote', () => {
+  it('leaves the server free for others while two hundred items are drawn', async () => {
+    server = await startServer()
+    const make = given(server.admin)
+    const product = await make.product()
+    const item = { product_id: product.id, name: 'long '.repeat(51).trim(), price: 1 }
+    const { id } = await make.quote({ items: Array.from({ length: 200 }, () => item) })
+    let [longest, last] = [0, performance.now()]
+    const look = (): void => {
+      longest = Math.max(longest, performance.now() - last)
+      last = performance.now()
+    }
+    const ticks = setInterval(look, 5)
+    try {
+      expect((await server.admin.get(`/quotes/${id}/print`)).status).toBe(200)
+      look()
+    } finally {
+      clearInterval(ticks)
+    }
+    // Drawn on the event loop it took more than a second without a tick.
+    expect(longest).toBeLessThan(700)
+  })
+})

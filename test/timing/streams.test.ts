@@ -1,0 +1,44 @@
+// What a slow reader of the change feed costs the server in memory. What the feed tells is in resources/events.stream.test.ts.
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { issueToken } from '../../src/kernel/auth.ts'
+import { start } from '../support/app.ts'
+import { type Listening, listeningServer } from '../support/listening.ts'
+import { readStream } from '../support/sse.ts'
+
+let server: Listening
+let token: string
+beforeAll(async () => {
+  server = await listeningServer()
+  const wanted = { userId: 1, name: 't', kind: 'personal', expiresAt: null } as const
+  token = (await issueToken(server.store.db, { ...wanted, abilities: ['*'], allowedIps: [] }, start)).text
+})
+afterAll(() => server.close())
+
+const addTag = async (name: string): Promise<void> => {
+  const headers = { authorization: `Bearer ${token}`, accept: 'application/json', 'content-type': 'application/json' }
+  const body = JSON.stringify({ name })
+  expect((await fetch(`${server.url}/api/admin/tags`, { method: 'POST', headers, body })).status).toBe(201)
+}
+
+const held = (): number => process.memoryUsage().arrayBuffers + process.memoryUsage().external
+
+it('keeps a slow reader waiting without keeping what it has not taken', async () => {
+  await addTag('Before')
+  const { db } = server.store
+  const { id: from, ...row } = await db.selectFrom('events').selectAll().orderBy('id', 'desc').executeTakeFirstOrThrow()
+  const reader = await readStream(`${server.url}/api/admin/events`, token)
+  reader.pause()
+  const after = JSON.stringify({ id: 1, name: 'x'.repeat(50_000) })
+  const copies = Array.from({ length: 100 }, () => ({ ...row, after }))
+  const before = held()
+  for (let part = 0; part < 4; part++) await db.insertInto('events').values(copies).execute()
+  await addTag('Behind')
+  // Until it has sent what it can.
+  await new Promise((resolve) => setTimeout(resolve, 1_000))
+  expect(held() - before).toBeLessThan(15 * 1024 * 1024)
+  reader.resume()
+  await reader.until(401)
+  const ids = await db.selectFrom('events').select('id').where('id', '>', from).orderBy('id').execute()
+  expect(reader.told.map(({ id }) => Number(id))).toEqual(ids.map(({ id }) => id))
+  reader.cut()
+})
