@@ -4,6 +4,7 @@ import { type Contract, contractFile, type Document, type Listed, listOperations
 import * as access from './rules/access.ts'
 import * as examples from './rules/examples.ts'
 import * as layout from './rules/layout.ts'
+import * as names from './rules/names.ts'
 import * as shapes from './rules/shapes.ts'
 
 export interface Knowledge {
@@ -48,6 +49,9 @@ const rules: readonly Rule[] = [
   layout.tagsInOrder,
   layout.parentsFirst,
   layout.openForAnEntity,
+  names.schemasShadowNothing,
+  names.componentsHaveOneName,
+  names.enumsAreShared,
   shapes.operationsAreNamed,
   access.permissionsAreSettled,
   access.abilitiesAreSettled,

@@ -199,7 +199,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -248,7 +248,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -324,7 +324,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -415,7 +415,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -438,7 +438,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -465,7 +465,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the product. */
                 product_id: components["parameters"]["PathProductId"];
             };
@@ -494,7 +494,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -521,7 +521,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the tag. */
                 tag_id: components["parameters"]["PathTagId"];
             };
@@ -546,7 +546,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -569,7 +569,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -592,7 +592,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -615,7 +615,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -642,7 +642,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the quote. */
                 quote_id: components["parameters"]["PathQuoteId"];
             };
@@ -667,7 +667,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -694,7 +694,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the e-mail. */
                 email_id: components["parameters"]["PathEmailId"];
             };
@@ -743,7 +743,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -834,7 +834,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -857,7 +857,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -884,7 +884,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the tag. */
                 tag_id: components["parameters"]["PathTagId"];
             };
@@ -909,7 +909,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -932,7 +932,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -955,7 +955,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -978,7 +978,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1001,7 +1001,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1048,7 +1048,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1119,7 +1119,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1142,7 +1142,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1165,7 +1165,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1192,7 +1192,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the tag. */
                 tag_id: components["parameters"]["PathTagId"];
             };
@@ -1217,7 +1217,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1240,7 +1240,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1263,7 +1263,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1310,7 +1310,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1381,7 +1381,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1404,7 +1404,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1431,7 +1431,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the lead. */
                 lead_id: components["parameters"]["PathLeadId"];
             };
@@ -1456,7 +1456,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1483,7 +1483,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the tag. */
                 tag_id: components["parameters"]["PathTagId"];
             };
@@ -1508,7 +1508,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1531,7 +1531,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1554,7 +1554,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1601,7 +1601,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1672,7 +1672,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1699,7 +1699,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the tag. */
                 tag_id: components["parameters"]["PathTagId"];
             };
@@ -1724,7 +1724,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1747,7 +1747,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1770,7 +1770,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1793,7 +1793,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1820,7 +1820,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1867,7 +1867,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1958,7 +1958,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -1981,7 +1981,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2004,7 +2004,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2031,7 +2031,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the file. */
                 file_id: components["parameters"]["PathFileId"];
             };
@@ -2056,7 +2056,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the file. */
                 file_id: components["parameters"]["PathFileId"];
             };
@@ -2125,7 +2125,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2196,7 +2196,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2219,7 +2219,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2242,7 +2242,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2265,7 +2265,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the attachment. */
                 attachment_id: components["parameters"]["PathAttachmentId"];
             };
@@ -2290,7 +2290,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2317,7 +2317,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the tag. */
                 tag_id: components["parameters"]["PathTagId"];
             };
@@ -2342,7 +2342,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2365,7 +2365,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2388,7 +2388,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2455,7 +2455,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2506,7 +2506,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2553,7 +2553,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2584,7 +2584,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2631,7 +2631,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2662,7 +2662,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2709,7 +2709,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2740,7 +2740,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2763,7 +2763,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2810,7 +2810,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2881,7 +2881,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description The kind of records. */
-                lookup_type: components["parameters"]["LookupType"];
+                lookup_type: components["parameters"]["PathLookupType"];
             };
             cookie?: never;
         };
@@ -2904,7 +2904,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -2951,7 +2951,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3025,7 +3025,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3072,7 +3072,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3123,7 +3123,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3170,7 +3170,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3202,7 +3202,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3249,7 +3249,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3280,7 +3280,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3303,7 +3303,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3350,7 +3350,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3381,7 +3381,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3404,7 +3404,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3427,7 +3427,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3474,7 +3474,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3505,7 +3505,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3528,7 +3528,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3551,7 +3551,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the delivery. */
                 delivery_id: components["parameters"]["PathDeliveryId"];
             };
@@ -3576,7 +3576,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3599,7 +3599,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3622,7 +3622,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3669,7 +3669,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3700,7 +3700,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3820,7 +3820,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3851,7 +3851,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3874,7 +3874,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3901,7 +3901,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the tag. */
                 tag_id: components["parameters"]["PathTagId"];
             };
@@ -3926,7 +3926,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3949,7 +3949,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -3996,7 +3996,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4027,7 +4027,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4118,7 +4118,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4169,7 +4169,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4216,7 +4216,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4267,7 +4267,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4290,7 +4290,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4313,7 +4313,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4336,7 +4336,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the entry. */
                 send_id: components["parameters"]["PathSendId"];
             };
@@ -4361,7 +4361,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4408,7 +4408,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4482,7 +4482,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4513,7 +4513,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4536,7 +4536,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4559,7 +4559,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4582,7 +4582,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4605,7 +4605,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4628,7 +4628,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4694,7 +4694,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4721,7 +4721,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -4744,7 +4744,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -5087,7 +5087,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -5114,7 +5114,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -5349,7 +5349,7 @@ export interface components {
          * @description A calendar date. On input a timestamp is accepted; its date in the installation's time zone is used.
          * @example 2026-03-31
          */
-        Date: string;
+        CalendarDate: string;
         /**
          * Format: money
          * @description An amount of at most 4 decimals, also below zero, in the installation's currency.
@@ -5491,10 +5491,16 @@ export interface components {
          *       "message": "Lead deleted."
          *     }
          */
-        Message: {
+        MessageResult: {
             /** @description An English sentence, e.g. "Lead deleted." */
             message: string;
         };
+        /**
+         * @description Key to sort records with a name by; `-` sorts downwards.
+         * @example name
+         * @enum {string}
+         */
+        NamedSortKey: "id" | "name" | "created_at" | "-id" | "-name" | "-created_at";
         /**
          * @description Absolute URLs of the neighbouring pages; they keep every query parameter of the request.
          * @example {
@@ -5515,6 +5521,12 @@ export interface components {
             next: string | null;
         };
         /**
+         * @description Type of a record that can be searched and that webhooks tell of, as in its path.
+         * @example leads
+         * @enum {string}
+         */
+        EntityType: "leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails";
+        /**
          * @description One record that was found.
          * @example {
          *       "type": "leads",
@@ -5526,11 +5538,8 @@ export interface components {
          *     }
          */
         SearchHit: {
-            /**
-             * @description What it is, as in its path.
-             * @enum {string}
-             */
-            type: "leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails";
+            /** @description What it is, as in its path. */
+            type: components["schemas"]["EntityType"];
             id: components["schemas"]["Id"];
             /** @description Its title, name or subject; of one without any, the beginning of its text. */
             title: string;
@@ -5819,6 +5828,12 @@ export interface components {
             all?: boolean;
         };
         /**
+         * @description Whose records a user sees: all, those of the own groups, the own.
+         * @example group
+         * @enum {string}
+         */
+        ViewPermission: "global" | "group" | "individual";
+        /**
          * @description The signed-in user with what the calling token may do.
          * @example {
          *       "id": 1,
@@ -5855,11 +5870,8 @@ export interface components {
             email: string;
             /** @description Whether the account may sign in. */
             status: boolean;
-            /**
-             * @description Whose records the user sees: all, those of the own groups, the own.
-             * @enum {string}
-             */
-            view_permission: "global" | "group" | "individual";
+            /** @description Whose records the user sees: all, those of the own groups, the own. */
+            view_permission: components["schemas"]["ViewPermission"];
             role_id: components["schemas"]["Id"];
             /** @description The role; in full with `include=role`. */
             role: components["schemas"]["RoleRef"] | components["schemas"]["Role"];
@@ -5956,6 +5968,12 @@ export interface components {
             meta: components["schemas"]["PageMeta"];
         };
         /**
+         * @description How a token was issued.
+         * @example personal
+         * @enum {string}
+         */
+        TokenKind: "login" | "personal";
+        /**
          * @description A bearer token, without its secret.
          * @example {
          *       "id": 4,
@@ -5979,11 +5997,8 @@ export interface components {
             id: components["schemas"]["Id"];
             /** @description The device name of the login or the name given. */
             name: string;
-            /**
-             * @description How it was issued.
-             * @enum {string}
-             */
-            kind: "login" | "personal";
+            /** @description How it was issued. */
+            kind: components["schemas"]["TokenKind"];
             /** @description What it may do: `*`, `<area>:read`, `<area>:write`, `<area>:*` or `*:read`. */
             abilities: string[];
             expires_at: components["schemas"]["NullableTimestamp"];
@@ -6052,11 +6067,8 @@ export interface components {
                 id: components["schemas"]["Id"];
                 /** @description What it is for. */
                 name: string;
-                /**
-                 * @description How it was issued.
-                 * @enum {string}
-                 */
-                kind: "login" | "personal";
+                /** @description How it was issued. */
+                kind: components["schemas"]["TokenKind"];
                 /** @description What it may do. */
                 abilities: string[];
                 expires_at: components["schemas"]["NullableTimestamp"];
@@ -6081,6 +6093,12 @@ export interface components {
             links: components["schemas"]["PageLinks"];
             meta: components["schemas"]["PageMeta"];
         };
+        /**
+         * @description 1 open, 2 won, 3 lost. It follows from the stage.
+         * @example 1
+         * @enum {integer}
+         */
+        LeadStatus: 1 | 2 | 3;
         /**
          * @description An opportunity on its way through a pipeline.
          * @example {
@@ -6159,11 +6177,8 @@ export interface components {
             title: string;
             description: components["schemas"]["LongText"];
             lead_value: components["schemas"]["Money"];
-            /**
-             * @description 1 open, 2 won, 3 lost; follows from the stage.
-             * @enum {integer}
-             */
-            status: 1 | 2 | 3;
+            /** @description 1 open, 2 won, 3 lost; follows from the stage. */
+            status: components["schemas"]["LeadStatus"];
             /** @description Why it was lost; only in a lost stage. */
             lost_reason: string | null;
             closed_at: components["schemas"]["NullableTimestamp"];
@@ -6186,7 +6201,7 @@ export interface components {
             source: components["schemas"]["SourceRef"] | components["schemas"]["Source"];
             lead_type_id: components["schemas"]["Id"];
             /** @description Its type; in full with `include=type`. */
-            type: components["schemas"]["TypeRef"] | components["schemas"]["Type"];
+            type: components["schemas"]["LeadTypeRef"] | components["schemas"]["LeadType"];
             lead_pipeline_id: components["schemas"]["Id"];
             /** @description Its pipeline; in full with `include=pipeline`. */
             pipeline: components["schemas"]["PipelineRef"] | components["schemas"]["Pipeline"];
@@ -6964,6 +6979,12 @@ export interface components {
             message: string;
         };
         /**
+         * @description Kind of an activity.
+         * @example call
+         * @enum {string}
+         */
+        ActivityType: "call" | "meeting" | "lunch" | "note" | "file";
+        /**
          * @description A call, meeting, lunch, note or file, linked to the records it is about.
          * @example {
          *       "id": 9,
@@ -7021,11 +7042,8 @@ export interface components {
          */
         Activity: {
             id: components["schemas"]["Id"];
-            /**
-             * @description What kind of activity.
-             * @enum {string}
-             */
-            type: "call" | "meeting" | "lunch" | "note" | "file";
+            /** @description What kind of activity. */
+            type: components["schemas"]["ActivityType"];
             /** @description What it is about. */
             title: string | null;
             comment: components["schemas"]["LongText"];
@@ -7134,11 +7152,8 @@ export interface components {
          *     }
          */
         ActivityCreate: {
-            /**
-             * @description What kind of activity; cannot be changed later.
-             * @enum {string}
-             */
-            type: "call" | "meeting" | "lunch" | "note" | "file";
+            /** @description What kind of activity; cannot be changed later. */
+            type: components["schemas"]["ActivityType"];
             /** @description What it is about. */
             title?: string | null;
             comment?: components["schemas"]["LongText"];
@@ -7187,11 +7202,8 @@ export interface components {
          *     }
          */
         ActivityUpdate: {
-            /**
-             * @description What kind of activity; cannot be changed later.
-             * @enum {string}
-             */
-            type?: "call" | "meeting" | "lunch" | "note" | "file";
+            /** @description What kind of activity; cannot be changed later. */
+            type?: components["schemas"]["ActivityType"];
             /** @description What it is about. */
             title?: string | null;
             comment?: components["schemas"]["LongText"];
@@ -7467,7 +7479,7 @@ export interface components {
          *       "version": 1
          *     }
          */
-        Type: {
+        LeadType: {
             id: components["schemas"]["Id"];
             /** @description Name, unique without regard to case. */
             name: string;
@@ -7485,7 +7497,7 @@ export interface components {
          *       "name": "New Business"
          *     }
          */
-        TypeRef: {
+        LeadTypeRef: {
             id: components["schemas"]["Id"];
             /** @description Name of the type. */
             name: string;
@@ -7496,7 +7508,7 @@ export interface components {
          *       "name": "New Business"
          *     }
          */
-        TypeCreate: {
+        LeadTypeCreate: {
             /** @description Name, unique without regard to case. */
             name: string;
         };
@@ -7506,20 +7518,20 @@ export interface components {
          *       "name": "New Business"
          *     }
          */
-        TypeUpdate: {
+        LeadTypeUpdate: {
             /** @description Name, unique without regard to case. */
             name?: string;
         };
         /** @description One page of types. */
-        TypePage: {
+        LeadTypePage: {
             /** @description The types of this page. */
-            data: components["schemas"]["Type"][];
+            data: components["schemas"]["LeadType"][];
             links: components["schemas"]["PageLinks"];
             meta: components["schemas"]["PageMeta"];
         };
         /** @description The type after the change. */
-        TypeResult: {
-            data: components["schemas"]["Type"];
+        LeadTypeResult: {
+            data: components["schemas"]["LeadType"];
             /** @description A sentence for people. */
             message: string;
         };
@@ -7706,6 +7718,30 @@ export interface components {
             message: string;
         };
         /**
+         * @description Kind of the records an attribute can refer to.
+         * @example persons
+         * @enum {string}
+         */
+        LookupType: "leads" | "lead_sources" | "lead_types" | "lead_pipelines" | "lead_pipeline_stages" | "users" | "organizations" | "persons" | "warehouses" | "locations" | "products" | "quotes";
+        /**
+         * @description What the values of an attribute are.
+         * @example select
+         * @enum {string}
+         */
+        AttributeType: "text" | "textarea" | "price" | "boolean" | "select" | "multiselect" | "checkbox" | "email" | "address" | "phone" | "lookup" | "datetime" | "date" | "image" | "file" | "subheading";
+        /**
+         * @description The records that have an attribute.
+         * @example leads
+         * @enum {string}
+         */
+        AttributeEntityType: "leads" | "persons" | "organizations" | "products" | "quotes" | "warehouses";
+        /**
+         * @description What the value of a `text` attribute must be.
+         * @example numeric
+         * @enum {string}
+         */
+        AttributeValidation: "numeric" | "email" | "decimal" | "url";
+        /**
          * @description A field of a resource: built in, or of this installation's own and then found in `custom_attributes`.
          * @example {
          *       "id": 43,
@@ -7733,32 +7769,20 @@ export interface components {
          *       "version": 1
          *     }
          */
-        Attribute: {
+        AttributeDefinition: {
             id: components["schemas"]["Id"];
             /** @description Name for programs, unique in its resource. */
             code: string;
             /** @description Name for people. */
             name: string;
-            /**
-             * @description What values are; see AttributeCreate.
-             * @enum {string}
-             */
-            type: "text" | "textarea" | "price" | "boolean" | "select" | "multiselect" | "checkbox" | "email" | "address" | "phone" | "lookup" | "datetime" | "date" | "image" | "file" | "subheading";
-            /**
-             * @description Whose field it is.
-             * @enum {string}
-             */
-            entity_type: "leads" | "persons" | "organizations" | "products" | "quotes" | "warehouses";
-            /**
-             * @description The kind of records it refers to.
-             * @enum {string|null}
-             */
-            lookup_type: "leads" | "lead_sources" | "lead_types" | "lead_pipelines" | "lead_pipeline_stages" | "users" | "organizations" | "persons" | "warehouses" | "locations" | "products" | "quotes" | null;
-            /**
-             * @description What a text must be.
-             * @enum {string|null}
-             */
-            validation: "numeric" | "email" | "decimal" | "url" | null;
+            /** @description What values are; see AttributeCreate. */
+            type: components["schemas"]["AttributeType"];
+            /** @description Whose field it is. */
+            entity_type: components["schemas"]["AttributeEntityType"];
+            /** @description The kind of records it refers to. */
+            lookup_type: components["schemas"]["LookupType"] | null;
+            /** @description What a text must be. */
+            validation: components["schemas"]["AttributeValidation"] | null;
             /** @description Place among the fields of the resource. */
             sort_order: number;
             /** @description Whether it may not be empty. */
@@ -7836,26 +7860,14 @@ export interface components {
             code: string;
             /** @description Name for people. */
             name: string;
-            /**
-             * @description What values are. Never changes.
-             * @enum {string}
-             */
-            type: "text" | "textarea" | "price" | "boolean" | "select" | "multiselect" | "checkbox" | "email" | "address" | "phone" | "lookup" | "datetime" | "date" | "image" | "file" | "subheading";
-            /**
-             * @description Whose field it is. Never changes.
-             * @enum {string}
-             */
-            entity_type: "leads" | "persons" | "organizations" | "products" | "quotes" | "warehouses";
-            /**
-             * @description The kind of records to refer to: needed for `lookup`, possible for `select`, `multiselect` and `checkbox` instead of options.
-             * @enum {string|null}
-             */
-            lookup_type?: "leads" | "lead_sources" | "lead_types" | "lead_pipelines" | "lead_pipeline_stages" | "users" | "organizations" | "persons" | "warehouses" | "locations" | "products" | "quotes" | null;
-            /**
-             * @description What a `text` must be.
-             * @enum {string|null}
-             */
-            validation?: "numeric" | "email" | "decimal" | "url" | null;
+            /** @description What values are. Never changes. */
+            type: components["schemas"]["AttributeType"];
+            /** @description Whose field it is. Never changes. */
+            entity_type: components["schemas"]["AttributeEntityType"];
+            /** @description The kind of records to refer to: needed for `lookup`, possible for `select`, `multiselect` and `checkbox` instead of options. */
+            lookup_type?: components["schemas"]["LookupType"] | null;
+            /** @description What a `text` must be. */
+            validation?: components["schemas"]["AttributeValidation"] | null;
             /** @description Place among the fields of the resource; at the end when left out. */
             sort_order?: number;
             /** @description Whether it may not be empty, false when left out. */
@@ -7881,26 +7893,14 @@ export interface components {
             code?: string;
             /** @description Name for people. */
             name?: string;
-            /**
-             * @description What values are. It cannot change.
-             * @enum {string}
-             */
-            type?: "text" | "textarea" | "price" | "boolean" | "select" | "multiselect" | "checkbox" | "email" | "address" | "phone" | "lookup" | "datetime" | "date" | "image" | "file" | "subheading";
-            /**
-             * @description Whose field it is. It cannot change.
-             * @enum {string}
-             */
-            entity_type?: "leads" | "persons" | "organizations" | "products" | "quotes" | "warehouses";
-            /**
-             * @description The kind of records to refer to. It can change while no record has a value.
-             * @enum {string|null}
-             */
-            lookup_type?: "leads" | "lead_sources" | "lead_types" | "lead_pipelines" | "lead_pipeline_stages" | "users" | "organizations" | "persons" | "warehouses" | "locations" | "products" | "quotes" | null;
-            /**
-             * @description What a `text` must be; stored values are not looked at again.
-             * @enum {string|null}
-             */
-            validation?: "numeric" | "email" | "decimal" | "url" | null;
+            /** @description What values are. It cannot change. */
+            type?: components["schemas"]["AttributeType"];
+            /** @description Whose field it is. It cannot change. */
+            entity_type?: components["schemas"]["AttributeEntityType"];
+            /** @description The kind of records to refer to. It can change while no record has a value. */
+            lookup_type?: components["schemas"]["LookupType"] | null;
+            /** @description What a `text` must be; stored values are not looked at again. */
+            validation?: components["schemas"]["AttributeValidation"] | null;
             /** @description Place among the fields of the resource. */
             sort_order?: number;
             /** @description Whether it may not be empty; records that are stay as they are until the field itself is written. */
@@ -7937,13 +7937,13 @@ export interface components {
         /** @description One page of attributes. */
         AttributePage: {
             /** @description The attributes of this page. */
-            data: components["schemas"]["Attribute"][];
+            data: components["schemas"]["AttributeDefinition"][];
             links: components["schemas"]["PageLinks"];
             meta: components["schemas"]["PageMeta"];
         };
         /** @description The attribute after the change. */
         AttributeResult: {
-            data: components["schemas"]["Attribute"];
+            data: components["schemas"]["AttributeDefinition"];
             /** @description A sentence for people. */
             message: string;
         };
@@ -7997,11 +7997,8 @@ export interface components {
             email: string;
             /** @description Whether the account may sign in. */
             status: boolean;
-            /**
-             * @description Whose records the user sees: all, those of the own groups, the own.
-             * @enum {string}
-             */
-            view_permission: "global" | "group" | "individual";
+            /** @description Whose records the user sees: all, those of the own groups, the own. */
+            view_permission: components["schemas"]["ViewPermission"];
             role_id: components["schemas"]["Id"];
             /** @description The role; in full with `include=role`. */
             role: components["schemas"]["RoleRef"] | components["schemas"]["Role"];
@@ -8066,11 +8063,8 @@ export interface components {
             password_confirmation?: string;
             /** @description Whether the account may sign in. */
             status?: boolean;
-            /**
-             * @description Whose records the user sees: all, those of the own groups, the own. Not wider than the caller's.
-             * @enum {string}
-             */
-            view_permission?: "global" | "group" | "individual";
+            /** @description Whose records the user sees: all, those of the own groups, the own. Not wider than the caller's. */
+            view_permission?: components["schemas"]["ViewPermission"];
             role_id: components["schemas"]["Id"];
             /** @description The complete set of groups; without a global view only groups the caller is in can be joined. */
             group_ids?: components["schemas"]["Id"][];
@@ -8106,11 +8100,8 @@ export interface components {
             password_confirmation?: string;
             /** @description Whether the account may sign in. */
             status?: boolean;
-            /**
-             * @description Whose records the user sees: all, those of the own groups, the own. Not wider than the caller's.
-             * @enum {string}
-             */
-            view_permission?: "global" | "group" | "individual";
+            /** @description Whose records the user sees: all, those of the own groups, the own. Not wider than the caller's. */
+            view_permission?: components["schemas"]["ViewPermission"];
             role_id?: components["schemas"]["Id"];
             /** @description The complete set of groups; without a global view only groups the caller is in can be joined. */
             group_ids?: components["schemas"]["Id"][];
@@ -8152,6 +8143,12 @@ export interface components {
             message: string;
         };
         /**
+         * @description `all` grants every permission, present and future; `custom` the listed ones.
+         * @example custom
+         * @enum {string}
+         */
+        RolePermissionType: "all" | "custom";
+        /**
          * @description What its users may do.
          * @example {
          *       "id": 2,
@@ -8175,11 +8172,8 @@ export interface components {
             name: string;
             /** @description What the role is for. */
             description: string | null;
-            /**
-             * @description Every permission, present and future, or the listed ones.
-             * @enum {string}
-             */
-            permission_type: "all" | "custom";
+            /** @description Every permission, present and future, or the listed ones. */
+            permission_type: components["schemas"]["RolePermissionType"];
             /** @description Permission keys with their ancestors; null for all. */
             permissions: string[] | null;
             /** @description Users with this role the caller may see. */
@@ -8201,11 +8195,8 @@ export interface components {
             id: components["schemas"]["Id"];
             /** @description Name of the role. */
             name: string;
-            /**
-             * @description Whether it grants everything.
-             * @enum {string}
-             */
-            permission_type: "all" | "custom";
+            /** @description Whether it grants everything. */
+            permission_type: components["schemas"]["RolePermissionType"];
         };
         /**
          * @description A new role. Only permissions the caller holds can be granted.
@@ -8223,11 +8214,8 @@ export interface components {
             name: string;
             /** @description What the role is for. */
             description?: string | null;
-            /**
-             * @description Every permission, present and future, or the listed ones.
-             * @enum {string}
-             */
-            permission_type: "all" | "custom";
+            /** @description Every permission, present and future, or the listed ones. */
+            permission_type: components["schemas"]["RolePermissionType"];
             /** @description Permission keys; ancestors are added. */
             permissions?: string[] | null;
         };
@@ -8244,11 +8232,8 @@ export interface components {
             name?: string;
             /** @description What the role is for. */
             description?: string | null;
-            /**
-             * @description Every permission, present and future, or the listed ones.
-             * @enum {string}
-             */
-            permission_type?: "all" | "custom";
+            /** @description Every permission, present and future, or the listed ones. */
+            permission_type?: components["schemas"]["RolePermissionType"];
             /** @description Permission keys; ancestors are added. */
             permissions?: string[] | null;
         };
@@ -8511,6 +8496,18 @@ export interface components {
             field: string;
         };
         /**
+         * @description Where an entry of a timeline comes from.
+         * @example activity
+         * @enum {string}
+         */
+        TimelineSource: "activity" | "email" | "event";
+        /**
+         * @description Kind of an entry of a timeline.
+         * @example note
+         * @enum {string}
+         */
+        TimelineType: "call" | "meeting" | "lunch" | "note" | "file" | "email" | "system";
+        /**
          * @description An activity, an e-mail or one changed field in the form of an activity. Only activities and e-mails have links. Ids are unique per source: that of a change is made of its event and its place there.
          * @example {
          *       "source": "activity",
@@ -8553,17 +8550,11 @@ export interface components {
          *     }
          */
         TimelineEntry: {
-            /**
-             * @description Where the entry comes from.
-             * @enum {string}
-             */
-            source: "activity" | "email" | "event";
+            /** @description Where the entry comes from. */
+            source: components["schemas"]["TimelineSource"];
             id: components["schemas"]["Id"];
-            /**
-             * @description What kind of entry.
-             * @enum {string}
-             */
-            type: "call" | "meeting" | "lunch" | "note" | "file" | "email" | "system";
+            /** @description What kind of entry. */
+            type: components["schemas"]["TimelineType"];
             /** @description What it is about; the subject of an e-mail, "Created", "Restored" or "Updated <field>" of a change. */
             title: string | null;
             /** @description Text of the activity; body of the e-mail. */
@@ -8745,7 +8736,7 @@ export interface components {
             billing_address: components["schemas"]["Address"];
             /** @description Where it is sent; null for the billing address. */
             shipping_address: components["schemas"]["Address"] | null;
-            expired_at: components["schemas"]["Date"];
+            expired_at: components["schemas"]["CalendarDate"];
             /** @description Whether the last day of validity is over. */
             is_expired: boolean;
             discount_percent: components["schemas"]["Percent"];
@@ -8883,7 +8874,7 @@ export interface components {
             user_id?: components["schemas"]["Id"];
             billing_address: components["schemas"]["AddressInput"];
             shipping_address?: components["schemas"]["AddressInput"];
-            expired_at: components["schemas"]["Date"];
+            expired_at: components["schemas"]["CalendarDate"];
             discount_percent?: components["schemas"]["Percent"];
             adjustment_amount?: components["schemas"]["SignedMoney"];
             /** @description The complete list of items; one with an id changes that item, one left out is removed. */
@@ -8907,7 +8898,7 @@ export interface components {
             user_id?: components["schemas"]["NullableId"];
             billing_address?: components["schemas"]["AddressInput"];
             shipping_address?: components["schemas"]["AddressInput"];
-            expired_at?: components["schemas"]["Date"];
+            expired_at?: components["schemas"]["CalendarDate"];
             discount_percent?: components["schemas"]["Percent"];
             adjustment_amount?: components["schemas"]["SignedMoney"];
             /** @description The complete list of items; one with an id changes that item, one left out is removed. */
@@ -9148,6 +9139,30 @@ export interface components {
             message: string;
         };
         /**
+         * @description Folder of an e-mail.
+         * @example inbox
+         * @enum {string}
+         */
+        EmailFolder: "inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash";
+        /**
+         * @description Whether an e-mail was written here or received.
+         * @example web
+         * @enum {string}
+         */
+        EmailSource: "web" | "email";
+        /**
+         * @description Whether a user or a person wrote an e-mail.
+         * @example admin
+         * @enum {string}
+         */
+        EmailUserType: "admin" | "person";
+        /**
+         * @description How far an e-mail got.
+         * @example sent
+         * @enum {string}
+         */
+        EmailStatus: "draft" | "queued" | "sending" | "sent" | "failed" | "received";
+        /**
          * @description An e-mail written here or received.
          * @example {
          *       "id": 21,
@@ -9221,28 +9236,19 @@ export interface components {
             sender: string[];
             /** @description Name of the sender. */
             name: string | null;
-            /**
-             * @description Whether it was written here or received.
-             * @enum {string}
-             */
-            source: "web" | "email";
-            /**
-             * @description Whether a user or a person wrote it.
-             * @enum {string}
-             */
-            user_type: "admin" | "person";
-            /**
-             * @description How far it got. The content can change while it is a draft or failed.
-             * @enum {string}
-             */
-            status: "draft" | "queued" | "sending" | "sent" | "failed" | "received";
+            /** @description Whether it was written here or received. */
+            source: components["schemas"]["EmailSource"];
+            /** @description Whether a user or a person wrote it. */
+            user_type: components["schemas"]["EmailUserType"];
+            /** @description How far it got. The content can change while it is a draft or failed. */
+            status: components["schemas"]["EmailStatus"];
             /** @description Why the last attempt failed. */
             error: string | null;
             /** @description How often sending was tried. */
             attempts: number;
             sent_at: components["schemas"]["NullableTimestamp"];
             /** @description Folders it lies in. */
-            folders: ("inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash")[];
+            folders: components["schemas"]["EmailFolder"][];
             /** @description Whether it was read. */
             is_read: boolean;
             /** @description Whether a machine wrote it: an answering machine, a mailing list, a bounce. */
@@ -9362,7 +9368,7 @@ export interface components {
             /** @description Hidden recipients. */
             bcc?: string[];
             /** @description Folders beside draft or outbox, which the server sets. */
-            folders?: ("inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash")[];
+            folders?: components["schemas"]["EmailFolder"][];
             /** @description Whether it was read; true when left out. */
             is_read?: boolean;
             person_id?: components["schemas"]["NullableId"];
@@ -9398,7 +9404,7 @@ export interface components {
             /** @description Hidden recipients. */
             bcc?: string[];
             /** @description The folders it shall be in. Those of the server (draft, outbox, sent) stay as they are, listed or not; the trash keeps the folders it was in before. */
-            folders?: ("inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash")[];
+            folders?: components["schemas"]["EmailFolder"][];
             /** @description Whether it was read. */
             is_read?: boolean;
             person_id?: components["schemas"]["NullableId"];
@@ -9424,7 +9430,7 @@ export interface components {
             /** @description Ids of the e-mails. */
             indices: components["schemas"]["Id"][];
             /** @description The folders. */
-            folders?: ("inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash")[];
+            folders?: components["schemas"]["EmailFolder"][];
             /** @description Whether they were read. */
             is_read?: boolean;
             /** @description Whether they were read. */
@@ -9579,6 +9585,24 @@ export interface components {
             message: string;
         };
         /**
+         * @description The records a workflow watches.
+         * @example leads
+         * @enum {string}
+         */
+        WorkflowEntityType: "leads" | "activities" | "persons" | "quotes";
+        /**
+         * @description The event that makes a workflow run.
+         * @example lead.create.after
+         * @enum {string}
+         */
+        WorkflowEvent: "lead.create.after" | "lead.update.after" | "lead.delete.before" | "activity.create.after" | "activity.update.after" | "activity.delete.before" | "contacts.person.create.after" | "contacts.person.update.after" | "contacts.person.delete.before" | "quote.create.after" | "quote.update.after" | "quote.delete.before";
+        /**
+         * @description Whether all conditions of a workflow must hold or one of them.
+         * @example and
+         * @enum {string}
+         */
+        WorkflowConditionType: "and" | "or";
+        /**
          * @description What happens by itself when something happens to a record.
          * @example {
          *       "id": 3,
@@ -9620,21 +9644,12 @@ export interface components {
             name: string;
             /** @description What it is for. */
             description: string | null;
-            /**
-             * @description What it watches.
-             * @enum {string}
-             */
-            entity_type: "leads" | "activities" | "persons" | "quotes";
-            /**
-             * @description When it runs.
-             * @enum {string}
-             */
-            event: "lead.create.after" | "lead.update.after" | "lead.delete.before" | "activity.create.after" | "activity.update.after" | "activity.delete.before" | "contacts.person.create.after" | "contacts.person.update.after" | "contacts.person.delete.before" | "quote.create.after" | "quote.update.after" | "quote.delete.before";
-            /**
-             * @description Whether all conditions must hold or one of them.
-             * @enum {string}
-             */
-            condition_type: "and" | "or";
+            /** @description What it watches. */
+            entity_type: components["schemas"]["WorkflowEntityType"];
+            /** @description When it runs. */
+            event: components["schemas"]["WorkflowEvent"];
+            /** @description Whether all conditions must hold or one of them. */
+            condition_type: components["schemas"]["WorkflowConditionType"];
             /** @description Conditions; none means always. */
             conditions: components["schemas"]["WorkflowCondition"][];
             /** @description Actions, in order. */
@@ -9753,21 +9768,12 @@ export interface components {
             name: string;
             /** @description What it is for. */
             description?: string | null;
-            /**
-             * @description What it watches.
-             * @enum {string}
-             */
-            entity_type: "leads" | "activities" | "persons" | "quotes";
-            /**
-             * @description When it runs.
-             * @enum {string}
-             */
-            event: "lead.create.after" | "lead.update.after" | "lead.delete.before" | "activity.create.after" | "activity.update.after" | "activity.delete.before" | "contacts.person.create.after" | "contacts.person.update.after" | "contacts.person.delete.before" | "quote.create.after" | "quote.update.after" | "quote.delete.before";
-            /**
-             * @description Whether all conditions must hold or one of them, `and` when left out.
-             * @enum {string}
-             */
-            condition_type?: "and" | "or";
+            /** @description What it watches. */
+            entity_type: components["schemas"]["WorkflowEntityType"];
+            /** @description When it runs. */
+            event: components["schemas"]["WorkflowEvent"];
+            /** @description Whether all conditions must hold or one of them, `and` when left out. */
+            condition_type?: components["schemas"]["WorkflowConditionType"];
             /** @description The complete list of conditions; none means always. */
             conditions?: components["schemas"]["WorkflowConditionInput"][];
             /** @description The complete list of actions, in order. */
@@ -9788,21 +9794,12 @@ export interface components {
             name?: string;
             /** @description What it is for. */
             description?: string | null;
-            /**
-             * @description What it watches.
-             * @enum {string}
-             */
-            entity_type?: "leads" | "activities" | "persons" | "quotes";
-            /**
-             * @description When it runs.
-             * @enum {string}
-             */
-            event?: "lead.create.after" | "lead.update.after" | "lead.delete.before" | "activity.create.after" | "activity.update.after" | "activity.delete.before" | "contacts.person.create.after" | "contacts.person.update.after" | "contacts.person.delete.before" | "quote.create.after" | "quote.update.after" | "quote.delete.before";
-            /**
-             * @description Whether all conditions must hold or one of them, `and` when left out.
-             * @enum {string}
-             */
-            condition_type?: "and" | "or";
+            /** @description What it watches. */
+            entity_type?: components["schemas"]["WorkflowEntityType"];
+            /** @description When it runs. */
+            event?: components["schemas"]["WorkflowEvent"];
+            /** @description Whether all conditions must hold or one of them, `and` when left out. */
+            condition_type?: components["schemas"]["WorkflowConditionType"];
             /** @description The complete list of conditions; none means always. */
             conditions?: components["schemas"]["WorkflowConditionInput"][];
             /** @description The complete list of actions, in order. */
@@ -9825,6 +9822,12 @@ export interface components {
             /** @description A sentence for people. */
             message: string;
         };
+        /**
+         * @description What became of a run of a workflow.
+         * @example succeeded
+         * @enum {string}
+         */
+        WorkflowRunState: "pending" | "skipped" | "matched" | "succeeded" | "failed";
         /**
          * @description What a workflow did about one event.
          * @example {
@@ -9862,17 +9865,11 @@ export interface components {
             event_id: components["schemas"]["Id"];
             /** @description Name of the event. */
             event: string;
-            /**
-             * @description Type of the record.
-             * @enum {string}
-             */
-            entity_type: "leads" | "activities" | "persons" | "quotes";
+            /** @description Type of the record. */
+            entity_type: components["schemas"]["WorkflowEntityType"];
             entity_id: components["schemas"]["Id"];
-            /**
-             * @description `skipped` when the conditions were not met, when the user it acts for does not see the record, or when it would have run in a circle, `matched` while the actions run.
-             * @enum {string}
-             */
-            state: "pending" | "skipped" | "matched" | "succeeded" | "failed";
+            /** @description `skipped` when the conditions were not met, when the user it acts for does not see the record, or when it would have run in a circle, `matched` while the actions run. */
+            state: components["schemas"]["WorkflowRunState"];
             /** @description Why it was skipped or failed. */
             reason: string | null;
             /** @description The conditions that the record met. */
@@ -9976,6 +9973,24 @@ export interface components {
             data: components["schemas"]["WorkflowTest"];
         };
         /**
+         * @description Method of the request of a webhook.
+         * @example post
+         * @enum {string}
+         */
+        WebhookMethod: "post" | "put" | "patch" | "get" | "delete";
+        /**
+         * @description What a webhook sends: the event as JSON, form fields, or an own text.
+         * @example default
+         * @enum {string}
+         */
+        WebhookPayloadType: "default" | "x-www-form-urlencoded" | "raw";
+        /**
+         * @description Kind of the own text of a webhook.
+         * @example json
+         * @enum {string}
+         */
+        WebhookRawPayloadType: "json" | "text";
+        /**
          * @description An address that is told when something happens.
          * @example {
          *       "id": 2,
@@ -10007,27 +10022,21 @@ export interface components {
             /** @description Name of the webhook. */
             name: string;
             /** @description What it tells of; null for anything. */
-            entity_type: ("leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails") | null;
+            entity_type: components["schemas"]["EntityType"] | null;
             /** @description What it is for. */
             description: string | null;
-            /**
-             * @description Method of the request.
-             * @enum {string}
-             */
-            method: "post" | "put" | "patch" | "get" | "delete";
+            /** @description Method of the request. */
+            method: components["schemas"]["WebhookMethod"];
             /** @description Where it is sent, without a query. */
             end_point: string;
             /** @description Added to the URL; the values are write-only. */
             query_params: components["schemas"]["WriteOnlyValue"][];
             /** @description Added headers; the values are write-only. */
             headers: components["schemas"]["WriteOnlyValue"][];
-            /**
-             * @description What is sent.
-             * @enum {string}
-             */
-            payload_type: "default" | "x-www-form-urlencoded" | "raw";
+            /** @description What is sent. */
+            payload_type: components["schemas"]["WebhookPayloadType"];
             /** @description Kind of the own text. */
-            raw_payload_type: ("json" | "text") | null;
+            raw_payload_type: components["schemas"]["WebhookRawPayloadType"] | null;
             /** @description Form fields or the own text. */
             payload: components["schemas"]["KeyValue"][] | string | null;
             /** @description Events it is sent for. */
@@ -10079,27 +10088,21 @@ export interface components {
             /** @description Name of the webhook. */
             name: string;
             /** @description What it tells of; null for anything. */
-            entity_type: ("leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails") | null;
+            entity_type: components["schemas"]["EntityType"] | null;
             /** @description What it is for. */
             description: string | null;
-            /**
-             * @description Method of the request.
-             * @enum {string}
-             */
-            method: "post" | "put" | "patch" | "get" | "delete";
+            /** @description Method of the request. */
+            method: components["schemas"]["WebhookMethod"];
             /** @description Where it is sent, without a query. */
             end_point: string;
             /** @description Added to the URL; the values are write-only. */
             query_params: components["schemas"]["WriteOnlyValue"][];
             /** @description Added headers; the values are write-only. */
             headers: components["schemas"]["WriteOnlyValue"][];
-            /**
-             * @description What is sent.
-             * @enum {string}
-             */
-            payload_type: "default" | "x-www-form-urlencoded" | "raw";
+            /** @description What is sent. */
+            payload_type: components["schemas"]["WebhookPayloadType"];
             /** @description Kind of the own text. */
-            raw_payload_type: ("json" | "text") | null;
+            raw_payload_type: components["schemas"]["WebhookRawPayloadType"] | null;
             /** @description Form fields or the own text. */
             payload: components["schemas"]["KeyValue"][] | string | null;
             /** @description Events it is sent for. */
@@ -10189,27 +10192,21 @@ export interface components {
             /** @description Name, unique without regard to case. */
             name: string;
             /** @description What it tells of; null for anything. */
-            entity_type?: ("leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails") | null;
+            entity_type?: components["schemas"]["EntityType"] | null;
             /** @description What it is for. */
             description?: string | null;
-            /**
-             * @description Method of the request, `post` when left out.
-             * @enum {string}
-             */
-            method?: "post" | "put" | "patch" | "get" | "delete";
+            /** @description Method of the request, `post` when left out. */
+            method?: components["schemas"]["WebhookMethod"];
             /** @description Absolute https URL. Placeholders may follow the host. The parameters of a query are moved to `query_params`. */
             end_point: string;
             /** @description The complete list of parameters added to the URL. */
             query_params?: components["schemas"]["WriteOnlyValueInput"][];
             /** @description The complete list of added headers. The server sets Host, Content-Length and Webhook-*. */
             headers?: components["schemas"]["WriteOnlyValueInput"][];
-            /**
-             * @description What is sent: the event as JSON, form fields, or an own text.
-             * @enum {string}
-             */
-            payload_type?: "default" | "x-www-form-urlencoded" | "raw";
+            /** @description What is sent: the event as JSON, form fields, or an own text. */
+            payload_type?: components["schemas"]["WebhookPayloadType"];
             /** @description Kind of the own text; needed for raw. */
-            raw_payload_type?: ("json" | "text") | null;
+            raw_payload_type?: components["schemas"]["WebhookRawPayloadType"] | null;
             /** @description Form fields or the own text. */
             payload?: components["schemas"]["KeyValueInput"][] | string | null;
             /** @description Events it is sent for, `*` for any segment; none for use in workflows alone. */
@@ -10229,27 +10226,21 @@ export interface components {
             /** @description Name, unique without regard to case. */
             name?: string;
             /** @description What it tells of; null for anything. */
-            entity_type?: ("leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails") | null;
+            entity_type?: components["schemas"]["EntityType"] | null;
             /** @description What it is for. */
             description?: string | null;
-            /**
-             * @description Method of the request, `post` when left out.
-             * @enum {string}
-             */
-            method?: "post" | "put" | "patch" | "get" | "delete";
+            /** @description Method of the request, `post` when left out. */
+            method?: components["schemas"]["WebhookMethod"];
             /** @description Absolute https URL. Placeholders may follow the host. The parameters of a query are moved to `query_params`, where they replace those of the same name. Another address needs the values of `headers` and `query_params` again: none that was stored for the address before is sent to it. */
             end_point?: string;
             /** @description The complete list of parameters added to the URL. */
             query_params?: components["schemas"]["WriteOnlyValueInput"][];
             /** @description The complete list of added headers. The server sets Host, Content-Length and Webhook-*. */
             headers?: components["schemas"]["WriteOnlyValueInput"][];
-            /**
-             * @description What is sent: the event as JSON, form fields, or an own text.
-             * @enum {string}
-             */
-            payload_type?: "default" | "x-www-form-urlencoded" | "raw";
+            /** @description What is sent: the event as JSON, form fields, or an own text. */
+            payload_type?: components["schemas"]["WebhookPayloadType"];
             /** @description Kind of the own text; needed for raw. */
-            raw_payload_type?: ("json" | "text") | null;
+            raw_payload_type?: components["schemas"]["WebhookRawPayloadType"] | null;
             /** @description Form fields or the own text. */
             payload?: components["schemas"]["KeyValueInput"][] | string | null;
             /** @description Events it is sent for, `*` for any segment; none for use in workflows alone. */
@@ -10278,6 +10269,12 @@ export interface components {
             /** @description A sentence for people. */
             message: string;
         };
+        /**
+         * @description What became of a delivery.
+         * @example succeeded
+         * @enum {string}
+         */
+        WebhookDeliveryState: "pending" | "succeeded" | "failed";
         /**
          * @description A message to a webhook, and every attempt to deliver it.
          * @example {
@@ -10312,11 +10309,8 @@ export interface components {
             /** @description Type of the record, as in paths. */
             entity_type: string;
             entity_id: components["schemas"]["NullableId"];
-            /**
-             * @description What became of it.
-             * @enum {string}
-             */
-            state: "pending" | "succeeded" | "failed";
+            /** @description What became of it. */
+            state: components["schemas"]["WebhookDeliveryState"];
             /** @description Every attempt, oldest first. */
             attempts: components["schemas"]["WebhookAttempt"][];
             next_attempt_at: components["schemas"]["NullableTimestamp"];
@@ -10413,6 +10407,12 @@ export interface components {
             message: string;
         };
         /**
+         * @description What follows after a web form is sent.
+         * @example message
+         * @enum {string}
+         */
+        WebFormSuccessAction: "message" | "redirect";
+        /**
          * @description A public form that makes persons and leads.
          * @example {
          *       "id": 1,
@@ -10444,11 +10444,8 @@ export interface components {
             description: components["schemas"]["LongText"];
             /** @description Label of the button. */
             submit_button_label: string;
-            /**
-             * @description What follows after it is sent.
-             * @enum {string}
-             */
-            submit_success_action: "message" | "redirect";
+            /** @description What follows after it is sent. */
+            submit_success_action: components["schemas"]["WebFormSuccessAction"];
             /** @description The message or the URL to go to. */
             submit_success_content: string;
             /** @description Whether a lead is created. */
@@ -10563,11 +10560,8 @@ export interface components {
             description?: components["schemas"]["LongText"];
             /** @description Label of the button. */
             submit_button_label: string;
-            /**
-             * @description What follows after it is sent.
-             * @enum {string}
-             */
-            submit_success_action: "message" | "redirect";
+            /** @description What follows after it is sent. */
+            submit_success_action: components["schemas"]["WebFormSuccessAction"];
             /** @description The message, or the http(s) URL to go to. */
             submit_success_content: string;
             /** @description Whether a lead is created. */
@@ -10594,11 +10588,8 @@ export interface components {
             description?: components["schemas"]["LongText"];
             /** @description Label of the button. */
             submit_button_label?: string;
-            /**
-             * @description What follows after it is sent.
-             * @enum {string}
-             */
-            submit_success_action?: "message" | "redirect";
+            /** @description What follows after it is sent. */
+            submit_success_action?: components["schemas"]["WebFormSuccessAction"];
             /** @description The message, or the http(s) URL to go to. */
             submit_success_content?: string;
             /** @description Whether a lead is created. */
@@ -10811,7 +10802,7 @@ export interface components {
             contact_numbers: components["schemas"]["ContactPoint"][];
             contact_address: components["schemas"]["Address"];
             /** @description Locations by name; in full with `include=locations`. */
-            locations: (components["schemas"]["WarehouseLocation"] | components["schemas"]["Location"])[];
+            locations: (components["schemas"]["WarehouseLocation"] | components["schemas"]["StorageLocation"])[];
             /** @description Activities about it; only with `include=activities`. */
             activities?: components["schemas"]["Activity"][];
             /** @description Products with inventories in it. */
@@ -10943,7 +10934,7 @@ export interface components {
          *       "version": 1
          *     }
          */
-        Location: {
+        StorageLocation: {
             id: components["schemas"]["Id"];
             /** @description Name, unique in the warehouse. */
             name: string;
@@ -10981,13 +10972,13 @@ export interface components {
         /** @description One page of locations. */
         LocationPage: {
             /** @description The locations of this page. */
-            data: components["schemas"]["Location"][];
+            data: components["schemas"]["StorageLocation"][];
             links: components["schemas"]["PageLinks"];
             meta: components["schemas"]["PageMeta"];
         };
         /** @description The location after the change. */
         LocationResult: {
-            data: components["schemas"]["Location"];
+            data: components["schemas"]["StorageLocation"];
             /** @description A sentence for people. */
             message: string;
         };
@@ -11020,7 +11011,7 @@ export interface components {
             is_secret: boolean;
         };
         /** @description The whole configuration. */
-        Configuration: {
+        ConfigurationList: {
             /** @description Every known key. */
             data: components["schemas"]["ConfigurationEntry"][];
         };
@@ -11335,6 +11326,12 @@ export interface components {
             last_run_at: components["schemas"]["NullableTimestamp"];
         };
         /**
+         * @description What became of a mail of a campaign.
+         * @example sent
+         * @enum {string}
+         */
+        CampaignSendState: "queued" | "sent" | "failed" | "suppressed" | "uncertain";
+        /**
          * @description An entry of the ledger: one address in one occurrence of a campaign.
          * @example {
          *       "id": 77,
@@ -11363,11 +11360,8 @@ export interface components {
             person: components["schemas"]["PersonRef"] | null;
             /** @description The e-mail address, in lower case. */
             address: string;
-            /**
-             * @description What became of it.
-             * @enum {string}
-             */
-            state: "queued" | "sent" | "failed" | "suppressed" | "uncertain";
+            /** @description What became of it. */
+            state: components["schemas"]["CampaignSendState"];
             /** @description Why it failed, or why nobody knows whether it was sent. */
             error: string | null;
             sent_at: components["schemas"]["NullableTimestamp"];
@@ -11427,6 +11421,12 @@ export interface components {
             data: components["schemas"]["CampaignPreview"];
         };
         /**
+         * @description Why campaigns do not write to an address.
+         * @example manual
+         * @enum {string}
+         */
+        SuppressionReason: "unsubscribed" | "bounced" | "manual";
+        /**
          * @description An address that gets no campaigns.
          * @example {
          *       "id": 5,
@@ -11439,11 +11439,8 @@ export interface components {
             id: components["schemas"]["Id"];
             /** @description The e-mail address, in lower case. */
             address: string;
-            /**
-             * @description Why.
-             * @enum {string}
-             */
-            reason: "unsubscribed" | "bounced" | "manual";
+            /** @description Why. */
+            reason: components["schemas"]["SuppressionReason"];
             created_at: components["schemas"]["Timestamp"];
         };
         /**
@@ -11461,9 +11458,8 @@ export interface components {
             /**
              * @description Why; manual when left out.
              * @default manual
-             * @enum {string}
              */
-            reason?: "unsubscribed" | "bounced" | "manual";
+            reason?: components["schemas"]["SuppressionReason"];
         };
         /** @description One page of suppressed addresses. */
         SuppressionPage: {
@@ -11491,6 +11487,36 @@ export interface components {
              */
             "List-Unsubscribe"?: "One-Click";
         };
+        /**
+         * @description The records an import is of.
+         * @example persons
+         * @enum {string}
+         */
+        ImportType: "persons" | "organizations" | "products" | "leads";
+        /**
+         * @description Whether an import creates and updates records, or deletes them.
+         * @example append
+         * @enum {string}
+         */
+        ImportAction: "append" | "delete";
+        /**
+         * @description What becomes of rows that cannot be imported.
+         * @example skip-errors
+         * @enum {string}
+         */
+        ImportValidationStrategy: "stop-on-errors" | "skip-errors";
+        /**
+         * @description Character between the columns of a file.
+         * @example ,
+         * @enum {string}
+         */
+        ImportFieldSeparator: "," | ";" | "\t" | "|";
+        /**
+         * @description How far an import got.
+         * @example completed
+         * @enum {string}
+         */
+        ImportState: "pending" | "validating" | "validated" | "invalid" | "processing" | "completed" | "failed" | "cancelled";
         /**
          * @description A file of records to create, update or delete, and how far that got.
          * @example {
@@ -11525,35 +11551,20 @@ export interface components {
          */
         Import: {
             id: components["schemas"]["Id"];
-            /**
-             * @description What is imported.
-             * @enum {string}
-             */
-            type: "persons" | "organizations" | "products" | "leads";
-            /**
-             * @description Create and update records, or delete them.
-             * @enum {string}
-             */
-            action: "append" | "delete";
-            /**
-             * @description What becomes of rows that cannot be imported.
-             * @enum {string}
-             */
-            validation_strategy: "stop-on-errors" | "skip-errors";
+            /** @description What is imported. */
+            type: components["schemas"]["ImportType"];
+            /** @description Create and update records, or delete them. */
+            action: components["schemas"]["ImportAction"];
+            /** @description What becomes of rows that cannot be imported. */
+            validation_strategy: components["schemas"]["ImportValidationStrategy"];
             /** @description Errors from which on stop-on-errors stops. */
             allowed_errors: number;
-            /**
-             * @description Character between the columns.
-             * @enum {string}
-             */
-            field_separator: "," | ";" | "\t" | "|";
+            /** @description Character between the columns. */
+            field_separator: components["schemas"]["ImportFieldSeparator"];
             /** @description Whether rows are imported in the background. */
             process_in_queue: boolean;
-            /**
-             * @description How far it got.
-             * @enum {string}
-             */
-            state: "pending" | "validating" | "validated" | "invalid" | "processing" | "completed" | "failed" | "cancelled";
+            /** @description How far it got. */
+            state: components["schemas"]["ImportState"];
             /** @description Rows looked at. */
             processed_rows_count: number;
             /** @description Rows that cannot be imported. */
@@ -11561,7 +11572,7 @@ export interface components {
             /** @description Errors found. */
             errors_count: number;
             /** @description The first 100 errors. */
-            errors: components["schemas"]["ImportError"][];
+            errors: components["schemas"]["ImportRowError"][];
             summary: components["schemas"]["ImportSummary"];
             /** @description Percent done. */
             progress: number;
@@ -11587,7 +11598,7 @@ export interface components {
          *       "message": "Must be an e-mail address."
          *     }
          */
-        ImportError: {
+        ImportRowError: {
             /** @description Number of the row as a spreadsheet counts it: 1 is the header, 0 the import as a whole. */
             row: number;
             /** @description Column it is about. */
@@ -11626,28 +11637,16 @@ export interface components {
          *     }
          */
         ImportCreate: {
-            /**
-             * @description What is imported; cannot be changed later.
-             * @enum {string}
-             */
-            type: "persons" | "organizations" | "products" | "leads";
-            /**
-             * @description Create and update records, or delete them.
-             * @enum {string}
-             */
-            action: "append" | "delete";
-            /**
-             * @description What becomes of rows that cannot be imported.
-             * @enum {string}
-             */
-            validation_strategy: "stop-on-errors" | "skip-errors";
+            /** @description What is imported; cannot be changed later. */
+            type: components["schemas"]["ImportType"];
+            /** @description Create and update records, or delete them. */
+            action: components["schemas"]["ImportAction"];
+            /** @description What becomes of rows that cannot be imported. */
+            validation_strategy: components["schemas"]["ImportValidationStrategy"];
             /** @description Errors from which on stop-on-errors stops, 0 when left out. */
             allowed_errors?: number;
-            /**
-             * @description Character between the columns, a comma when left out.
-             * @enum {string}
-             */
-            field_separator?: "," | ";" | "\t" | "|";
+            /** @description Character between the columns, a comma when left out. */
+            field_separator?: components["schemas"]["ImportFieldSeparator"];
             /** @description Whether rows are imported in the background; true when left out. */
             process_in_queue?: boolean;
             /** @description The file itself, in a form; or as a reply gives it. */
@@ -11662,28 +11661,16 @@ export interface components {
          *     }
          */
         ImportUpdate: {
-            /**
-             * @description What is imported; cannot be changed later.
-             * @enum {string}
-             */
-            type?: "persons" | "organizations" | "products" | "leads";
-            /**
-             * @description Create and update records, or delete them.
-             * @enum {string}
-             */
-            action?: "append" | "delete";
-            /**
-             * @description What becomes of rows that cannot be imported.
-             * @enum {string}
-             */
-            validation_strategy?: "stop-on-errors" | "skip-errors";
+            /** @description What is imported; cannot be changed later. */
+            type?: components["schemas"]["ImportType"];
+            /** @description Create and update records, or delete them. */
+            action?: components["schemas"]["ImportAction"];
+            /** @description What becomes of rows that cannot be imported. */
+            validation_strategy?: components["schemas"]["ImportValidationStrategy"];
             /** @description Errors from which on stop-on-errors stops, 0 when left out. */
             allowed_errors?: number;
-            /**
-             * @description Character between the columns, a comma when left out.
-             * @enum {string}
-             */
-            field_separator?: "," | ";" | "\t" | "|";
+            /** @description Character between the columns, a comma when left out. */
+            field_separator?: components["schemas"]["ImportFieldSeparator"];
             /** @description Whether rows are imported in the background; true when left out. */
             process_in_queue?: boolean;
             /** @description The file itself, in a form; or as a reply gives it. */
@@ -11818,7 +11805,7 @@ export interface components {
          *       "created_at": "2026-03-01T09:30:00.000Z"
          *     }
          */
-        File: {
+        FileRecord: {
             id: components["schemas"]["Id"];
             /** @description Name of the file, without a path. */
             name: string;
@@ -11848,7 +11835,7 @@ export interface components {
         };
         /** @description The uploaded file. */
         FileResult: {
-            data: components["schemas"]["File"];
+            data: components["schemas"]["FileRecord"];
             /** @description A sentence for people. */
             message: string;
         };
@@ -12608,7 +12595,7 @@ export interface components {
          *       "created_at": "2026-03-01T09:30:00.000Z"
          *     }
          */
-        Event: {
+        EventEntry: {
             id: components["schemas"]["Id"];
             /** @description Name of the event. */
             name: string;
@@ -12664,7 +12651,7 @@ export interface components {
         /** @description What happened, oldest first. */
         EventFeed: {
             /** @description The entries. */
-            data: components["schemas"]["Event"][];
+            data: components["schemas"]["EventEntry"][];
             meta: components["schemas"]["EventFeedMeta"];
         };
         /**
@@ -12682,6 +12669,12 @@ export interface components {
             has_more: boolean;
             oldest_id: components["schemas"]["NullableId"];
         };
+        /**
+         * @description What is with a job.
+         * @example waiting
+         * @enum {string}
+         */
+        JobState: "waiting" | "blocked" | "running" | "buried";
         /**
          * @description Something to be done in the background.
          * @example {
@@ -12709,11 +12702,8 @@ export interface components {
             payload: {
                 [key: string]: unknown;
             };
-            /**
-             * @description `blocked` behind an earlier job of its sequence, `buried` after its last try.
-             * @enum {string}
-             */
-            state: "waiting" | "blocked" | "running" | "buried";
+            /** @description `blocked` behind an earlier job of its sequence, `buried` after its last try. */
+            state: components["schemas"]["JobState"];
             /** @description There is one unfinished job with this key at most. */
             dedupe_key: string | null;
             /** @description Jobs of one sequence run one after another. */
@@ -12861,7 +12851,7 @@ export interface components {
     };
     parameters: {
         /** @description Id of the record. */
-        Id: components["schemas"]["Id"];
+        PathId: components["schemas"]["Id"];
         /** @description Id of the tag. */
         PathTagId: components["schemas"]["Id"];
         /** @description Id of the product. */
@@ -12875,7 +12865,7 @@ export interface components {
         /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
         DryRun: "true" | "false";
         /** @description A part of the bytes, such as `bytes=0-1023`; several at once are answered with all of them. */
-        Range: string;
+        ByteRange: string;
         /** @description Until when the link is good, in seconds since 1970. */
         Expires: number;
         /** @description What proves that this server made the link. */
@@ -12923,9 +12913,9 @@ export interface components {
         /** @description The name. None of the listed values. */
         NameNot: string[];
         /** @description How it was issued. Any of the listed values. */
-        TokenKind: ("login" | "personal")[];
+        FilterTokenKind: components["schemas"]["TokenKind"][];
         /** @description How it was issued. None of the listed values. */
-        TokenKindNot: ("login" | "personal")[];
+        FilterTokenKindNot: components["schemas"]["TokenKind"][];
         /** @description True for records without expires_at, false for those with it. */
         ExpiresAtNull: boolean;
         /** @description True for records without last_used_at, false for those with it. */
@@ -12951,9 +12941,9 @@ export interface components {
         /** @description The title. None of the listed values. */
         TitleNot: string[];
         /** @description 1 open, 2 won, 3 lost. Any of the listed values. */
-        LeadStatus: (1 | 2 | 3)[];
+        FilterLeadStatus: components["schemas"]["LeadStatus"][];
         /** @description 1 open, 2 won, 3 lost. None of the listed values. */
-        LeadStatusNot: (1 | 2 | 3)[];
+        FilterLeadStatusNot: components["schemas"]["LeadStatus"][];
         /** @description True for records without user_id, false for those with it. */
         UserIdNull: boolean;
         /** @description The person. Any of the listed ids. */
@@ -13050,9 +13040,9 @@ export interface components {
         /** @description Show this stage of the pipeline alone. */
         KanbanStageId: components["schemas"]["Id"];
         /** @description One of the e-mail addresses. Any of the listed values, in either case; a comma inside a value is written \,. */
-        Email: string[];
+        ContactEmail: string[];
         /** @description One of the e-mail addresses. None of the listed values. */
-        EmailNot: string[];
+        ContactEmailNot: string[];
         /** @description One of the telephone numbers, by its digits. Any of the listed values, in either case; a comma inside a value is written \,. */
         Phone: string[];
         /** @description One of the telephone numbers, by its digits. None of the listed values. */
@@ -13139,9 +13129,9 @@ export interface components {
         /** @description `inventories` adds them; `custom_labels` the names of chosen options and records. */
         ProductInclude: ("inventories" | "custom_labels")[];
         /** @description The kind of activity. Any of the listed values. */
-        ActivityType: ("call" | "meeting" | "lunch" | "note")[];
+        FilterActivityType: ("call" | "meeting" | "lunch" | "note")[];
         /** @description The kind of activity. None of the listed values. */
-        ActivityTypeNot: ("call" | "meeting" | "lunch" | "note")[];
+        FilterActivityTypeNot: ("call" | "meeting" | "lunch" | "note")[];
         /** @description Only finished activities, or only open ones. */
         IsDone: boolean;
         /** @description All but finished activities, or all but open ones. */
@@ -13185,13 +13175,13 @@ export interface components {
         /** @description The colour. None of the listed values. */
         ColorNot: string[];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
-        TagSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
+        TagSort: components["schemas"]["NamedSortKey"][];
         /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
         TagInclude: "user"[];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
-        SourceSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
+        SourceSort: components["schemas"]["NamedSortKey"][];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
-        TypeSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
+        TypeSort: components["schemas"]["NamedSortKey"][];
         /** @description Only the default pipeline, or only the others. */
         IsDefault: boolean;
         /** @description All but the default pipeline, or all but the others. */
@@ -13205,21 +13195,21 @@ export interface components {
         /** @description rotten_days at or below this value. */
         RottenDaysLte: number;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
-        PipelineSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
+        PipelineSort: components["schemas"]["NamedSortKey"][];
         /** @description The kind of records. */
-        LookupType: "leads" | "lead_sources" | "lead_types" | "lead_pipelines" | "lead_pipeline_stages" | "users" | "organizations" | "persons" | "warehouses" | "locations" | "products" | "quotes";
+        PathLookupType: components["schemas"]["LookupType"];
         /** @description The code. Any of the listed values. */
         AttributeCode: string[];
         /** @description The code. None of the listed values. */
         AttributeCodeNot: string[];
         /** @description The type. Any of the listed values. */
-        AttributeType: ("text" | "textarea" | "price" | "boolean" | "select" | "multiselect" | "checkbox" | "email" | "address" | "phone" | "lookup" | "datetime" | "date" | "image" | "file" | "subheading")[];
+        FilterAttributeType: components["schemas"]["AttributeType"][];
         /** @description The type. None of the listed values. */
-        AttributeTypeNot: ("text" | "textarea" | "price" | "boolean" | "select" | "multiselect" | "checkbox" | "email" | "address" | "phone" | "lookup" | "datetime" | "date" | "image" | "file" | "subheading")[];
+        FilterAttributeTypeNot: components["schemas"]["AttributeType"][];
         /** @description Whose field it is. Any of the listed values. */
-        AttributeEntityType: ("leads" | "persons" | "organizations" | "products" | "quotes" | "warehouses")[];
+        FilterAttributeEntityType: components["schemas"]["AttributeEntityType"][];
         /** @description Whose field it is. None of the listed values. */
-        AttributeEntityTypeNot: ("leads" | "persons" | "organizations" | "products" | "quotes" | "warehouses")[];
+        FilterAttributeEntityTypeNot: components["schemas"]["AttributeEntityType"][];
         /** @description Only attributes of this installation's own, or only built-in ones. */
         IsUserDefined: boolean;
         /** @description All but attributes of this installation's own, or all but built-in ones. */
@@ -13259,9 +13249,9 @@ export interface components {
         /** @description All but active users, or all but inactive ones. */
         UserStatusNot: boolean;
         /** @description Whose records the user sees. Any of the listed values. */
-        UserViewPermission: ("global" | "group" | "individual")[];
+        UserViewPermission: components["schemas"]["ViewPermission"][];
         /** @description Whose records the user sees. None of the listed values. */
-        UserViewPermissionNot: ("global" | "group" | "individual")[];
+        UserViewPermissionNot: components["schemas"]["ViewPermission"][];
         /** @description The role. Any of the listed ids. */
         RoleId: components["schemas"]["Id"][];
         /** @description The role. None of the listed ids. */
@@ -13277,23 +13267,23 @@ export interface components {
         /** @description The user who takes over the records. */
         ReassignTo: components["schemas"]["Id"];
         /** @description Whether it grants everything. Any of the listed values. */
-        RolePermissionType: ("all" | "custom")[];
+        FilterRolePermissionType: components["schemas"]["RolePermissionType"][];
         /** @description Whether it grants everything. None of the listed values. */
-        RolePermissionTypeNot: ("all" | "custom")[];
+        FilterRolePermissionTypeNot: components["schemas"]["RolePermissionType"][];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
-        RoleSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
+        RoleSort: components["schemas"]["NamedSortKey"][];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
-        GroupSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
+        GroupSort: components["schemas"]["NamedSortKey"][];
         /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
         GroupInclude: "users"[];
         /** @description The kind of entry. Any of the listed values. */
-        TimelineType: ("call" | "meeting" | "lunch" | "note" | "file" | "email" | "system")[];
+        FilterTimelineType: components["schemas"]["TimelineType"][];
         /** @description The kind of entry. None of the listed values. */
-        TimelineTypeNot: ("call" | "meeting" | "lunch" | "note" | "file" | "email" | "system")[];
+        FilterTimelineTypeNot: components["schemas"]["TimelineType"][];
         /** @description Where the entry comes from. Any of the listed values. */
-        TimelineSource: ("activity" | "email" | "event")[];
+        FilterTimelineSource: components["schemas"]["TimelineSource"][];
         /** @description Where the entry comes from. None of the listed values. */
-        TimelineSourceNot: ("activity" | "email" | "event")[];
+        FilterTimelineSourceNot: components["schemas"]["TimelineSource"][];
         /** @description Id of the quote. */
         PathQuoteId: components["schemas"]["Id"];
         /** @description Id of the lead. */
@@ -13374,25 +13364,25 @@ export interface components {
         /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
         EmailInclude: ("person" | "lead" | "parent" | "children")[];
         /** @description A folder it lies in. Any of the listed values. */
-        Folder: ("inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash")[];
+        Folder: components["schemas"]["EmailFolder"][];
         /** @description A folder it lies in. None of the listed values. */
-        FolderNot: ("inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash")[];
+        FolderNot: components["schemas"]["EmailFolder"][];
         /** @description How far it got. Any of the listed values. */
-        EmailStatus: ("draft" | "queued" | "sending" | "sent" | "failed" | "received")[];
+        FilterEmailStatus: components["schemas"]["EmailStatus"][];
         /** @description How far it got. None of the listed values. */
-        EmailStatusNot: ("draft" | "queued" | "sending" | "sent" | "failed" | "received")[];
+        FilterEmailStatusNot: components["schemas"]["EmailStatus"][];
         /** @description Only read e-mails, or only unread ones. */
         IsRead: boolean;
         /** @description All but read e-mails, or all but unread ones. */
         IsReadNot: boolean;
         /** @description Whether it was written here or received. Any of the listed values. */
-        EmailSource: ("web" | "email")[];
+        FilterEmailSource: components["schemas"]["EmailSource"][];
         /** @description Whether it was written here or received. None of the listed values. */
-        EmailSourceNot: ("web" | "email")[];
+        FilterEmailSourceNot: components["schemas"]["EmailSource"][];
         /** @description Whether a user or a person wrote it. Any of the listed values. */
-        EmailUserType: ("admin" | "person")[];
+        FilterEmailUserType: components["schemas"]["EmailUserType"][];
         /** @description Whether a user or a person wrote it. None of the listed values. */
-        EmailUserTypeNot: ("admin" | "person")[];
+        FilterEmailUserTypeNot: components["schemas"]["EmailUserType"][];
         /** @description True for records without lead_id, false for those with it. */
         LeadIdNull: boolean;
         /** @description The e-mail it answers. Any of the listed ids. */
@@ -13428,27 +13418,27 @@ export interface components {
         /** @description Move it to the trash, or delete it for good. Left out, what is in the trash is deleted and the rest moved there. */
         EmailDeletion: "trash" | "delete";
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
-        EmailTemplateSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
+        EmailTemplateSort: components["schemas"]["NamedSortKey"][];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         WorkflowSort: ("id" | "name" | "sort_order" | "created_at" | "-id" | "-name" | "-sort_order" | "-created_at")[];
         /** @description What it watches. Any of the listed values. */
-        WorkflowEntityType: ("leads" | "activities" | "persons" | "quotes")[];
+        FilterWorkflowEntityType: components["schemas"]["WorkflowEntityType"][];
         /** @description What it watches. None of the listed values. */
-        WorkflowEntityTypeNot: ("leads" | "activities" | "persons" | "quotes")[];
+        FilterWorkflowEntityTypeNot: components["schemas"]["WorkflowEntityType"][];
         /** @description When it runs. Any of the listed values. */
-        WorkflowEvent: ("lead.create.after" | "lead.update.after" | "lead.delete.before" | "activity.create.after" | "activity.update.after" | "activity.delete.before" | "contacts.person.create.after" | "contacts.person.update.after" | "contacts.person.delete.before" | "quote.create.after" | "quote.update.after" | "quote.delete.before")[];
+        FilterWorkflowEvent: components["schemas"]["WorkflowEvent"][];
         /** @description When it runs. None of the listed values. */
-        WorkflowEventNot: ("lead.create.after" | "lead.update.after" | "lead.delete.before" | "activity.create.after" | "activity.update.after" | "activity.delete.before" | "contacts.person.create.after" | "contacts.person.update.after" | "contacts.person.delete.before" | "quote.create.after" | "quote.update.after" | "quote.delete.before")[];
+        FilterWorkflowEventNot: components["schemas"]["WorkflowEvent"][];
         /** @description Only active ones, or only inactive ones. */
         IsActive: boolean;
         /** @description All but active ones, or all but inactive ones. */
         IsActiveNot: boolean;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
-        WebhookSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
+        WebhookSort: components["schemas"]["NamedSortKey"][];
         /** @description What it tells of. Any of the listed values. */
-        WebhookEntityType: ("leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails")[];
+        WebhookEntityType: components["schemas"]["EntityType"][];
         /** @description What it tells of. None of the listed values. */
-        WebhookEntityTypeNot: ("leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails")[];
+        WebhookEntityTypeNot: components["schemas"]["EntityType"][];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         WebFormSort: ("id" | "title" | "created_at" | "-id" | "-title" | "-created_at")[];
         /** @description The public key. Any of the listed values, in either case; a comma inside a value is written \,. */
@@ -13475,7 +13465,7 @@ export interface components {
         /** @description The contact. None of the listed values. */
         ContactNameNot: string[];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
-        LocationSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
+        LocationSort: components["schemas"]["NamedSortKey"][];
         /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
         LocationInclude: "warehouse"[];
         /** @description The warehouse. None of the listed ids. */
@@ -13501,7 +13491,7 @@ export interface components {
         /** @description The date. None of the listed values. */
         MarketingDateNot: string[];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
-        CampaignSort: ("id" | "name" | "created_at" | "-id" | "-name" | "-created_at")[];
+        CampaignSort: components["schemas"]["NamedSortKey"][];
         /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
         CampaignInclude: ("event" | "template")[];
         /** @description Only active campaigns, or only inactive ones. */
@@ -13523,17 +13513,17 @@ export interface components {
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         ImportSort: ("id" | "type" | "state" | "started_at" | "completed_at" | "created_at" | "-id" | "-type" | "-state" | "-started_at" | "-completed_at" | "-created_at")[];
         /** @description What it imports. Any of the listed values. */
-        ImportType: ("persons" | "organizations" | "products" | "leads")[];
+        FilterImportType: components["schemas"]["ImportType"][];
         /** @description What it imports. None of the listed values. */
-        ImportTypeNot: ("persons" | "organizations" | "products" | "leads")[];
+        FilterImportTypeNot: components["schemas"]["ImportType"][];
         /** @description What it does. Any of the listed values. */
-        ImportAction: ("append" | "delete")[];
+        FilterImportAction: components["schemas"]["ImportAction"][];
         /** @description What it does. None of the listed values. */
-        ImportActionNot: ("append" | "delete")[];
+        FilterImportActionNot: components["schemas"]["ImportAction"][];
         /** @description How far it got. Any of the listed values. */
-        ImportState: ("pending" | "validating" | "validated" | "invalid" | "processing" | "completed" | "failed" | "cancelled")[];
+        FilterImportState: components["schemas"]["ImportState"][];
         /** @description How far it got. None of the listed values. */
-        ImportStateNot: ("pending" | "validating" | "validated" | "invalid" | "processing" | "completed" | "failed" | "cancelled")[];
+        FilterImportStateNot: components["schemas"]["ImportState"][];
         /** @description started_at after this timestamp or date. */
         StartedAtGt: string;
         /** @description started_at at or after this timestamp or date. */
@@ -13551,14 +13541,14 @@ export interface components {
         /** @description completed_at at or before this timestamp or date. */
         CompletedAtLte: string;
         /** @description What is to be imported. */
-        PathImportType: "persons" | "organizations" | "products" | "leads";
+        PathImportType: components["schemas"]["ImportType"];
         /**
          * @description Words, each of which must begin some word of the record.
          * @example acme
          */
         SearchQ: string;
         /** @description The types to search, all that may be listed when left out. */
-        SearchTypes: ("leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails")[];
+        SearchTypes: components["schemas"]["EntityType"][];
         /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
         ReportStart: string;
         /** @description Last day of the period. It is at most three years long. */
@@ -13590,25 +13580,25 @@ export interface components {
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         JobSort: ("id" | "run_at" | "-id" | "-run_at")[];
         /** @description What became of it. Any of the listed values. */
-        WorkflowRunState: ("pending" | "skipped" | "matched" | "succeeded" | "failed")[];
+        FilterWorkflowRunState: components["schemas"]["WorkflowRunState"][];
         /** @description What became of it. None of the listed values. */
-        WorkflowRunStateNot: ("pending" | "skipped" | "matched" | "succeeded" | "failed")[];
+        FilterWorkflowRunStateNot: components["schemas"]["WorkflowRunState"][];
         /** @description What became of it. Any of the listed values. */
-        WebhookDeliveryState: ("pending" | "succeeded" | "failed")[];
+        FilterWebhookDeliveryState: components["schemas"]["WebhookDeliveryState"][];
         /** @description What became of it. None of the listed values. */
-        WebhookDeliveryStateNot: ("pending" | "succeeded" | "failed")[];
+        FilterWebhookDeliveryStateNot: components["schemas"]["WebhookDeliveryState"][];
         /** @description What became of it. Any of the listed values. */
-        CampaignSendState: ("queued" | "sent" | "failed" | "suppressed" | "uncertain")[];
+        FilterCampaignSendState: components["schemas"]["CampaignSendState"][];
         /** @description What became of it. None of the listed values. */
-        CampaignSendStateNot: ("queued" | "sent" | "failed" | "suppressed" | "uncertain")[];
+        FilterCampaignSendStateNot: components["schemas"]["CampaignSendState"][];
         /** @description Why. Any of the listed values. */
-        SuppressionReason: ("unsubscribed" | "bounced" | "manual")[];
+        FilterSuppressionReason: components["schemas"]["SuppressionReason"][];
         /** @description Why. None of the listed values. */
-        SuppressionReasonNot: ("unsubscribed" | "bounced" | "manual")[];
+        FilterSuppressionReasonNot: components["schemas"]["SuppressionReason"][];
         /** @description What is with it. Any of the listed values. */
-        JobState: ("waiting" | "blocked" | "running" | "buried")[];
+        FilterJobState: components["schemas"]["JobState"][];
         /** @description What is with it. None of the listed values. */
-        JobStateNot: ("waiting" | "blocked" | "running" | "buried")[];
+        FilterJobStateNot: components["schemas"]["JobState"][];
         /** @description The kind of job. Any of the listed values. */
         JobKind: string[];
         /** @description The kind of job. None of the listed values. */
@@ -13708,7 +13698,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -13822,7 +13812,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -13855,7 +13845,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -13909,7 +13899,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -14039,7 +14029,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -14051,7 +14041,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -14103,9 +14093,9 @@ export interface operations {
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
                 /** @description How it was issued. Any of the listed values. */
-                kind?: components["parameters"]["TokenKind"];
+                kind?: components["parameters"]["FilterTokenKind"];
                 /** @description How it was issued. None of the listed values. */
-                "kind[not]"?: components["parameters"]["TokenKindNot"];
+                "kind[not]"?: components["parameters"]["FilterTokenKindNot"];
                 /** @description True for records without expires_at, false for those with it. */
                 "expires_at[null]"?: components["parameters"]["ExpiresAtNull"];
                 /** @description True for records without last_used_at, false for those with it. */
@@ -14204,7 +14194,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -14240,7 +14230,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -14252,7 +14242,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -14315,9 +14305,9 @@ export interface operations {
                 /** @description The title. None of the listed values. */
                 "title[not]"?: components["parameters"]["TitleNot"];
                 /** @description 1 open, 2 won, 3 lost. Any of the listed values. */
-                status?: components["parameters"]["LeadStatus"];
+                status?: components["parameters"]["FilterLeadStatus"];
                 /** @description 1 open, 2 won, 3 lost. None of the listed values. */
-                "status[not]"?: components["parameters"]["LeadStatusNot"];
+                "status[not]"?: components["parameters"]["FilterLeadStatusNot"];
                 /** @description The owner. Any of the listed ids. */
                 user_id?: components["parameters"]["UserId"];
                 /** @description The owner. None of the listed ids. */
@@ -14513,9 +14503,9 @@ export interface operations {
                 /** @description The title. None of the listed values. */
                 "title[not]"?: components["parameters"]["TitleNot"];
                 /** @description 1 open, 2 won, 3 lost. Any of the listed values. */
-                status?: components["parameters"]["LeadStatus"];
+                status?: components["parameters"]["FilterLeadStatus"];
                 /** @description 1 open, 2 won, 3 lost. None of the listed values. */
-                "status[not]"?: components["parameters"]["LeadStatusNot"];
+                "status[not]"?: components["parameters"]["FilterLeadStatusNot"];
                 /** @description The owner. Any of the listed ids. */
                 user_id?: components["parameters"]["UserId"];
                 /** @description The owner. None of the listed ids. */
@@ -14642,7 +14632,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -14680,7 +14670,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -14723,7 +14713,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -14735,7 +14725,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -14866,9 +14856,9 @@ export interface operations {
                 /** @description The title. None of the listed values. */
                 "title[not]"?: components["parameters"]["TitleNot"];
                 /** @description 1 open, 2 won, 3 lost. Any of the listed values. */
-                status?: components["parameters"]["LeadStatus"];
+                status?: components["parameters"]["FilterLeadStatus"];
                 /** @description 1 open, 2 won, 3 lost. None of the listed values. */
-                "status[not]"?: components["parameters"]["LeadStatusNot"];
+                "status[not]"?: components["parameters"]["FilterLeadStatusNot"];
                 /** @description The owner. Any of the listed ids. */
                 user_id?: components["parameters"]["UserId"];
                 /** @description The owner. None of the listed ids. */
@@ -14989,7 +14979,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -15029,7 +15019,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -15067,7 +15057,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -15110,7 +15100,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the product. */
                 product_id: components["parameters"]["PathProductId"];
             };
@@ -15154,7 +15144,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the product. */
                 product_id: components["parameters"]["PathProductId"];
             };
@@ -15168,7 +15158,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -15192,7 +15182,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -15230,7 +15220,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -15273,7 +15263,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the tag. */
                 tag_id: components["parameters"]["PathTagId"];
             };
@@ -15287,7 +15277,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -15320,7 +15310,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -15358,7 +15348,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -15403,17 +15393,17 @@ export interface operations {
                 /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
-                type?: components["parameters"]["TimelineType"];
+                type?: components["parameters"]["FilterTimelineType"];
                 /** @description The kind of entry. None of the listed values. */
-                "type[not]"?: components["parameters"]["TimelineTypeNot"];
+                "type[not]"?: components["parameters"]["FilterTimelineTypeNot"];
                 /** @description Only finished activities, or only open ones. */
                 is_done?: components["parameters"]["IsDone"];
                 /** @description All but finished activities, or all but open ones. */
                 "is_done[not]"?: components["parameters"]["IsDoneNot"];
                 /** @description Where the entry comes from. Any of the listed values. */
-                source?: components["parameters"]["TimelineSource"];
+                source?: components["parameters"]["FilterTimelineSource"];
                 /** @description Where the entry comes from. None of the listed values. */
-                "source[not]"?: components["parameters"]["TimelineSourceNot"];
+                "source[not]"?: components["parameters"]["FilterTimelineSourceNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -15421,7 +15411,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -15567,7 +15557,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -15605,7 +15595,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -15648,7 +15638,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the quote. */
                 quote_id: components["parameters"]["PathQuoteId"];
             };
@@ -15662,7 +15652,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -15722,21 +15712,21 @@ export interface operations {
                 /** @description A folder it lies in. None of the listed values. */
                 "folder[not]"?: components["parameters"]["FolderNot"];
                 /** @description How far it got. Any of the listed values. */
-                status?: components["parameters"]["EmailStatus"];
+                status?: components["parameters"]["FilterEmailStatus"];
                 /** @description How far it got. None of the listed values. */
-                "status[not]"?: components["parameters"]["EmailStatusNot"];
+                "status[not]"?: components["parameters"]["FilterEmailStatusNot"];
                 /** @description Only read e-mails, or only unread ones. */
                 is_read?: components["parameters"]["IsRead"];
                 /** @description All but read e-mails, or all but unread ones. */
                 "is_read[not]"?: components["parameters"]["IsReadNot"];
                 /** @description Whether it was written here or received. Any of the listed values. */
-                source?: components["parameters"]["EmailSource"];
+                source?: components["parameters"]["FilterEmailSource"];
                 /** @description Whether it was written here or received. None of the listed values. */
-                "source[not]"?: components["parameters"]["EmailSourceNot"];
+                "source[not]"?: components["parameters"]["FilterEmailSourceNot"];
                 /** @description Whether a user or a person wrote it. Any of the listed values. */
-                user_type?: components["parameters"]["EmailUserType"];
+                user_type?: components["parameters"]["FilterEmailUserType"];
                 /** @description Whether a user or a person wrote it. None of the listed values. */
-                "user_type[not]"?: components["parameters"]["EmailUserTypeNot"];
+                "user_type[not]"?: components["parameters"]["FilterEmailUserTypeNot"];
                 /** @description The person. Any of the listed ids. */
                 person_id?: components["parameters"]["PersonId"];
                 /** @description The person. None of the listed ids. */
@@ -15794,7 +15784,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -15832,7 +15822,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -15875,7 +15865,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the e-mail. */
                 email_id: components["parameters"]["PathEmailId"];
             };
@@ -15889,7 +15879,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -15954,9 +15944,9 @@ export interface operations {
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
                 /** @description One of the e-mail addresses. Any of the listed values, in either case; a comma inside a value is written \,. */
-                email?: components["parameters"]["Email"];
+                email?: components["parameters"]["ContactEmail"];
                 /** @description One of the e-mail addresses. None of the listed values. */
-                "email[not]"?: components["parameters"]["EmailNot"];
+                "email[not]"?: components["parameters"]["ContactEmailNot"];
                 /** @description One of the telephone numbers, by its digits. Any of the listed values, in either case; a comma inside a value is written \,. */
                 phone?: components["parameters"]["Phone"];
                 /** @description One of the telephone numbers, by its digits. None of the listed values. */
@@ -16063,7 +16053,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -16101,7 +16091,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -16144,7 +16134,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -16156,7 +16146,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -16287,9 +16277,9 @@ export interface operations {
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
                 /** @description One of the e-mail addresses. Any of the listed values, in either case; a comma inside a value is written \,. */
-                email?: components["parameters"]["Email"];
+                email?: components["parameters"]["ContactEmail"];
                 /** @description One of the e-mail addresses. None of the listed values. */
-                "email[not]"?: components["parameters"]["EmailNot"];
+                "email[not]"?: components["parameters"]["ContactEmailNot"];
                 /** @description One of the telephone numbers, by its digits. Any of the listed values, in either case; a comma inside a value is written \,. */
                 phone?: components["parameters"]["Phone"];
                 /** @description One of the telephone numbers, by its digits. None of the listed values. */
@@ -16390,9 +16380,9 @@ export interface operations {
                 /** @description The title. None of the listed values. */
                 "title[not]"?: components["parameters"]["TitleNot"];
                 /** @description 1 open, 2 won, 3 lost. Any of the listed values. */
-                status?: components["parameters"]["LeadStatus"];
+                status?: components["parameters"]["FilterLeadStatus"];
                 /** @description 1 open, 2 won, 3 lost. None of the listed values. */
-                "status[not]"?: components["parameters"]["LeadStatusNot"];
+                "status[not]"?: components["parameters"]["FilterLeadStatusNot"];
                 /** @description The owner. Any of the listed ids. */
                 user_id?: components["parameters"]["UserId"];
                 /** @description The owner. None of the listed ids. */
@@ -16484,7 +16474,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -16518,7 +16508,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -16556,7 +16546,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -16599,7 +16589,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the tag. */
                 tag_id: components["parameters"]["PathTagId"];
             };
@@ -16613,7 +16603,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -16646,7 +16636,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -16684,7 +16674,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -16729,17 +16719,17 @@ export interface operations {
                 /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
-                type?: components["parameters"]["TimelineType"];
+                type?: components["parameters"]["FilterTimelineType"];
                 /** @description The kind of entry. None of the listed values. */
-                "type[not]"?: components["parameters"]["TimelineTypeNot"];
+                "type[not]"?: components["parameters"]["FilterTimelineTypeNot"];
                 /** @description Only finished activities, or only open ones. */
                 is_done?: components["parameters"]["IsDone"];
                 /** @description All but finished activities, or all but open ones. */
                 "is_done[not]"?: components["parameters"]["IsDoneNot"];
                 /** @description Where the entry comes from. Any of the listed values. */
-                source?: components["parameters"]["TimelineSource"];
+                source?: components["parameters"]["FilterTimelineSource"];
                 /** @description Where the entry comes from. None of the listed values. */
-                "source[not]"?: components["parameters"]["TimelineSourceNot"];
+                "source[not]"?: components["parameters"]["FilterTimelineSourceNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -16747,7 +16737,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -16893,7 +16883,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -16962,21 +16952,21 @@ export interface operations {
                 /** @description A folder it lies in. None of the listed values. */
                 "folder[not]"?: components["parameters"]["FolderNot"];
                 /** @description How far it got. Any of the listed values. */
-                status?: components["parameters"]["EmailStatus"];
+                status?: components["parameters"]["FilterEmailStatus"];
                 /** @description How far it got. None of the listed values. */
-                "status[not]"?: components["parameters"]["EmailStatusNot"];
+                "status[not]"?: components["parameters"]["FilterEmailStatusNot"];
                 /** @description Only read e-mails, or only unread ones. */
                 is_read?: components["parameters"]["IsRead"];
                 /** @description All but read e-mails, or all but unread ones. */
                 "is_read[not]"?: components["parameters"]["IsReadNot"];
                 /** @description Whether it was written here or received. Any of the listed values. */
-                source?: components["parameters"]["EmailSource"];
+                source?: components["parameters"]["FilterEmailSource"];
                 /** @description Whether it was written here or received. None of the listed values. */
-                "source[not]"?: components["parameters"]["EmailSourceNot"];
+                "source[not]"?: components["parameters"]["FilterEmailSourceNot"];
                 /** @description Whether a user or a person wrote it. Any of the listed values. */
-                user_type?: components["parameters"]["EmailUserType"];
+                user_type?: components["parameters"]["FilterEmailUserType"];
                 /** @description Whether a user or a person wrote it. None of the listed values. */
-                "user_type[not]"?: components["parameters"]["EmailUserTypeNot"];
+                "user_type[not]"?: components["parameters"]["FilterEmailUserTypeNot"];
                 /** @description The person. Any of the listed ids. */
                 person_id?: components["parameters"]["PersonId"];
                 /** @description The person. None of the listed ids. */
@@ -17034,7 +17024,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -17201,7 +17191,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -17239,7 +17229,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -17282,7 +17272,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -17294,7 +17284,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -17474,9 +17464,9 @@ export interface operations {
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
                 /** @description One of the e-mail addresses. Any of the listed values, in either case; a comma inside a value is written \,. */
-                email?: components["parameters"]["Email"];
+                email?: components["parameters"]["ContactEmail"];
                 /** @description One of the e-mail addresses. None of the listed values. */
-                "email[not]"?: components["parameters"]["EmailNot"];
+                "email[not]"?: components["parameters"]["ContactEmailNot"];
                 /** @description One of the telephone numbers, by its digits. Any of the listed values, in either case; a comma inside a value is written \,. */
                 phone?: components["parameters"]["Phone"];
                 /** @description One of the telephone numbers, by its digits. None of the listed values. */
@@ -17510,7 +17500,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -17584,9 +17574,9 @@ export interface operations {
                 /** @description The title. None of the listed values. */
                 "title[not]"?: components["parameters"]["TitleNot"];
                 /** @description 1 open, 2 won, 3 lost. Any of the listed values. */
-                status?: components["parameters"]["LeadStatus"];
+                status?: components["parameters"]["FilterLeadStatus"];
                 /** @description 1 open, 2 won, 3 lost. None of the listed values. */
-                "status[not]"?: components["parameters"]["LeadStatusNot"];
+                "status[not]"?: components["parameters"]["FilterLeadStatusNot"];
                 /** @description The owner. Any of the listed ids. */
                 user_id?: components["parameters"]["UserId"];
                 /** @description The owner. None of the listed ids. */
@@ -17678,7 +17668,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -17712,7 +17702,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -17750,7 +17740,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -17793,7 +17783,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the tag. */
                 tag_id: components["parameters"]["PathTagId"];
             };
@@ -17807,7 +17797,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -17840,7 +17830,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -17878,7 +17868,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -17923,17 +17913,17 @@ export interface operations {
                 /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
-                type?: components["parameters"]["TimelineType"];
+                type?: components["parameters"]["FilterTimelineType"];
                 /** @description The kind of entry. None of the listed values. */
-                "type[not]"?: components["parameters"]["TimelineTypeNot"];
+                "type[not]"?: components["parameters"]["FilterTimelineTypeNot"];
                 /** @description Only finished activities, or only open ones. */
                 is_done?: components["parameters"]["IsDone"];
                 /** @description All but finished activities, or all but open ones. */
                 "is_done[not]"?: components["parameters"]["IsDoneNot"];
                 /** @description Where the entry comes from. Any of the listed values. */
-                source?: components["parameters"]["TimelineSource"];
+                source?: components["parameters"]["FilterTimelineSource"];
                 /** @description Where the entry comes from. None of the listed values. */
-                "source[not]"?: components["parameters"]["TimelineSourceNot"];
+                "source[not]"?: components["parameters"]["FilterTimelineSourceNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -17941,7 +17931,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -18160,7 +18150,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -18198,7 +18188,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -18241,7 +18231,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -18253,7 +18243,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -18442,7 +18432,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -18515,9 +18505,9 @@ export interface operations {
                 /** @description The title. None of the listed values. */
                 "title[not]"?: components["parameters"]["TitleNot"];
                 /** @description 1 open, 2 won, 3 lost. Any of the listed values. */
-                status?: components["parameters"]["LeadStatus"];
+                status?: components["parameters"]["FilterLeadStatus"];
                 /** @description 1 open, 2 won, 3 lost. None of the listed values. */
-                "status[not]"?: components["parameters"]["LeadStatusNot"];
+                "status[not]"?: components["parameters"]["FilterLeadStatusNot"];
                 /** @description The owner. Any of the listed ids. */
                 user_id?: components["parameters"]["UserId"];
                 /** @description The owner. None of the listed ids. */
@@ -18609,7 +18599,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -18647,7 +18637,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -18690,7 +18680,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the lead. */
                 lead_id: components["parameters"]["PathLeadId"];
             };
@@ -18704,7 +18694,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -18729,7 +18719,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -18767,7 +18757,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -18810,7 +18800,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the tag. */
                 tag_id: components["parameters"]["PathTagId"];
             };
@@ -18824,7 +18814,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -18851,17 +18841,17 @@ export interface operations {
                 /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
-                type?: components["parameters"]["TimelineType"];
+                type?: components["parameters"]["FilterTimelineType"];
                 /** @description The kind of entry. None of the listed values. */
-                "type[not]"?: components["parameters"]["TimelineTypeNot"];
+                "type[not]"?: components["parameters"]["FilterTimelineTypeNot"];
                 /** @description Only finished activities, or only open ones. */
                 is_done?: components["parameters"]["IsDone"];
                 /** @description All but finished activities, or all but open ones. */
                 "is_done[not]"?: components["parameters"]["IsDoneNot"];
                 /** @description Where the entry comes from. Any of the listed values. */
-                source?: components["parameters"]["TimelineSource"];
+                source?: components["parameters"]["FilterTimelineSource"];
                 /** @description Where the entry comes from. None of the listed values. */
-                "source[not]"?: components["parameters"]["TimelineSourceNot"];
+                "source[not]"?: components["parameters"]["FilterTimelineSourceNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -18869,7 +18859,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -18912,7 +18902,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -18950,7 +18940,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -19155,7 +19145,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -19193,7 +19183,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -19236,7 +19226,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -19248,7 +19238,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -19418,7 +19408,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -19456,7 +19446,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -19499,7 +19489,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the tag. */
                 tag_id: components["parameters"]["PathTagId"];
             };
@@ -19513,7 +19503,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -19546,7 +19536,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -19584,7 +19574,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -19629,17 +19619,17 @@ export interface operations {
                 /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
-                type?: components["parameters"]["TimelineType"];
+                type?: components["parameters"]["FilterTimelineType"];
                 /** @description The kind of entry. None of the listed values. */
-                "type[not]"?: components["parameters"]["TimelineTypeNot"];
+                "type[not]"?: components["parameters"]["FilterTimelineTypeNot"];
                 /** @description Only finished activities, or only open ones. */
                 is_done?: components["parameters"]["IsDone"];
                 /** @description All but finished activities, or all but open ones. */
                 "is_done[not]"?: components["parameters"]["IsDoneNot"];
                 /** @description Where the entry comes from. Any of the listed values. */
-                source?: components["parameters"]["TimelineSource"];
+                source?: components["parameters"]["FilterTimelineSource"];
                 /** @description Where the entry comes from. None of the listed values. */
-                "source[not]"?: components["parameters"]["TimelineSourceNot"];
+                "source[not]"?: components["parameters"]["FilterTimelineSourceNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -19647,7 +19637,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -19684,7 +19674,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -19720,7 +19710,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -19761,7 +19751,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -19826,9 +19816,9 @@ export interface operations {
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
                 /** @description The kind of activity. Any of the listed values. */
-                type?: components["parameters"]["ActivityType"];
+                type?: components["parameters"]["FilterActivityType"];
                 /** @description The kind of activity. None of the listed values. */
-                "type[not]"?: components["parameters"]["ActivityTypeNot"];
+                "type[not]"?: components["parameters"]["FilterActivityTypeNot"];
                 /** @description Only finished activities, or only open ones. */
                 is_done?: components["parameters"]["IsDone"];
                 /** @description All but finished activities, or all but open ones. */
@@ -19970,7 +19960,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -20008,7 +19998,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -20051,7 +20041,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -20063,7 +20053,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -20185,9 +20175,9 @@ export interface operations {
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
                 /** @description The kind of activity. Any of the listed values. */
-                type?: components["parameters"]["ActivityType"];
+                type?: components["parameters"]["FilterActivityType"];
                 /** @description The kind of activity. None of the listed values. */
-                "type[not]"?: components["parameters"]["ActivityTypeNot"];
+                "type[not]"?: components["parameters"]["FilterActivityTypeNot"];
                 /** @description Only finished activities, or only open ones. */
                 is_done?: components["parameters"]["IsDone"];
                 /** @description All but finished activities, or all but open ones. */
@@ -20291,7 +20281,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -20329,7 +20319,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -20371,7 +20361,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -20409,7 +20399,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -20453,7 +20443,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the file. */
                 file_id: components["parameters"]["PathFileId"];
             };
@@ -20467,7 +20457,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -20488,13 +20478,13 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description A part of the bytes, such as `bytes=0-1023`; several at once are answered with all of them. */
-                Range?: components["parameters"]["Range"];
+                Range?: components["parameters"]["ByteRange"];
                 /** @description Answer 304 without a body if the ETag is still this one. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the file. */
                 file_id: components["parameters"]["PathFileId"];
             };
@@ -20605,21 +20595,21 @@ export interface operations {
                 /** @description A folder it lies in. None of the listed values. */
                 "folder[not]"?: components["parameters"]["FolderNot"];
                 /** @description How far it got. Any of the listed values. */
-                status?: components["parameters"]["EmailStatus"];
+                status?: components["parameters"]["FilterEmailStatus"];
                 /** @description How far it got. None of the listed values. */
-                "status[not]"?: components["parameters"]["EmailStatusNot"];
+                "status[not]"?: components["parameters"]["FilterEmailStatusNot"];
                 /** @description Only read e-mails, or only unread ones. */
                 is_read?: components["parameters"]["IsRead"];
                 /** @description All but read e-mails, or all but unread ones. */
                 "is_read[not]"?: components["parameters"]["IsReadNot"];
                 /** @description Whether it was written here or received. Any of the listed values. */
-                source?: components["parameters"]["EmailSource"];
+                source?: components["parameters"]["FilterEmailSource"];
                 /** @description Whether it was written here or received. None of the listed values. */
-                "source[not]"?: components["parameters"]["EmailSourceNot"];
+                "source[not]"?: components["parameters"]["FilterEmailSourceNot"];
                 /** @description Whether a user or a person wrote it. Any of the listed values. */
-                user_type?: components["parameters"]["EmailUserType"];
+                user_type?: components["parameters"]["FilterEmailUserType"];
                 /** @description Whether a user or a person wrote it. None of the listed values. */
-                "user_type[not]"?: components["parameters"]["EmailUserTypeNot"];
+                "user_type[not]"?: components["parameters"]["FilterEmailUserTypeNot"];
                 /** @description The person. Any of the listed ids. */
                 person_id?: components["parameters"]["PersonId"];
                 /** @description The person. None of the listed ids. */
@@ -20751,7 +20741,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -20789,7 +20779,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -20835,7 +20825,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -20847,7 +20837,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -20952,7 +20942,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -20993,7 +20983,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -21041,7 +21031,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -21071,13 +21061,13 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description A part of the bytes, such as `bytes=0-1023`; several at once are answered with all of them. */
-                Range?: components["parameters"]["Range"];
+                Range?: components["parameters"]["ByteRange"];
                 /** @description Answer 304 without a body if the ETag is still this one. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the attachment. */
                 attachment_id: components["parameters"]["PathAttachmentId"];
             };
@@ -21123,7 +21113,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -21161,7 +21151,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -21204,7 +21194,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the tag. */
                 tag_id: components["parameters"]["PathTagId"];
             };
@@ -21218,7 +21208,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -21251,7 +21241,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -21289,7 +21279,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -21327,13 +21317,13 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description A part of the bytes, such as `bytes=0-1023`; several at once are answered with all of them. */
-                Range?: components["parameters"]["Range"];
+                Range?: components["parameters"]["ByteRange"];
                 /** @description Answer 304 without a body if the ETag is still this one. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -21542,7 +21532,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -21580,7 +21570,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -21623,7 +21613,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -21635,7 +21625,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -21707,7 +21697,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -21851,7 +21841,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -21889,7 +21879,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -21932,7 +21922,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -21944,7 +21934,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -21978,7 +21968,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -22060,7 +22050,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TypePage"];
+                    "application/json": components["schemas"]["LeadTypePage"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -22086,7 +22076,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TypeCreate"];
+                "application/json": components["schemas"]["LeadTypeCreate"];
             };
         };
         responses: {
@@ -22096,7 +22086,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TypeResult"];
+                    "application/json": components["schemas"]["LeadTypeResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -22122,7 +22112,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -22135,7 +22125,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        data: components["schemas"]["Type"];
+                        data: components["schemas"]["LeadType"];
                     };
                 };
             };
@@ -22160,13 +22150,13 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TypeUpdate"];
+                "application/json": components["schemas"]["LeadTypeUpdate"];
             };
         };
         responses: {
@@ -22176,7 +22166,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TypeResult"];
+                    "application/json": components["schemas"]["LeadTypeResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -22203,7 +22193,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -22215,7 +22205,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -22249,7 +22239,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -22405,7 +22395,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -22443,7 +22433,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -22486,7 +22476,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -22498,7 +22488,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -22523,7 +22513,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -22566,7 +22556,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -22637,13 +22627,13 @@ export interface operations {
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
                 /** @description The type. Any of the listed values. */
-                type?: components["parameters"]["AttributeType"];
+                type?: components["parameters"]["FilterAttributeType"];
                 /** @description The type. None of the listed values. */
-                "type[not]"?: components["parameters"]["AttributeTypeNot"];
+                "type[not]"?: components["parameters"]["FilterAttributeTypeNot"];
                 /** @description Whose field it is. Any of the listed values. */
-                entity_type?: components["parameters"]["AttributeEntityType"];
+                entity_type?: components["parameters"]["FilterAttributeEntityType"];
                 /** @description Whose field it is. None of the listed values. */
-                "entity_type[not]"?: components["parameters"]["AttributeEntityTypeNot"];
+                "entity_type[not]"?: components["parameters"]["FilterAttributeEntityTypeNot"];
                 /** @description Only attributes of this installation's own, or only built-in ones. */
                 is_user_defined?: components["parameters"]["IsUserDefined"];
                 /** @description All but attributes of this installation's own, or all but built-in ones. */
@@ -22746,7 +22736,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -22759,7 +22749,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        data: components["schemas"]["Attribute"];
+                        data: components["schemas"]["AttributeDefinition"];
                     };
                 };
             };
@@ -22787,7 +22777,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -22830,7 +22820,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -22842,7 +22832,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -22958,7 +22948,7 @@ export interface operations {
             };
             path: {
                 /** @description The kind of records. */
-                lookup_type: components["parameters"]["LookupType"];
+                lookup_type: components["parameters"]["PathLookupType"];
             };
             cookie?: never;
         };
@@ -23001,7 +22991,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -23169,7 +23159,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -23207,7 +23197,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -23253,7 +23243,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -23265,7 +23255,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -23375,7 +23365,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -23442,9 +23432,9 @@ export interface operations {
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
                 /** @description Whether it grants everything. Any of the listed values. */
-                permission_type?: components["parameters"]["RolePermissionType"];
+                permission_type?: components["parameters"]["FilterRolePermissionType"];
                 /** @description Whether it grants everything. None of the listed values. */
-                "permission_type[not]"?: components["parameters"]["RolePermissionTypeNot"];
+                "permission_type[not]"?: components["parameters"]["FilterRolePermissionTypeNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -23523,7 +23513,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -23561,7 +23551,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -23604,7 +23594,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -23616,7 +23606,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -23680,7 +23670,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -23832,7 +23822,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -23870,7 +23860,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -23913,7 +23903,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -23925,7 +23915,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -23959,7 +23949,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -24103,7 +24093,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -24141,7 +24131,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -24184,7 +24174,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -24196,7 +24186,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -24223,7 +24213,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -24272,7 +24262,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -24339,13 +24329,13 @@ export interface operations {
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
                 /** @description What it watches. Any of the listed values. */
-                entity_type?: components["parameters"]["WorkflowEntityType"];
+                entity_type?: components["parameters"]["FilterWorkflowEntityType"];
                 /** @description What it watches. None of the listed values. */
-                "entity_type[not]"?: components["parameters"]["WorkflowEntityTypeNot"];
+                "entity_type[not]"?: components["parameters"]["FilterWorkflowEntityTypeNot"];
                 /** @description When it runs. Any of the listed values. */
-                event?: components["parameters"]["WorkflowEvent"];
+                event?: components["parameters"]["FilterWorkflowEvent"];
                 /** @description When it runs. None of the listed values. */
-                "event[not]"?: components["parameters"]["WorkflowEventNot"];
+                "event[not]"?: components["parameters"]["FilterWorkflowEventNot"];
                 /** @description Only active ones, or only inactive ones. */
                 is_active?: components["parameters"]["IsActive"];
                 /** @description All but active ones, or all but inactive ones. */
@@ -24428,7 +24418,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -24466,7 +24456,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -24509,7 +24499,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -24521,7 +24511,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -24553,9 +24543,9 @@ export interface operations {
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
                 /** @description What became of it. Any of the listed values. */
-                state?: components["parameters"]["WorkflowRunState"];
+                state?: components["parameters"]["FilterWorkflowRunState"];
                 /** @description What became of it. None of the listed values. */
-                "state[not]"?: components["parameters"]["WorkflowRunStateNot"];
+                "state[not]"?: components["parameters"]["FilterWorkflowRunStateNot"];
                 /** @description The event. Any of the listed ids. */
                 event_id?: components["parameters"]["FilterEventId"];
                 /** @description The event. None of the listed ids. */
@@ -24579,7 +24569,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -24613,7 +24603,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -24662,7 +24652,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -24814,7 +24804,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -24852,7 +24842,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -24895,7 +24885,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -24907,7 +24897,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -24936,7 +24926,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -24980,9 +24970,9 @@ export interface operations {
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
                 /** @description What became of it. Any of the listed values. */
-                state?: components["parameters"]["WebhookDeliveryState"];
+                state?: components["parameters"]["FilterWebhookDeliveryState"];
                 /** @description What became of it. None of the listed values. */
-                "state[not]"?: components["parameters"]["WebhookDeliveryStateNot"];
+                "state[not]"?: components["parameters"]["FilterWebhookDeliveryStateNot"];
                 /** @description The event. Any of the listed ids. */
                 event_id?: components["parameters"]["FilterEventId"];
                 /** @description The event. None of the listed ids. */
@@ -25002,7 +24992,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -25036,7 +25026,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the delivery. */
                 delivery_id: components["parameters"]["PathDeliveryId"];
             };
@@ -25074,7 +25064,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -25110,7 +25100,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -25159,7 +25149,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -25311,7 +25301,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -25349,7 +25339,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -25392,7 +25382,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -25404,7 +25394,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -25438,7 +25428,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -25733,7 +25723,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -25771,7 +25761,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -25814,7 +25804,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -25826,7 +25816,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -25941,7 +25931,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -25975,7 +25965,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -26013,7 +26003,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -26056,7 +26046,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the tag. */
                 tag_id: components["parameters"]["PathTagId"];
             };
@@ -26070,7 +26060,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -26097,17 +26087,17 @@ export interface operations {
                 /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
-                type?: components["parameters"]["TimelineType"];
+                type?: components["parameters"]["FilterTimelineType"];
                 /** @description The kind of entry. None of the listed values. */
-                "type[not]"?: components["parameters"]["TimelineTypeNot"];
+                "type[not]"?: components["parameters"]["FilterTimelineTypeNot"];
                 /** @description Only finished activities, or only open ones. */
                 is_done?: components["parameters"]["IsDone"];
                 /** @description All but finished activities, or all but open ones. */
                 "is_done[not]"?: components["parameters"]["IsDoneNot"];
                 /** @description Where the entry comes from. Any of the listed values. */
-                source?: components["parameters"]["TimelineSource"];
+                source?: components["parameters"]["FilterTimelineSource"];
                 /** @description Where the entry comes from. None of the listed values. */
-                "source[not]"?: components["parameters"]["TimelineSourceNot"];
+                "source[not]"?: components["parameters"]["FilterTimelineSourceNot"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -26115,7 +26105,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -26158,7 +26148,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -26310,7 +26300,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -26323,7 +26313,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        data: components["schemas"]["Location"];
+                        data: components["schemas"]["StorageLocation"];
                     };
                 };
             };
@@ -26348,7 +26338,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -26391,7 +26381,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -26403,7 +26393,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -26437,7 +26427,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -26480,7 +26470,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Configuration"];
+                    "application/json": components["schemas"]["ConfigurationList"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -26700,7 +26690,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -26738,7 +26728,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -26781,7 +26771,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -26793,7 +26783,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -26865,7 +26855,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -27029,7 +27019,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -27067,7 +27057,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -27110,7 +27100,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -27122,7 +27112,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -27194,7 +27184,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -27235,9 +27225,9 @@ export interface operations {
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
                 /** @description What became of it. Any of the listed values. */
-                state?: components["parameters"]["CampaignSendState"];
+                state?: components["parameters"]["FilterCampaignSendState"];
                 /** @description What became of it. None of the listed values. */
-                "state[not]"?: components["parameters"]["CampaignSendStateNot"];
+                "state[not]"?: components["parameters"]["FilterCampaignSendStateNot"];
                 /** @description The date of the event, or `once`. Any of the listed values. */
                 occurrence?: components["parameters"]["CampaignSendOccurrence"];
                 /** @description The date of the event, or `once`. None of the listed values. */
@@ -27253,7 +27243,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -27290,7 +27280,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -27326,7 +27316,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
                 /** @description Id of the entry. */
                 send_id: components["parameters"]["PathSendId"];
             };
@@ -27366,7 +27356,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -27413,9 +27403,9 @@ export interface operations {
                 /** @description The e-mail address. None of the listed values. */
                 "address[not]"?: components["parameters"]["SuppressionAddressNot"];
                 /** @description Why. Any of the listed values. */
-                reason?: components["parameters"]["SuppressionReason"];
+                reason?: components["parameters"]["FilterSuppressionReason"];
                 /** @description Why. None of the listed values. */
-                "reason[not]"?: components["parameters"]["SuppressionReasonNot"];
+                "reason[not]"?: components["parameters"]["FilterSuppressionReasonNot"];
                 /** @description created_at after this timestamp or date. */
                 "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
                 /** @description created_at at or after this timestamp or date. */
@@ -27499,7 +27489,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -27511,7 +27501,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -27627,17 +27617,17 @@ export interface operations {
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
                 /** @description What it imports. Any of the listed values. */
-                type?: components["parameters"]["ImportType"];
+                type?: components["parameters"]["FilterImportType"];
                 /** @description What it imports. None of the listed values. */
-                "type[not]"?: components["parameters"]["ImportTypeNot"];
+                "type[not]"?: components["parameters"]["FilterImportTypeNot"];
                 /** @description What it does. Any of the listed values. */
-                action?: components["parameters"]["ImportAction"];
+                action?: components["parameters"]["FilterImportAction"];
                 /** @description What it does. None of the listed values. */
-                "action[not]"?: components["parameters"]["ImportActionNot"];
+                "action[not]"?: components["parameters"]["FilterImportActionNot"];
                 /** @description How far it got. Any of the listed values. */
-                state?: components["parameters"]["ImportState"];
+                state?: components["parameters"]["FilterImportState"];
                 /** @description How far it got. None of the listed values. */
-                "state[not]"?: components["parameters"]["ImportStateNot"];
+                "state[not]"?: components["parameters"]["FilterImportStateNot"];
                 /** @description started_at after this timestamp or date. */
                 "started_at[gt]"?: components["parameters"]["StartedAtGt"];
                 /** @description started_at at or after this timestamp or date. */
@@ -27733,7 +27723,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -27771,7 +27761,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -27815,7 +27805,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -27827,7 +27817,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -27848,13 +27838,13 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description A part of the bytes, such as `bytes=0-1023`; several at once are answered with all of them. */
-                Range?: components["parameters"]["Range"];
+                Range?: components["parameters"]["ByteRange"];
                 /** @description Answer 304 without a body if the ETag is still this one. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -27900,7 +27890,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -27939,7 +27929,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -27978,7 +27968,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -28015,7 +28005,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -28045,13 +28035,13 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description A part of the bytes, such as `bytes=0-1023`; several at once are answered with all of them. */
-                Range?: components["parameters"]["Range"];
+                Range?: components["parameters"]["ByteRange"];
                 /** @description Answer 304 without a body if the ETag is still this one. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -28166,7 +28156,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -28179,7 +28169,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        data: components["schemas"]["File"];
+                        data: components["schemas"]["FileRecord"];
                     };
                 };
             };
@@ -28202,7 +28192,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -28214,7 +28204,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -28234,13 +28224,13 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description A part of the bytes, such as `bytes=0-1023`; several at once are answered with all of them. */
-                Range?: components["parameters"]["Range"];
+                Range?: components["parameters"]["ByteRange"];
                 /** @description Answer 304 without a body if the ETag is still this one. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -28285,13 +28275,13 @@ export interface operations {
             };
             header?: {
                 /** @description A part of the bytes, such as `bytes=0-1023`; several at once are answered with all of them. */
-                Range?: components["parameters"]["Range"];
+                Range?: components["parameters"]["ByteRange"];
                 /** @description Answer 304 without a body if the ETag is still this one. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -28919,9 +28909,9 @@ export interface operations {
                 /** @description The kind of job. None of the listed values. */
                 "kind[not]"?: components["parameters"]["JobKindNot"];
                 /** @description What is with it. Any of the listed values. */
-                state?: components["parameters"]["JobState"];
+                state?: components["parameters"]["FilterJobState"];
                 /** @description What is with it. None of the listed values. */
-                "state[not]"?: components["parameters"]["JobStateNot"];
+                "state[not]"?: components["parameters"]["FilterJobStateNot"];
                 /** @description created_at after this timestamp or date. */
                 "created_at[gt]"?: components["parameters"]["CreatedAtGt"];
                 /** @description created_at at or after this timestamp or date. */
@@ -28970,7 +28960,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -29006,7 +28996,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };
@@ -29018,7 +29008,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"];
+                    "application/json": components["schemas"]["MessageResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -29044,7 +29034,7 @@ export interface operations {
             };
             path: {
                 /** @description Id of the record. */
-                id: components["parameters"]["Id"];
+                id: components["parameters"]["PathId"];
             };
             cookie?: never;
         };

@@ -181,6 +181,36 @@ describe('lint', () => {
     ['allOf in a reply', 'owner: { oneOf: [', 'owner: { allOf: [', 'allOf in a reply'],
     ['a body that is a reply', 'schemas/SourceUpdate', 'schemas/Source', 'the two drift apart'],
     ['an optional body by accident', '{ required: true, content', '{ content', 'write required: true or false'],
+    [
+      'a schema that hides a global of the browser',
+      '  schemas:\n',
+      '  schemas:\n    Event: { type: string, description: It., example: a }\n',
+      'would hide what languages call Event',
+    ],
+    [
+      'a schema that hides an exception of Python',
+      '  schemas:\n',
+      '  schemas:\n    ImportError: { type: string, description: It., example: a }\n',
+      'would hide what languages call ImportError',
+    ],
+    [
+      'a schema with the name of a parameter',
+      '  schemas:\n',
+      '  schemas:\n    Id: { type: string, description: It., example: a }\n',
+      'rename one, such as FilterId',
+    ],
+    [
+      'a list of choices in three places',
+      'name: { type: string, maxLength: 255 }',
+      'name: { enum: [a, b] }\n        first: { enum: [a, b] }\n        second: { enum: [b, a] }\n        third: { enum: [a, b, null] }',
+      'SourceUpdate.third: the list ["a","b"] stands in several places',
+    ],
+    [
+      'a list of choices that a schema has',
+      '  schemas:\n',
+      '  schemas:\n    Kind: { enum: [a, b], description: It., example: a }\n    Inline: { properties: { kind: { enum: [a, b] } } }\n',
+      'refer to Kind',
+    ],
     ['a key given twice', 'openapi: 3.1.0', 'openapi: 3.1.0\nopenapi: 3.1.0', 'unique'],
     [
       'an unknown server of it',

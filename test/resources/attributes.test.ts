@@ -16,7 +16,7 @@ beforeAll(async () => {
 beforeEach(() => server.rewind())
 afterAll(() => server.close())
 
-type Attribute = Schema<'Attribute'>
+type Attribute = Schema<'AttributeDefinition'>
 
 /** Defines an attribute of organizations, unless said otherwise. */
 async function define(changes: Record<string, unknown>): Promise<Attribute> {

@@ -34,14 +34,14 @@ export const showStored = (row: Pick<AttributeRow, 'type' | 'default_value'>): u
   return show ? show(stored) : stored
 }
 
-export const presentRow = (row: Row): Schema<'Attribute'> => ({
+export const presentRow = (row: Row): Schema<'AttributeDefinition'> => ({
   id: row.id,
   code: row.code,
   name: row.name,
-  type: row.type as Schema<'Attribute'>['type'],
-  entity_type: row.entity_type as Schema<'Attribute'>['entity_type'],
-  lookup_type: row.lookup_type as Schema<'Attribute'>['lookup_type'],
-  validation: row.validation as Schema<'Attribute'>['validation'],
+  type: row.type as Schema<'AttributeDefinition'>['type'],
+  entity_type: row.entity_type as Schema<'AttributeDefinition'>['entity_type'],
+  lookup_type: row.lookup_type as Schema<'AttributeDefinition'>['lookup_type'],
+  validation: row.validation as Schema<'AttributeDefinition'>['validation'],
   sort_order: row.sort_order,
   is_required: row.is_required === 1,
   is_unique: row.is_unique === 1,

@@ -15,7 +15,7 @@ type Body = Schema<'AttributeUpdate'>
 const most = 100
 
 /** Throws 409 for a change of a built-in attribute that is needed as it is. */
-export function refuseProtected(body: Body, shown: Schema<'Attribute'>): void {
+export function refuseProtected(body: Body, shown: Schema<'AttributeDefinition'>): void {
   if (shown.is_user_defined) return
   const writable = ['name', 'sort_order', 'quick_add', ...(shown.code === 'contact_numbers' ? ['is_unique'] : [])]
   for (const [key, value] of Object.entries(body) as [keyof Body, unknown][]) {

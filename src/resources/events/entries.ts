@@ -12,7 +12,7 @@ import { conditions, exists, time, value } from '../../kernel/filter.ts'
 import { type EventEntity, sightOf } from '../../kernel/sights.ts'
 import { type EventRow, knownOf, openTypes } from './sight.ts'
 
-type Entry = Schema<'Event'>
+type Entry = Schema<'EventEntry'>
 type Condition = Expression<SqlBool>
 
 /** For one answer: ids that are searched for what the filters mean, and rows of these whose visibility is asked. */

@@ -115,5 +115,5 @@ async function* told(
   }
 }
 
-const block = (entry: Schema<'Event'>): string =>
+const block = (entry: Schema<'EventEntry'>): string =>
   `id: ${entry.id}\nevent: ${entry.name}\ndata: ${JSON.stringify(entry)}\n\n`

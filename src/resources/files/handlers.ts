@@ -33,7 +33,7 @@ const uploadFile: Handler<'uploadFile'> = async (ctx, { body }) => {
       return { id: row.id, entity: { ...presentFile(ctx, row) } }
     },
   )
-  return { data: entity as Schema<'File'>, message: 'File created.' }
+  return { data: entity as Schema<'FileRecord'>, message: 'File created.' }
 }
 
 const getFile: Handler<'getFile'> = async (ctx, { params }) => ({

@@ -20,7 +20,7 @@ export interface Owner {
 
 export const urlOf = (ctx: Context, id: number): string => ctx.base + pathTo(operations.downloadFile, id)
 
-export const presentFile = (ctx: Context, row: FileRow): Schema<'File'> => ({
+export const presentFile = (ctx: Context, row: FileRow): Schema<'FileRecord'> => ({
   id: row.id,
   name: row.name,
   size: row.size,

@@ -45,7 +45,7 @@ export const locations = defineResource({
     await checkName(writing, key, current?.warehouse_id ?? warehouse_id)
     return { name, name_key: key, ...(!current && { warehouse_id }) }
   },
-  present: (row): Schema<'Location'> => ({
+  present: (row): Schema<'StorageLocation'> => ({
     id: row.id,
     name: row.name,
     warehouse_id: row.warehouse_id,

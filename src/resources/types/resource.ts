@@ -19,7 +19,7 @@ export const types = defineResource({
   filter: () => ({ name: text('lead_types.name_key') }),
   search: [{ key: 'lead_types.name_key' }],
   columns: ({ name }, writing) => uniqueName(writing, { table: 'lead_types', entity: 'types', noun: 'type' }, name),
-  present: (row): Schema<'Type'> => ({
+  present: (row): Schema<'LeadType'> => ({
     id: row.id,
     name: row.name,
     leads_count: Number(row.leads_count),

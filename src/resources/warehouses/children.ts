@@ -21,7 +21,7 @@ export async function gatherLocations(ctx: Context, replies: readonly Warehouse[
     )
     .orderBy('name_key')
     .execute()
-  const resource = shown<Schema<'Location'>>(ctx, 'locations')
+  const resource = shown<Schema<'StorageLocation'>>(ctx, 'locations')
   const full =
     resource && include.includes('locations')
       ? await resource.many(

@@ -1,0 +1,101 @@
+// Rules about the names that generators make of the contract: a schema becomes a type, and an enum a type of its own.
+import { readdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { partsOf } from '../grammar.ts'
+import type { Rule } from '../lint.ts'
+import { isObject, type Path } from '../read.ts'
+
+/** Types of the standard libraries of Python, C# and Java, and classes that generators put beside their models. */
+const taken = new Set(
+  `Any Attribute AttributeError BlockingIOError BufferError Callable ClassVar Collection Configuration ConnectionError Counter
+   Decimal Dict EOFError Ellipsis Enum Exception False Field FileExistsError FileNotFoundError Final Generic HttpClient IOError
+   ImportError IndexError Iterable KeyError List Literal LookupError Mapping Match MemoryError Message Model Module NameError
+   None Nullable OSError Optional Options Package Pattern PermissionError Process Protocol RuntimeError Self Sequence
+   SystemError SystemExit Task Thread TimeoutError True Tuple Type TypeVar UUID Union UserWarning ValueError Version
+   Warning`.split(/\s+/),
+)
+
+export const schemasShadowNothing: Rule = ({ document, report }) => {
+  const globals = globalNames()
+  for (const name of Object.keys(document.components?.schemas ?? {})) {
+    if (!globals.has(name) && !taken.has(name)) continue
+    report(
+      ['components', 'schemas', name],
+      name,
+      `a generated type ${name} would hide what languages call ${name}; say of what it is, such as ${name}Record.`,
+    )
+  }
+}
+
+/** What a program in a browser or in Node finds under these names without importing anything. */
+function globalNames(): Set<string> {
+  const names = new Set(Object.getOwnPropertyNames(globalThis))
+  const declared = /^ {0,4}(?:declare )?(?:interface|type|var|const|function|class|namespace) ([A-Z]\w*)/gm
+  for (const file of typeLibraries()) {
+    for (const [, name = ''] of readFileSync(file, 'utf8').matchAll(declared)) names.add(name)
+  }
+  return names
+}
+
+/** TypeScript is a development package: a deployment that regenerates knows the globals of Node only. */
+function typeLibraries(): string[] {
+  const folder = folderOfTypeScript()
+  if (folder === undefined) return []
+  return readdirSync(folder)
+    .filter((file) => /^lib\..*\.d\.ts$/.test(file))
+    .map((file) => join(folder, file))
+}
+
+function folderOfTypeScript(): string | undefined {
+  try {
+    return dirname(createRequire(import.meta.url).resolve('typescript'))
+  } catch {
+    return undefined
+  }
+}
+
+/** Generators make a type of every component, whatever section it stands in. */
+export const componentsHaveOneName: Rule = ({ document, report }) => {
+  const { schemas = {}, parameters = {} } = document.components ?? {}
+  for (const name of Object.keys(parameters)) {
+    if (schemas[name] === undefined) continue
+    report(
+      ['components', 'parameters', name],
+      name,
+      `a schema has this name too, and generated types share one list of names; rename one, such as Filter${name}.`,
+    )
+  }
+}
+
+const mostCopies = 2
+
+/** An inline list is a type without a name in every place, and the places drift apart. */
+export const enumsAreShared: Rule = ({ document, report }) => {
+  const places = new Map<string, Path[]>()
+  for (const { kind, node, at } of partsOf(document)) {
+    const isComponent = at.length === 3 && at[1] === 'schemas'
+    if (kind !== 'schema' || !Array.isArray(node.enum) || isComponent) continue
+    const values = JSON.stringify(node.enum.filter((value) => value !== null))
+    places.set(values, [...(places.get(values) ?? []), at])
+  }
+  const components = new Map(
+    Object.entries(document.components?.schemas ?? {}).map(([name, schema]) => [
+      JSON.stringify(isObject(schema) ? schema.enum : undefined),
+      name,
+    ]),
+  )
+  for (const [values, found] of places) {
+    const component = components.get(values)
+    if (found.length <= mostCopies && component === undefined) continue
+    for (const at of found) {
+      const where = at.filter((step) => typeof step === 'string' && !/^(components|schemas|properties)$/.test(step))
+      const advice = component === undefined ? 'make it a schema of its own' : `refer to ${component}`
+      report(
+        at,
+        where.join('.'),
+        `the list ${values} stands in several places and types of each would differ; ${advice}.`,
+      )
+    }
+  }
+}
