@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { partsOf } from '../grammar.ts'
 import type { Rule } from '../lint.ts'
-import { isObject, type Path } from '../read.ts'
+import { type Document, isObject, type Path } from '../read.ts'
 
 /** Types of the standard libraries of Python, C# and Java, and classes that generators put beside their models. */
 const taken = new Set(
@@ -75,7 +75,7 @@ export const enumsAreShared: Rule = ({ document, report }) => {
   const places = new Map<string, Path[]>()
   for (const { kind, node, at } of partsOf(document)) {
     const isComponent = at.length === 3 && at[1] === 'schemas'
-    if (kind !== 'schema' || !Array.isArray(node.enum) || isComponent) continue
+    if (kind !== 'schema' || !Array.isArray(node.enum) || isComponent || isOfAnInstallation(document, at)) continue
     const values = JSON.stringify(node.enum.filter((value) => value !== null))
     places.set(values, [...(places.get(values) ?? []), at])
   }
@@ -98,4 +98,10 @@ export const enumsAreShared: Rule = ({ document, report }) => {
       )
     }
   }
+}
+
+/** Attributes of its own, with the ids of their options; they have a code, and no name that stays clear of others. */
+function isOfAnInstallation(document: Document, [section, part, name]: Path): boolean {
+  const schema = section === 'components' && part === 'schemas' && document.components?.schemas?.[String(name)]
+  return isObject(schema) && schema['x-entity'] !== undefined
 }
