@@ -10,7 +10,7 @@ import type { Context, Services } from './kernel/context.ts'
 import { answerDownload, Download } from './kernel/download.ts'
 import { Problem } from './kernel/errors.ts'
 import type { Gates, Handlers } from './kernel/handler.ts'
-import { once } from './kernel/idempotency.ts'
+import { isInSteps, once } from './kernel/idempotency.ts'
 import { createReplies, isKeepable, timed, type Untimed } from './kernel/kept.replies.ts'
 import { leave, receive } from './kernel/multipart.ts'
 import { checkCsrf, identify } from './kernel/sessions.ts'
@@ -123,25 +123,29 @@ export function createPipeline(
     async handle(call, input) {
       const ctx = contextIn(call)
       const handler = handlers[call.operation as OperationId] as unknown as AnyHandler
-      const answer = async (ctx: Context): Promise<Rendered> => {
-        const reply = await handler(ctx, input)
+      const rendered = (ctx: Context, reply: unknown): Rendered => {
         if (reply instanceof Download) return varying(call, sendBytes(check, ctx, call, reply))
         if (reply !== undefined || call.fact.produces.length > 0) checkReply(check, call, reply)
         return varying(call, render(ctx, call, input, reply, check.checker))
       }
+      const answer = async (ctx: Context): Promise<Rendered> => rendered(ctx, await handler(ctx, input))
       if (call.fact.method === 'get') {
-        const rendered = isKeepable(handler) ? await replies.kept(ctx, keyOf(ctx), answer) : await answer(ctx)
-        return inSession(ctx, unlessUnchanged(call, rendered))
+        const answered = isKeepable(handler) ? await replies.kept(ctx, keyOf(ctx), answer) : await answer(ctx)
+        return inSession(ctx, unlessUnchanged(call, answered))
       }
       const key = header(call, 'idempotency-key')
       // A rehearsal must not use up the key of the performance.
       // Keys are kept by token or session: where there is none, nothing is, and any form of reply will do.
       if (key === undefined || ctx.user === null || call.fact.method !== 'post' || ctx.dryRun)
         return inSession(ctx, await answer(ctx))
-      const { replayed, ...kept } = await once(ctx, key, input, async (inner) => {
-        const { status, headers, body } = await answer(inner)
-        if (typeof body === 'object') throw new Error('Only replies of JSON can be kept for an Idempotency-Key.')
-        return { status, headers, body: body ?? '' }
+      const { replayed, ...kept } = await once(ctx, key, input, {
+        isInSteps: isInSteps(handler),
+        handle: (inner) => handler(inner, input),
+        render(inner, reply) {
+          const { status, headers, body } = rendered(inner, reply)
+          if (typeof body === 'object') throw new Error('Only replies of JSON can be stored for an Idempotency-Key.')
+          return { status, headers, body: body ?? '' }
+        },
       })
       // Cookies are this answer's own, and never kept.
       return inSession(ctx, {
@@ -234,7 +238,7 @@ function contextOf(services: Services, call: Call, caller: Caller): Context {
     query: call.query,
     unit: null,
     cookies: [],
-    beforeCommit: null,
+    keyed: null,
   }
   return timed(ctx, services.clock.now(), knownAt)
 }

@@ -12,6 +12,7 @@ import type { Disk } from './disk.ts'
 import { forbidden, Problem } from './errors.ts'
 import type { Emitter } from './events.ts'
 import type { FileStore } from './files.ts'
+import type { KeyedRequest } from './idempotency.ts'
 import type { Lasting } from './kept.replies.ts'
 import type { Metrics } from './metrics.ts'
 import type { Uploads } from './multipart.ts'
@@ -141,8 +142,8 @@ export interface Context {
   readonly uploads?: Uploads
   /** One record the caller may see whoever owns it: the one just written. */
   readonly admitted?: { table: string; id: number }
-  /** Called inside the transaction before it commits; remembers that the work of an idempotent request is done. */
-  readonly beforeCommit: ((db: Db) => Promise<void>) | null
+  /** Set for a request with an Idempotency-Key whose handler opens its own transactions (idempotency.ts). */
+  readonly keyed: KeyedRequest | null
 }
 
 /** Whoever acts when nobody has called: commands and jobs. No user, every permission. */
@@ -169,12 +170,12 @@ export function systemContext(services: Services, origin: Origin): Context {
     time: clock.now(),
     unit: null,
     cookies: [],
-    beforeCommit: null,
+    keyed: null,
   }
 }
 
 /** For what is written beside the work of a call, whatever becomes of that: never rehearsed, never part of an idempotent answer. */
-export const apart = (ctx: Context): Context => ({ ...ctx, dryRun: false, unit: null, beforeCommit: null })
+export const apart = (ctx: Context): Context => ({ ...ctx, dryRun: false, unit: null, keyed: null })
 
 /** Time of the request, as stored. One request sees one time. */
 export const now = (ctx: Context): string => textOf(ctx.time)

@@ -1,10 +1,9 @@
-// Idempotency-Key (DOMAIN 3.1): the first completed answer to a key is kept for 24 hours per token or session and given again. It is
-// stored in the transaction of the work, so a crash loses both or neither. Operations of several transactions mark the first of them;
-// after a crash between two of them the key answers 409 with the records that were changed.
+// Idempotency-Key (DOMAIN 3.1): the first answer to a key is stored for 24 hours per token or session, in the transaction of the
+// work, and given again. After a crash a repeated key gets that answer, is carried out for the first time, or goes on behind
+// the last transaction that was committed.
 import type { Selectable, Updateable } from 'kysely'
 import type { Db } from '../../db/open.ts'
 import type { DB } from '../../db/tables.gen.ts'
-import type { OperationId } from '../contract/types.ts'
 import { daysMs, stamp } from './clock.ts'
 import type { Context } from './context.ts'
 import { Problem } from './errors.ts'
@@ -18,35 +17,44 @@ import { transaction } from './write.ts'
  */
 const leaseMs = 60_000
 
-/** Operations that take several transactions, or wait for more than the database: a write lock must not be held for them. */
-const inSteps: ReadonlySet<string> = new Set<OperationId>([
-  'createAttribute',
-  'createUser',
-  'massDestroyActivities',
-  'massDestroyAttributes',
-  'massDestroyCampaigns',
-  'massDestroyEmails',
-  'massDestroyLeads',
-  'massDestroyMarketingEvents',
-  'massDestroyOrganizations',
-  'massDestroyPersons',
-  'massDestroyProducts',
-  'massDestroyQuotes',
-  'massDestroyTags',
-  'massDestroyUsers',
-  'massUpdateActivities',
-  'massUpdateAttributes',
-  'massUpdateEmails',
-  'massUpdateLeads',
-  'massUpdatePersons',
-  'massUpdateUsers',
-  'previewEmailTemplate',
-  'replayWebhook',
-  'replayWebhookDelivery',
-  'testWebhook',
-  'testWorkflow',
-  'validateImport',
-])
+const stepped = new WeakSet<object>()
+
+/**
+ * Marks a handler that opens its own transactions, or none. Others run in one transaction, which holds the write lock: a handler
+ * that takes several transactions, or waits for more than the database, must not. What it commits it stores through `ctx.keyed`.
+ */
+export function inSteps<H extends object>(handler: H): H {
+  stepped.add(handler)
+  return handler
+}
+
+export const isInSteps = (handler: object): boolean => stepped.has(handler)
+
+/** What a handler marked `inSteps` knows and stores of a request with an Idempotency-Key. */
+export interface KeyedRequest {
+  /** What the last committed transaction of an earlier try stored; null when nothing was committed. */
+  readonly progress: unknown
+  /** Stores in a transaction how far the request is. Throws 409 when another request has taken the key over. */
+  save(inner: Context, progress: unknown): Promise<void>
+  /** Stores in a transaction the reply that the handler is about to return. */
+  complete(inner: Context, reply: unknown): Promise<void>
+}
+
+/** The only transaction of a handler marked `inSteps`; its result is the reply, which is stored in it. */
+export const answering = <T>(
+  ctx: Context,
+  work: (ctx: Context) => Promise<T>,
+  options?: { isLong?: boolean },
+): Promise<T> =>
+  transaction(
+    ctx,
+    async (inner) => {
+      const reply = await work(inner)
+      await ctx.keyed?.complete(inner, reply)
+      return reply
+    },
+    options,
+  )
 
 export interface Answer {
   status: number
@@ -54,19 +62,23 @@ export interface Answer {
   body: string
 }
 
+export interface Work {
+  handle: (ctx: Context) => Promise<unknown>
+  /** The answer that a reply of the handler makes. */
+  render: (ctx: Context, reply: unknown) => Answer
+  isInSteps: boolean
+}
+
+type Replayable = Answer & { replayed: boolean }
+
 /**
- * Answers from the store, or runs `work` and stores its answer. Throws 422 `idempotency_key_reused` for another request
- * under the same key, 409 `idempotency_in_flight` while the first is running, or when it died between two of its transactions.
+ * Answers from the store, or does the work and stores its answer. Throws 422 `idempotency_key_reused` for another request
+ * under the same key, 409 `idempotency_in_flight` while the first is running.
  */
-export async function once(
-  ctx: Context,
-  key: string,
-  request: unknown,
-  work: (ctx: Context) => Promise<Answer>,
-): Promise<Answer & { replayed: boolean }> {
+export async function once(ctx: Context, key: string, request: unknown, work: Work): Promise<Replayable> {
   const { db } = ctx
   const owner = ownerOf(ctx)
-  if (!owner) return { ...(await work(ctx)), replayed: false }
+  if (!owner) return { ...work.render(ctx, await work.handle(ctx)), replayed: false }
   // Keyed, because a body may hold a password.
   const hash = ctx.services.seal.fingerprint(JSON.stringify([ctx.operation, ctx.path, ctx.dryRun, request]))
   const expired = db.selectFrom('idempotency_keys').select('id').where('expires_at', '<', stamp(ctx.time)).limit(1)
@@ -106,12 +118,17 @@ export async function once(
       .where(owner.column, '=', owner.id)
       .where('key', '=', key)
       .executeTakeFirst()
-    if (first && isGivenUp(ctx, first)) {
+    if (first?.state === 'in_flight' && isLeft(ctx, first)) {
       await takeOver(ctx, first, { hash, holder })
-      return perform(ctx, { id: first.id, holder }, work)
+      return perform(ctx, { id: first.id, holder, progress: null }, work)
     }
     if (first && first.request_hash !== hash) throw new Problem('idempotency_key_reused')
-    if (first?.state === 'committed' && isLeft(ctx, first)) throw await answerLost(ctx, first)
+    // An earlier version stored no progress: what is left to do is not known.
+    if (first?.state === 'committed' && first.body !== null && isLeft(ctx, first)) {
+      const progress: unknown = JSON.parse(ctx.services.seal.open(first.body))
+      await takeOver(ctx, first, { hash, holder })
+      return perform(ctx, { id: first.id, holder, progress }, work)
+    }
     if (first?.state !== 'completed' || first.body === null) throw inFlight()
     return {
       status: Number(first.status),
@@ -120,19 +137,16 @@ export async function once(
       replayed: true,
     }
   }
-  return perform(ctx, { id: reserved.id, holder }, work)
+  return perform(ctx, { id: reserved.id, holder, progress: null }, work)
 }
 
 interface Held {
   id: number
   holder: string
+  progress: unknown
 }
 
-async function perform(
-  ctx: Context,
-  { id, holder }: Held,
-  work: (ctx: Context) => Promise<Answer>,
-): Promise<Answer & { replayed: boolean }> {
+async function perform(ctx: Context, { id, holder, progress }: Held, work: Work): Promise<Replayable> {
   const { db, services } = ctx
   const mine = (inner: Db) => inner.updateTable('idempotency_keys').where('id', '=', id).where('held_by', '=', holder)
   /** In the transaction of the work: it fails when another request has taken the key over. */
@@ -149,20 +163,31 @@ async function perform(
     headers: JSON.stringify(headers),
     body: services.seal.close(body),
   })
-  try {
-    if (ctx.operation === null || !inSteps.has(ctx.operation)) {
-      const answer = await transaction(ctx, async (inner) => {
-        const answer = await work(inner)
-        await claim(inner.db, completed(answer))
-        return answer
-      })
-      return { ...answer, replayed: false }
+  const complete = async (inner: Context, reply: unknown): Promise<Answer> => {
+    const answer = work.render(inner, reply)
+    await claim(inner.db, completed(answer))
+    return answer
+  }
+  const inOne = (): Promise<Answer> => transaction(ctx, async (inner) => complete(inner, await work.handle(inner)))
+  const inSeveral = async (): Promise<Answer> => {
+    let stored: Answer | undefined
+    const keyed: KeyedRequest = {
+      progress,
+      save: (inner, progress) =>
+        claim(inner.db, { state: 'committed', body: services.seal.close(JSON.stringify(progress)) }),
+      complete: async (inner, reply) => {
+        stored = await complete(inner, reply)
+      },
     }
-    const begun = { state: 'committed', headers: JSON.stringify({ 'x-request-id': ctx.requestId }) } as const
-    const answer = await work({ ...ctx, beforeCommit: (inner) => claim(inner, begun) })
-    // It is done: that its answer cannot be kept is no reason to say that it was not.
+    const reply = await work.handle({ ...ctx, keyed })
+    if (stored) return stored
+    const answer = work.render(ctx, reply)
+    // It is done: that its answer cannot be stored is no reason to say that it was not.
     await ifItCan(() => mine(db).set(completed(answer)).execute())
-    return { ...answer, replayed: false }
+    return answer
+  }
+  try {
+    return { ...(await (work.isInSteps ? inSeveral() : inOne())), replayed: false }
   } catch (error) {
     // A refused request has changed nothing: the key is free again. Once something was committed it stays taken.
     const mineOnly = db.deleteFrom('idempotency_keys').where('id', '=', id).where('held_by', '=', holder)
@@ -184,34 +209,8 @@ function abandon(holder: string): void {
 
 const inFlight = (): Problem => new Problem('idempotency_in_flight', undefined, { headers: { 'retry-after': '1' } })
 
-/** How many records the answer names. */
-const maxNamed = 20
-
-/** Nobody will ever give the first answer. The caller is told what was changed, and decides what is left to do. */
-async function answerLost({ db }: Context, { headers, created_at: since }: Row): Promise<Problem> {
-  const { 'x-request-id': request = '' } = JSON.parse(headers ?? '{}') as { 'x-request-id'?: string }
-  const rows = await db
-    .selectFrom('events')
-    .select(['name', 'entity_type', 'entity_id'])
-    .where('request_id', '=', request)
-    .where('created_at', '>=', since)
-    .where('entity_id', 'is not', null)
-    .orderBy('id')
-    .limit(maxNamed + 1)
-    .execute()
-  const named = rows.slice(0, maxNamed).map((row) => `${row.entity_type} ${row.entity_id} (${row.name})`)
-  const changed = named.length === 0 ? '' : ` It changed: ${named.join(', ')}${rows.length > maxNamed ? ' …' : ''}.`
-  return new Problem(
-    'idempotency_in_flight',
-    `The server died during the request with this Idempotency-Key.${changed} Look at the records before you send another request with a new key.`,
-  )
-}
-
 type Row = Selectable<DB['idempotency_keys']>
 type Changes = Updateable<DB['idempotency_keys']>
-
-/** Nothing was committed, and nothing will be. */
-const isGivenUp = (ctx: Context, row: Row): boolean => row.state === 'in_flight' && isLeft(ctx, row)
 
 /** Whoever worked on it has ended or takes too long. */
 function isLeft(ctx: Context, { held_by: holder, created_at: since }: Row): boolean {
@@ -229,7 +228,7 @@ async function takeOver({ db, time }: Context, row: Row, { hash, holder }: { has
       expires_at: stamp(new Date(time.getTime() + daysMs(1))),
     })
     .where('id', '=', row.id)
-    .where('state', '=', 'in_flight')
+    .where('state', '=', row.state)
     .where('held_by', 'is', row.held_by)
     .executeTakeFirst()
   if (numUpdatedRows === 0n) throw inFlight()

@@ -79,7 +79,6 @@ export async function transaction<T>(
       const done = await work({ ...ctx, db: db as Db, unit })
       if (ctx.dryRun) throw new DryRun(done)
       await freshen(ctx, db as Db, unit.stale, isLong)
-      await ctx.beforeCommit?.(db as Db)
       return done
     })
   } catch (error) {

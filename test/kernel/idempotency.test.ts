@@ -1,10 +1,11 @@
 // A key means: done once. Also when the server dies between the work and its answer, and only for the token that sent it.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { NotOnDisk } from '../../db/dialects/sqlite-sync.ts'
-import { systemContext } from '../../src/kernel/context.ts'
+import { type Context, systemContext } from '../../src/kernel/context.ts'
 import { once } from '../../src/kernel/idempotency.ts'
+import { inMass } from '../../src/kernel/mass.ts'
 import { nameOf, self } from '../../src/kernel/owners.ts'
-import { transaction } from '../../src/kernel/write.ts'
+import { tags } from '../../src/resources/tags/resource.ts'
 import { start, startServer, type TestServer } from '../support/app.ts'
 
 let server: TestServer
@@ -14,15 +15,17 @@ beforeEach(async () => {
 afterEach(() => server.close())
 
 const headers = { 'idempotency-key': 'once' }
+const gone = nameOf({ ...self, pid: 2 ** 22 + 1, began: '' }, 'gone')
+const callingToken = { id: 1, abilities: ['*'], allowedIps: [], expiresAt: null }
 const create = (name = 'Trade fair') => server.admin.post('/sources', { name }, { headers })
 const count = async (): Promise<number> => (await server.admin.get('/sources')).body.meta.total
 
 describe('Idempotency-Key', () => {
-  it('answers 409 when the work was committed and its answer was lost, and does not work again', async () => {
+  it('answers 409, and does not work again, when an earlier version lost the answer', async () => {
     await create()
     await server.store.db
       .updateTable('idempotency_keys')
-      .set({ state: 'committed', status: null, headers: null, body: null })
+      .set({ state: 'committed', status: null, headers: null, body: null, held_by: gone })
       .execute()
     const { status, body, headers } = await create()
     expect([status, body.code, headers['retry-after']]).toEqual([409, 'idempotency_in_flight', '1'])
@@ -63,53 +66,58 @@ describe('Idempotency-Key', () => {
     expect([(await create()).status, await count()]).toEqual([201, 6])
   })
 
-  it('asks nobody to wait for an answer that will never come, and does not work again', async () => {
-    await create()
-    const lose = (changes: { held_by?: string }) =>
-      server.store.db
-        .updateTable('idempotency_keys')
-        .set({ state: 'committed', status: null, headers: null, body: null, ...changes })
-        .execute()
-    const expectLost = async () => {
-      const { status, body, headers } = await create()
-      expect([status, body.code, headers['retry-after']]).toEqual([409, 'idempotency_in_flight', undefined])
-      expect(body.detail).toMatch(/died during the request with this Idempotency-Key\. Look at the records/)
-      expect((await create('Another fair')).body.code).toBe('idempotency_key_reused')
-    }
-    await lose({ held_by: nameOf({ ...self, pid: 2 ** 22 + 1, began: '' }, 'gone') })
-    await expectLost()
-    await lose({ held_by: 'elsewhere:place:1::x' })
-    expect((await create()).headers['retry-after']).toBe('1')
-    server.clock.advanceMs(60_001)
-    await expectLost()
-    expect(await count()).toBe(6)
-  })
+  describe('of a mass operation', () => {
+    let indices: number[]
+    beforeEach(async () => {
+      indices = []
+      for (const name of ['a', 'b', 'c', 'd']) indices.push((await server.admin.post('/tags', { name })).body.data.id)
+      server.events()
+    })
+    const destroy = (given = indices) =>
+      server.admin.post('/tags/mass-destroy', { indices: given }, { headers: { 'idempotency-key': 'many' } })
 
-  it('names what was changed when the server died between two transactions of a request', async () => {
-    const made = await create()
-    const { id } = made.body.data
-    const tags = [1, 2].map(async (n) => (await server.admin.post('/tags', { name: `Tag ${n}` })).body.data.id)
-    const indices = await Promise.all(tags)
-    const destroy = () =>
-      server.admin.post('/tags/mass-destroy', { indices }, { headers: { 'idempotency-key': 'many' } })
-    const first = await destroy()
-    expect([first.status, id > 0]).toEqual([200, true])
-    await server.store.db
-      .updateTable('idempotency_keys')
-      .set({
-        state: 'committed',
-        status: null,
-        body: null,
-        headers: JSON.stringify({ 'x-request-id': first.headers['x-request-id'] }),
-        held_by: nameOf({ ...self, pid: 2 ** 22 + 1, began: '' }, 'gone'),
-      })
-      .where('key', '=', 'many')
-      .execute()
-    const { status, body } = await destroy()
-    expect([status, body.code]).toEqual([409, 'idempotency_in_flight'])
-    expect(body.detail).toContain(
-      `It changed: ${indices.map((each) => `tags ${each} (settings.tag.delete.after)`).join(', ')}.`,
-    )
+    it('goes on behind the records that are done, and answers all of them', async () => {
+      const { seal } = server.app.services
+      let left = 2
+      const { close } = seal
+      seal.close = (text) => {
+        if (left-- === 0) throw new Error('the power is gone')
+        return close(text)
+      }
+      expect((await destroy()).status).toBe(500)
+      seal.close = close
+      expect((await server.admin.get('/tags')).body.meta.total).toBe(2)
+      expect((await destroy([1])).body.code).toBe('idempotency_key_reused')
+      const { status, body, headers } = await destroy()
+      expect([status, body.data, headers['idempotency-replayed']]).toEqual([
+        200,
+        { processed: indices, failed: [] },
+        undefined,
+      ])
+      expect(server.events().filter((name) => name === 'settings.tag.delete.after')).toHaveLength(4)
+      expect((await destroy()).headers['idempotency-replayed']).toBe('true')
+    })
+
+    it('ends with 409, and changes nothing more, once another has taken the key over', async () => {
+      const ctx = { ...systemContext(server.app.services, 'api'), token: callingToken }
+      const each = async (inner: Context, id: number): Promise<void> => {
+        if (id === indices[1])
+          await inner.db.updateTable('idempotency_keys').set({ held_by: 'somebody else' }).execute()
+        await tags.remove(inner, id)
+      }
+      const late = once(
+        ctx,
+        'late',
+        {},
+        {
+          isInSteps: true,
+          handle: (inner) => inMass(inner, { noun: { one: 'tag', many: 'tags' }, verb: 'deleted', indices, each }),
+          render: () => ({ status: 200, headers: {}, body: '{}' }),
+        },
+      )
+      await expect(late).rejects.toMatchObject({ code: 'idempotency_in_flight' })
+      expect((await server.admin.get('/tags')).body.meta.total).toBe(3)
+    })
   })
 
   it('answers 409 while the first request is on its way', async () => {
@@ -132,7 +140,7 @@ describe('Idempotency-Key', () => {
     it('is free at once when the process of that request is gone', async () => {
       await create()
       await forget()
-      await leave({ held_by: nameOf({ ...self, pid: 2 ** 22 + 1, began: '' }, 'gone') })
+      await leave({ held_by: gone })
       expect([(await create()).status, await count()]).toEqual([201, 6])
       expect((await create()).headers['idempotency-replayed']).toBe('true')
     })
@@ -147,20 +155,21 @@ describe('Idempotency-Key', () => {
     })
 
     it('does nothing any more once another has taken the key over', async () => {
-      const ctx = {
-        ...systemContext(server.app.services, 'api'),
-        token: { id: 1, abilities: ['*'], allowedIps: [], expiresAt: null },
-      }
-      const late = once(ctx, 'late', {}, async (inner) => {
-        await inner.db.updateTable('idempotency_keys').set({ held_by: 'somebody else' }).execute()
-        await transaction(inner, ({ db }) =>
-          db
-            .insertInto('lead_sources')
-            .values({ name: 'Late', name_key: 'late', created_at: start, updated_at: start })
-            .execute(),
-        )
-        return { status: 201, headers: {}, body: '{}' }
-      })
+      const ctx = { ...systemContext(server.app.services, 'api'), token: callingToken }
+      const late = once(
+        ctx,
+        'late',
+        {},
+        {
+          isInSteps: false,
+          handle: async ({ db }) => {
+            await db.updateTable('idempotency_keys').set({ held_by: 'somebody else' }).execute()
+            const late = { name: 'Late', name_key: 'late', created_at: start, updated_at: start }
+            await db.insertInto('lead_sources').values(late).execute()
+          },
+          render: () => ({ status: 201, headers: {}, body: '{}' }),
+        },
+      )
       await expect(late).rejects.toMatchObject({ code: 'idempotency_in_flight' })
       expect(await count()).toBe(5)
     })

@@ -96,9 +96,9 @@ export interface TestServer {
   /** The scheduler looks once, at the time of the clock. */
   tick(): Promise<boolean>
   inject(options: InjectOptions): Promise<LightMyRequestResponse>
-  /** Remembers the database as it is; `rewind` goes back to it, faster than a new server. */
+  /** Remembers the database as it is; `rewind` goes back to it, or to another image, faster than a new server. */
   keep(): Promise<void>
-  rewind(): Promise<void>
+  rewind(to?: Buffer): Promise<void>
   close(): Promise<void>
 }
 
@@ -227,9 +227,9 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     keep: async () => {
       kept = await store.image()
     },
-    rewind: async () => {
+    rewind: async (to = kept) => {
       await current.close()
-      current = open(kept)
+      current = open(to)
       time = new Date(start)
       seen.length = 0
     },

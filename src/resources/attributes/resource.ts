@@ -4,6 +4,7 @@ import type { Context } from '../../kernel/context.ts'
 import { Findings, isProtected } from '../../kernel/errors.ts'
 import { flag, text, value } from '../../kernel/filter.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
+import { answering, inSteps } from '../../kernel/idempotency.ts'
 import { massDestroy, massUpdate } from '../../kernel/mass.ts'
 import { defineResource } from '../../kernel/resource.ts'
 import { longTransaction } from '../../kernel/write.ts'
@@ -93,9 +94,6 @@ async function carryOut(ctx: Context, id: number, body: Body): Promise<void> {
 export const attributes = define(false)
 const forcing = define(true)
 
-/** The values of all records go with it. */
-const remove = (ctx: Context, id: number): Promise<void> => longTransaction(ctx, (ctx) => attributes.remove(ctx, id))
-
 export const handlers: HandlersFor<
   | 'listAttributes'
   | 'getAttribute'
@@ -108,13 +106,15 @@ export const handlers: HandlersFor<
 > = {
   ...attributes.handlers,
   // An index of all records is made, or their values are taken.
-  createAttribute: (ctx, input) => longTransaction(ctx, (ctx) => attributes.handlers.createAttribute(ctx, input)),
+  createAttribute: inSteps((ctx, input) =>
+    answering(ctx, (ctx) => attributes.handlers.createAttribute(ctx, input), { isLong: true }),
+  ),
   updateAttribute: (ctx, input) =>
     longTransaction(ctx, (ctx) => (input.query.force ? forcing : attributes).handlers.updateAttribute(ctx, input)),
   deleteAttribute: (ctx, input) => longTransaction(ctx, (ctx) => attributes.handlers.deleteAttribute(ctx, input)),
   massUpdateAttributes: massUpdate(attributes, (ctx, id, quick_add: boolean) =>
     attributes.update(ctx, id, { quick_add }),
   ),
-  massDestroyAttributes: massDestroy({ ...attributes, remove }),
+  massDestroyAttributes: massDestroy(attributes, { isLong: true }),
   lookupAttributeValues,
 }

@@ -5,13 +5,14 @@ import { download } from '../../kernel/download.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
 import { versionTag } from '../../kernel/etag.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { answering, inSteps } from '../../kernel/idempotency.ts'
 import { bytesOf } from '../files/handlers.ts'
 import { rowsOf } from '../files/rows.ts'
 import { reportOf } from './errors.ts'
 import { opens } from './owner.ts'
 import { imports } from './resource.ts'
 import { batchSize, countRows, find } from './run.ts'
-import { runHere, runLater, type What } from './runs.ts'
+import { isBegun, runHere, runLater, type What } from './runs.ts'
 import { sampleOf } from './samples.ts'
 import { cancel } from './states.ts'
 import { Unreadable } from './unreadable.ts'
@@ -69,12 +70,19 @@ const getImportStats: Handler<'getImportStats'> = async (ctx, { params }) => {
   return { data: { stats: { batches, progress: shown.progress, summary: shown.summary }, import: shown } }
 }
 
-/** In the background, or at once where the import says so. */
-async function started(ctx: Context, id: number, what: What): Promise<Schema<'Import'>> {
+interface Started {
+  data: Schema<'Import'>
+  message: string
+}
+
+/** In the background, or at once where the import says so. Neither the file is read nor rows are written in a transaction of the caller. */
+async function started(ctx: Context, id: number, what: What, message: string): Promise<Started> {
+  const after = new Date(ctx.time.getTime() + safetyMs)
+  if (isBegun(ctx)) return { data: await runHere(ctx, id, what, { after }), message }
   const { process_in_queue: isQueued } = await imports.get(ctx, id)
-  if (isQueued) return runLater(ctx, id, what)
+  if (isQueued) return answering(ctx, async (ctx) => ({ data: await runLater(ctx, id, what), message }))
   await requireFew(ctx, id)
-  return runHere(ctx, id, what, { after: new Date(ctx.time.getTime() + safetyMs) })
+  return { data: await runHere(ctx, id, what, { after }), message }
 }
 
 /** Throws 409 for more rows than a request can wait for. What is wrong with the file is for the validation to tell. */
@@ -92,15 +100,13 @@ async function requireFew(ctx: Context, id: number): Promise<void> {
   )
 }
 
-const validateImport: Handler<'validateImport'> = async (ctx, { params }) => ({
-  data: await started(ctx, params.id, 'validate'),
-  message: 'Import validating.',
-})
+const validateImport: Handler<'validateImport'> = inSteps((ctx, { params }) =>
+  started(ctx, params.id, 'validate', 'Import validating.'),
+)
 
-const startImport: Handler<'startImport'> = async (ctx, { params }) => ({
-  data: await started(ctx, params.id, 'start'),
-  message: 'Import started.',
-})
+const startImport: Handler<'startImport'> = inSteps((ctx, { params }) =>
+  started(ctx, params.id, 'start', 'Import started.'),
+)
 
 const cancelImport: Handler<'cancelImport'> = async (ctx, { params }) => ({
   data: await cancel(ctx, params.id),

@@ -25,7 +25,13 @@ export const runLater = (ctx: Context, id: number, what: What): Promise<Schema<'
     return begun
   })
 
-/** Answers the import when all is done, or when another process has taken it over. */
+/** Whether an earlier try of the same request has begun a run here, which a crash ended. */
+export const isBegun = ({ keyed }: Context): boolean => (keyed?.progress ?? null) !== null
+
+/**
+ * Answers the import when all is done, or when another process has taken it over. A repeated request goes on with the run that the
+ * first one began (idempotency.ts).
+ */
 export async function runHere(
   ctx: Context,
   id: number,
@@ -36,13 +42,16 @@ export async function runHere(
   const run: Run = runOf(ctx, id, {
     tell: ({ processed_rows_count: done, rows_count: total }) => tell?.(done, total ?? 0),
   })
-  const begun = await transaction(ctx, async (ctx) => {
-    const shown = await runs[what].begin(ctx, id)
-    await occupy(ctx, run).catch(refuseOccupied)
-    await enqueueRun(ctx, runs[what].job, id, after)
-    return shown
-  })
-  if (ctx.dryRun) return begun
+  const begin = (): Promise<Schema<'Import'>> =>
+    transaction(ctx, async (ctx) => {
+      const shown = await runs[what].begin(ctx, id)
+      await occupy(ctx, run).catch(refuseOccupied)
+      await enqueueRun(ctx, runs[what].job, id, after)
+      await ctx.keyed?.save(ctx, { isBegun: true })
+      return shown
+    })
+  const begun = isBegun(ctx) ? null : await begin()
+  if (begun && ctx.dryRun) return begun
   try {
     await runs[what].work(run)
   } catch (error) {

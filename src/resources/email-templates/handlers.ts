@@ -3,11 +3,12 @@ import { may } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
 import { clean, tooMuch } from '../../kernel/html.ts'
+import { inSteps } from '../../kernel/idempotency.ts'
 import { factsOf, subjects } from './facts.ts'
 import { fillIn, longest } from './placeholders.ts'
 import { emailTemplates } from './resource.ts'
 
-const previewEmailTemplate: Handler<'previewEmailTemplate'> = async (ctx, { params, body }) => {
+const previewEmailTemplate: Handler<'previewEmailTemplate'> = inSteps(async (ctx, { params, body }) => {
   const template = await emailTemplates.get(ctx, params.id)
   const { entity_type: type, entity_id: id } = body
   const subject = subjects[type]
@@ -31,7 +32,7 @@ const previewEmailTemplate: Handler<'previewEmailTemplate'> = async (ctx, { para
       unknown_placeholders: [...new Set([...head.unknown, ...content.unknown])],
     },
   }
-}
+})
 
 export const handlers: HandlersFor<
   | 'listEmailTemplates'

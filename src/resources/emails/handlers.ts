@@ -3,6 +3,7 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, requireCall } from '../../kernel/context.ts'
 import { Findings, invalid, notFound } from '../../kernel/errors.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { inSteps } from '../../kernel/idempotency.ts'
 import { inMass } from '../../kernel/mass.ts'
 import { refer } from '../../kernel/references.ts'
 import { transaction } from '../../kernel/write.ts'
@@ -32,22 +33,23 @@ const discard = (ctx: Context, id: number, type: 'trash' | 'delete' | undefined)
     return 'E-mail moved to the trash.'
   })
 
-const massUpdateEmails: Handler<'massUpdateEmails'> = (ctx, { body }) => {
+const massUpdateEmails: Handler<'massUpdateEmails'> = inSteps((ctx, { body }) => {
   const { indices, atomic, folders, is_read, value } = body
   if ([folders, is_read, value].filter((each) => each !== undefined).length !== 1)
     throw invalid({ folders: ['Send one of folders, is_read and value.'] })
   const isRead = is_read ?? value
   const changes = { ...(folders && { folders }), ...(isRead !== undefined && { is_read: isRead }) }
   return inMass(ctx, { noun, verb: 'updated', indices, atomic, each: (ctx, id) => emails.update(ctx, id, changes) })
-}
+})
 
-const massDestroyEmails: Handler<'massDestroyEmails'> = (ctx, { body: { indices, type } }) =>
+const massDestroyEmails: Handler<'massDestroyEmails'> = inSteps((ctx, { body: { indices, type } }) =>
   inMass(ctx, {
     noun,
     verb: type === 'delete' ? 'deleted' : 'discarded',
     indices,
     each: (ctx, id) => discard(ctx, id, type),
-  })
+  }),
+)
 
 /** The sort is fixed: a thread reads from its beginning. */
 const listEmailThread: Handler<'listEmailThread'> = async (ctx, { params, query }) => {

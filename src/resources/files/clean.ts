@@ -149,7 +149,7 @@ export async function sweepFiles(
   remove: (sha256: string) => Promise<void> = ctx.services.files.remove,
 ): Promise<number> {
   if (sha256s.length === 0) return 0
-  const own = { ...ctx, db: ctx.services.store.db, unit: null, dryRun: false, beforeCommit: null }
+  const own = { ...ctx, db: ctx.services.store.db, unit: null, dryRun: false, keyed: null }
   return longTransaction(own, async ({ db }) => {
     const unused = await unusedOf(db, sha256s)
     for (const each of unused) await remove(each)

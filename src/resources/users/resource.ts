@@ -9,6 +9,7 @@ import { notFound } from '../../kernel/errors.ts'
 import { linked, text, value } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { answering, inSteps } from '../../kernel/idempotency.ts'
 import { massDestroy, massUpdate } from '../../kernel/mass.ts'
 import { expand, refer, referAll } from '../../kernel/references.ts'
 import { defineResource, type Resource, type Writing } from '../../kernel/resource.ts'
@@ -208,14 +209,14 @@ export const users = {
 } satisfies Resource<User, Write>
 
 /** Creates a user; who gets no password is sent a link to choose one. */
-const createUser: Handler<'createUser'> = async (ctx, input) => {
+const createUser: Handler<'createUser'> = inSteps(async (ctx, input) => {
   const body = await hashed(ctx, input.body)
-  return transaction(ctx, async (ctx) => {
+  return answering(ctx, async (ctx) => {
     const reply = await everyday.handlers.createUser(ctx, { ...input, body })
     if (body.password === undefined) await enqueue(ctx, passwordLink, { user_id: reply.data.id })
     return reply
   })
-}
+})
 
 /** Deletes a user after the records have gone to `reassign_to`, all in one transaction. */
 const deleteUser =
@@ -243,9 +244,10 @@ export const userHandlers = (
     everyday.handlers.updateUser(ctx, { ...input, body: await hashed(ctx, input.body) }),
   deleteUser: deleteUser(owned),
   // The hash is made here once, not per record: with `atomic` the records share a transaction.
-  massUpdateUsers: async (ctx, { body: { changes, ...body } }) =>
+  massUpdateUsers: inSteps(async (ctx, { body: { changes, ...body } }) =>
     massUpdate(everyday, (ctx, id, status: boolean) => everyday.update(ctx, id, { status }))(ctx, {
       body: changes ? { ...body, changes: await hashed(ctx, changes) } : body,
     }),
+  ),
   massDestroyUsers: massDestroy(everyday),
 })

@@ -5,6 +5,7 @@ import { invalid, notFound, Problem } from '../../kernel/errors.ts'
 import { newestEvent } from '../../kernel/eventlog.ts'
 import { time, value } from '../../kernel/filter.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { inSteps } from '../../kernel/idempotency.ts'
 import { ledgerPage } from '../../kernel/ledger.ts'
 import { transaction } from '../../kernel/write.ts'
 import { visibleAbout } from '../events/scope.ts'
@@ -84,8 +85,8 @@ const replayWebhook: Handler<'replayWebhook'> = (ctx, { params: { id }, body }) 
     return { data, message: data.queued === 1 ? '1 delivery queued.' : `${data.queued} deliveries queued.` }
   })
 
-/** Sent while the caller waits, so in no transaction. A rehearsal sends nothing. */
-const testWebhook: Handler<'testWebhook'> = async (ctx, { params: { id } }) => {
+/** Sent while the caller waits, so in no transaction: after a crash a repeated Idempotency-Key sends it again. A rehearsal sends nothing. */
+const testWebhook: Handler<'testWebhook'> = inSteps(async (ctx, { params: { id } }) => {
   const webhook = await webhookOf(ctx, id)
   const occasion = await testOccasion(ctx, `msg_test_${ctx.requestId}`, webhook)
   const attempt = ctx.dryRun
@@ -102,7 +103,7 @@ const testWebhook: Handler<'testWebhook'> = async (ctx, { params: { id } }) => {
     data: { state: isSuccess ? 'succeeded' : 'failed', attempt },
     message: isSuccess ? 'The receiver took the test.' : 'The test failed.',
   }
-}
+})
 
 export const handlers: HandlersFor<
   'listWebhookDeliveries' | 'replayWebhookDelivery' | 'replayWebhook' | 'testWebhook'

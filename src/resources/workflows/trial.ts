@@ -4,6 +4,7 @@ import { type Context, may } from '../../kernel/context.ts'
 import { invalid, Problem } from '../../kernel/errors.ts'
 import type { Snapshot } from '../../kernel/events.ts'
 import type { Handler } from '../../kernel/handler.ts'
+import { inSteps } from '../../kernel/idempotency.ts'
 import { effects } from './effects.ts'
 import { evaluate, Unanswerable } from './evaluate.ts'
 import { type Occasion, refuse, resources } from './occasion.ts'
@@ -11,7 +12,7 @@ import { workflows } from './resource.ts'
 import { type Acting, actingFor, blindness, requireAction, requireReading } from './rights.ts'
 import { subjectsOf } from './subjects.ts'
 
-export const testWorkflow: Handler<'testWorkflow'> = async (ctx, { params, body: { entity_id: id } }) => {
+export const testWorkflow: Handler<'testWorkflow'> = inSteps(async (ctx, { params, body: { entity_id: id } }) => {
   const workflow = await workflows.get(ctx, params.id)
   const { noun, shows, many } = resources[workflow.entity_type]
   const record = may(ctx, shows) ? ((await many(ctx, [id])).get(id) as Snapshot | undefined) : undefined
@@ -21,7 +22,7 @@ export const testWorkflow: Handler<'testWorkflow'> = async (ctx, { params, body:
   const acting = await actingOf(ctx, workflow, id)
   const answer = typeof acting === 'string' ? refused(workflow, acting) : await answerOf(ctx, workflow, record)
   return { data: { ...answer, actions: await actionsOf(ctx, workflow, about, acting) } }
-}
+})
 
 /** With the rights of the user it would act for, or why it would not run. What is shown is what the caller sees. */
 async function actingOf(ctx: Context, { changed_by: user, entity_type }: Schema<'Workflow'>, id: number) {

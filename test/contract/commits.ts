@@ -1,0 +1,51 @@
+// The database as it was after each commit of a request: what a crash there would leave behind.
+import Database from 'better-sqlite3'
+import { sqliteImage } from '../../db/dialects/sqlite.ts'
+import { nameOf, self } from '../../src/kernel/owners.ts'
+import type { TestServer } from '../support/app.ts'
+
+export interface Commits {
+  /** Runs `work` and answers an image of the database for each of its commits, in order. */
+  during(work: () => Promise<unknown>): Promise<Buffer[]>
+  stop(): void
+}
+
+/** Watches all databases that are opened from now on, until `stop`. */
+export function watchCommits(): Commits {
+  const { prepare } = Database.prototype
+  let images: Buffer[] | null = null
+  Database.prototype.prepare = function (this: Database.Database, text: string) {
+    const statement = prepare.call(this, text)
+    if (text !== 'commit') return statement as never
+    const run = statement.run.bind(statement) as () => Database.RunResult
+    statement.run = () => {
+      const result = run()
+      images?.push(sqliteImage(this))
+      return result
+    }
+    return statement as never
+  }
+  return {
+    async during(work) {
+      const taken: Buffer[] = []
+      images = taken
+      try {
+        await work()
+      } finally {
+        images = null
+      }
+      return taken
+    },
+    stop() {
+      Database.prototype.prepare = prepare
+    },
+  }
+}
+
+/** The server begins anew with the database that a crash has left: whoever worked on something is gone. */
+export async function startAgain(server: TestServer, image: Buffer): Promise<void> {
+  await server.rewind(image)
+  const gone = nameOf({ ...self, pid: 2 ** 22 + 1, began: '' }, 'gone')
+  await server.store.db.updateTable('idempotency_keys').set({ held_by: gone }).execute()
+  await server.store.db.updateTable('locks').set({ locked_by: gone }).execute()
+}

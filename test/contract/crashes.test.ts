@@ -1,0 +1,146 @@
+// Every operation that takes an Idempotency-Key, ended by a crash after each of its commits: the repeated request gets the answer that
+// the first one would have got, and the database is what it would have been.
+import { sql } from 'kysely'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type Reply, startServer, type TestServer } from '../support/app.ts'
+import { csvOf, importing, path } from '../support/importing.ts'
+import { document, fact, facts } from '../support/schema.ts'
+import { type Commits, startAgain, watchCommits } from './commits.ts'
+import { type Answer, type Request, request, send, startWorld, type World } from './support.ts'
+
+let commits: Commits
+beforeAll(() => {
+  commits = watchCommits()
+})
+afterAll(() => commits.stop())
+
+interface Outcome {
+  answer: Answer | Reply
+  tables: Record<string, unknown[]>
+}
+
+/** Whose a key or a lock is changes with each try, and how full text divides what it holds, with the commits. */
+const isOfProcesses = (table: string): boolean =>
+  table === 'idempotency_keys' || table === 'locks' || /_(data|idx|docsize|config)$/.test(table)
+
+/** All that is stored, by table and row. */
+async function stored({ store: { db } }: TestServer): Promise<Outcome['tables']> {
+  const all: Outcome['tables'] = {}
+  for (const { name } of await db.introspection.getTables()) {
+    if (isOfProcesses(name)) continue
+    all[name] = (await sql`select * from ${sql.table(name)}`.execute(db)).rows
+  }
+  return all
+}
+
+/** `third` with `?` wherever two runs of the same request differ, such as in secrets and ids of requests. */
+function masked(one: unknown, other: unknown, third: unknown): unknown {
+  const isPlain = [one, other].some((each) => typeof each !== 'object' || each === null)
+  if (isPlain) return one === other ? third : '?'
+  if (typeof third !== 'object' || third === null) return third
+  const [of, and] = [one as Record<string, unknown>, other as Record<string, unknown>]
+  const entries = Object.entries(third).map(([key, value]) => [key, masked(of[key], and[key], value)] as const)
+  return Array.isArray(third) ? entries.map(([, value]) => value) : Object.fromEntries(entries)
+}
+
+/** Answers how many commits the request has; the first only takes the key. */
+async function survives(server: TestServer, ask: () => Promise<Outcome['answer']>, ignored: string[] = []) {
+  const run = async (): Promise<Outcome> => ({ answer: await ask(), tables: await stored(server) })
+  const beginning = await server.store.image()
+  const other = await run()
+  await server.rewind(beginning)
+  let first = other
+  const images = await commits.during(async () => {
+    first = await run()
+  })
+  expect(first.answer.status, first.answer.text).toBeLessThan(300)
+  const told = ({ answer, tables }: Outcome): unknown => {
+    const shown = masked([first.answer.body, first.tables], [other.answer.body, other.tables], [answer.body, tables])
+    return JSON.parse(JSON.stringify(shown, (name, value) => (ignored.includes(name) ? undefined : value)))
+  }
+  for (const image of images) {
+    await startAgain(server, image)
+    const again = await run()
+    expect(again.answer.status, again.answer.text).toBe(first.answer.status)
+    expect(told(again)).toEqual(told(first))
+    const { text, headers } = again.answer
+    if (image === images.at(-1)) expect([text, headers['idempotency-replayed']]).toEqual([first.answer.text, 'true'])
+  }
+  return images.length
+}
+
+const headers = { 'idempotency-key': 'crash' }
+
+describe('after a crash a repeated key', () => {
+  let world: World
+  beforeAll(async () => {
+    world = await startWorld()
+  })
+  afterAll(() => world.server.close())
+
+  const takesKey = ([, { path, method }]: (typeof facts)[number]): boolean => {
+    const { parameters = [] } = (document.paths as any)[path][method]
+    return parameters.some(({ $ref }: { $ref?: string }) => $ref === '#/components/parameters/IdempotencyKey')
+  }
+  const keyed = facts.filter(takesKey).map(([id]) => id)
+  const isMass = (id: string): boolean => /\/mass-\w+$/.test(fact(id).path)
+
+  /** Mass operations are about several records, one of which is not there. */
+  function wanted(id: string): Request {
+    const { body, ...sent } = request(world, id)
+    const entity = sent.url.split('/').at(-2) ?? ''
+    const ids = [world.plain, world.spare, world.main].flatMap((each) => each[entity] ?? [])
+    return { ...sent, headers, body: isMass(id) ? { ...body, indices: [...new Set(ids), 999_999] } : body }
+  }
+
+  // Signing out ends the token, and its keys with it.
+  beforeEach(() => world.server.rewind())
+
+  it.each(keyed.filter((id) => id !== 'logout'))('of %s has the first answer and does what is left', async (id) => {
+    const sent = wanted(id)
+    const count = await survives(world.server, () => send(world, id, sent))
+    expect(count).toBeGreaterThanOrEqual(isMass(id) ? 4 : 2)
+  })
+
+  it('of logout is refused with its token, as without a crash', async () => {
+    const { token } = await world.server.as(1)
+    const leave = () => send(world, 'logout', { method: 'POST', url: '/api/admin/logout', headers, token })
+    const images = await commits.during(leave)
+    expect((await leave()).status).toBe(401)
+    for (const image of images) {
+      await startAgain(world.server, image)
+      expect((await leave()).status).toBe(image === images.at(-1) ? 401 : 200)
+    }
+  })
+
+  it('has all records of a mass operation changed, or none', async () => {
+    const body = {
+      ...(wanted('massUpdateLeads').body as object),
+      atomic: true,
+      indices: [world.main.leads, world.spare.leads],
+    }
+    const sent = { ...wanted('massUpdateLeads'), body }
+    expect(await survives(world.server, () => send(world, 'massUpdateLeads', sent))).toBe(3)
+  })
+})
+
+describe('an import that runs while its caller waits, after a crash,', () => {
+  let server: TestServer
+  beforeEach(async () => {
+    server = await startServer()
+  })
+  afterEach(() => server.close())
+
+  const rows = Array.from({ length: 250 }, (_, number) => [`sku-${number}`, `Product ${number}`, number])
+  const table = csvOf([['sku', 'name', 'price'], ...rows])
+
+  it.each(['validate', 'start'] as const)('goes on with %s and answers its end', async (what) => {
+    const imports = importing(server.admin)
+    const { id } = await imports.record('products', table)
+    if (what === 'start') await imports.post(id, 'validate')
+    const ask = () => server.admin.post(`${path}/${id}/${what}`, undefined, { headers })
+    // A step that is begun anew is one more version.
+    const count = await survives(server, ask, ['version'])
+    expect(count).toBeGreaterThan(4)
+  })
+})
