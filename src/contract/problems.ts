@@ -54,8 +54,8 @@ export const problemCodes = {
   protected: [409, 'The record is protected.', 'It is needed by the system or by yourself.'],
   idempotency_in_flight: [
     409,
-    'A request with this Idempotency-Key is not finished or its answer was lost.',
-    'Wait, then look whether the record exists before trying again with a new key.',
+    'The first request with this Idempotency-Key is not finished.',
+    'Send the request again after Retry-After seconds: it gets the first answer.',
   ],
   version_mismatch: [
     412,

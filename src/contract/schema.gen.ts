@@ -3584,7 +3584,7 @@ export interface paths {
         put?: never;
         /**
          * Send a test to a webhook
-         * @description Sends a made-up event `webhook.test`, signed like every other, and answers what came back. It is no delivery: nothing is logged or sent again, and it counts neither for nor against the webhook. A receiver that cannot be reached is an answer too, with `state: failed`.
+         * @description Sends a made-up event `webhook.test`, signed like every other, and answers what came back. It is no delivery: nothing is logged or sent again, and it counts neither for nor against the webhook. A receiver that cannot be reached is an answer too, with `state: failed`. With an `Idempotency-Key` it is sent again only if the server crashed before the answer was stored.
          */
         post: operations["testWebhook"];
         delete?: never;
@@ -12860,7 +12860,7 @@ export interface components {
         IfMatch: string;
         /** @description Answer 304 without a body if the ETag is still this one. */
         IfNoneMatch: string;
-        /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+        /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
         IdempotencyKey: string;
         /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
         DryRun: "true" | "false";
@@ -13678,7 +13678,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -14148,7 +14148,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -14424,7 +14424,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -14745,7 +14745,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -14783,7 +14783,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -15050,7 +15050,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -15213,7 +15213,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -15341,7 +15341,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -15588,7 +15588,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -15815,7 +15815,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -16005,7 +16005,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -16166,7 +16166,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -16204,7 +16204,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -16539,7 +16539,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -16667,7 +16667,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -17143,7 +17143,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -17304,7 +17304,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -17733,7 +17733,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -17861,7 +17861,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -18102,7 +18102,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -18263,7 +18263,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -18630,7 +18630,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -18750,7 +18750,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -18933,7 +18933,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -19097,7 +19097,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -19258,7 +19258,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -19439,7 +19439,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -19567,7 +19567,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -19911,7 +19911,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -20073,7 +20073,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -20111,7 +20111,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -20312,7 +20312,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -20392,7 +20392,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -20692,7 +20692,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -20857,7 +20857,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -20895,7 +20895,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -20935,7 +20935,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -20976,7 +20976,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -21144,7 +21144,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -21272,7 +21272,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -21484,7 +21484,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -21645,7 +21645,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -21795,7 +21795,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -22066,7 +22066,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -22349,7 +22349,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -22690,7 +22690,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -22852,7 +22852,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -22890,7 +22890,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -23111,7 +23111,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -23275,7 +23275,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -23313,7 +23313,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -23467,7 +23467,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -23774,7 +23774,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -24047,7 +24047,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -24206,7 +24206,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -24372,7 +24372,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -24598,7 +24598,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -24758,7 +24758,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -24919,7 +24919,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -25021,7 +25021,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -25059,7 +25059,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -25095,7 +25095,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -25255,7 +25255,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -25675,7 +25675,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -25996,7 +25996,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -26252,7 +26252,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -26644,7 +26644,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -26803,7 +26803,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -26971,7 +26971,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -27132,7 +27132,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -27309,7 +27309,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -27349,7 +27349,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -27446,7 +27446,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -27676,7 +27676,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -27885,7 +27885,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -27924,7 +27924,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -27963,7 +27963,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if its ETag is still this one, else 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -28110,7 +28110,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -29027,7 +29027,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first completed answer to this key is kept for 24 hours and given again, with `Idempotency-Replayed: true`. */
+                /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];

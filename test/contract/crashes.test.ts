@@ -93,9 +93,9 @@ describe('after a crash a repeated key', () => {
     return { ...sent, headers, body: isMass(id) ? { ...body, indices: [...new Set(ids), 999_999] } : body }
   }
 
-  // Signing out ends the token, and its keys with it.
   beforeEach(() => world.server.rewind())
 
+  // Signing out ends the token, and its keys with it.
   it.each(keyed.filter((id) => id !== 'logout'))('of %s has the first answer and does what is left', async (id) => {
     const sent = wanted(id)
     const count = await survives(world.server, () => send(world, id, sent))

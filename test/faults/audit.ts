@@ -127,7 +127,7 @@ async function refusedButThere(db: Db, { refused }: Load): Promise<string[]> {
 }
 
 /** What had no answer is asked for once more: it happened once, or not at all, and then it does now. Answers findings. */
-export async function resolve(door: Door, dataDir: string, load: Load): Promise<string[]> {
+export async function resolve(door: Door, load: Load): Promise<string[]> {
   const findings: string[] = []
   for (const what of [...load.pending]) {
     load.pending.delete(what)
@@ -138,34 +138,9 @@ export async function resolve(door: Door, dataDir: string, load: Load): Promise<
     }
     const again = await patiently(() => load.send(door, what))
     if (again.status === 201) load.settle(what, again)
-    // It was done, and the answer was lost with the server.
-    else if (again.status === 409 && again.body.code === 'idempotency_in_flight')
-      findings.push(...(await look(dataDir, load, what)))
     else findings.push(`The retry of ${what.kind} was answered with ${again.status}: ${JSON.stringify(again.body)}`)
   }
   return findings
-}
-
-type New = Parameters<Load['send']>[1] & { kind: 'create' | 'upload' }
-
-async function look(dataDir: string, load: Load, what: New): Promise<string[]> {
-  const store = openStore(`sqlite:${join(dataDir, 'accord.db')}`)
-  try {
-    if (what.kind === 'upload') {
-      const rows = await store.db.selectFrom('files').select('id').where('name', '=', what.name).execute()
-      for (const { id } of rows) load.files.push({ id, name: what.name, sha256: sha256(what.bytes) })
-      return rows.length === 1 ? [] : [`File ${what.name} is there ${rows.length} times.`]
-    }
-    const rows = await store.db.selectFrom('leads').select('id').where('title', '=', what.title).execute()
-    for (const { id } of rows) {
-      const lead: Lead = { id, title: what.title, value: what.value, version: 1, isDeleted: false }
-      what.own.push(lead)
-      load.leads.push(lead)
-    }
-    return rows.length === 1 ? [] : [`Lead ${what.title} is there ${rows.length} times.`]
-  } finally {
-    await store.close()
-  }
 }
 
 /** A change that had no answer has happened as a whole or not at all. */

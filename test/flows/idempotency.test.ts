@@ -96,3 +96,41 @@ it('gives every key its first answer after kill -9, and does nothing twice', asy
     `${kills} kills: ${answered.size} answered, ${lost.length} answers lost, ${unanswered} of them committed.`,
   )
 }, 300_000)
+
+it('goes on with a mass operation behind the records that were done before kill -9', async () => {
+  const ask = async (path: string, body: object, key: string): Promise<{ status: number; body: any } | null> => {
+    const headers = {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      accept: 'application/json',
+      'idempotency-key': key,
+    }
+    const url = `${serving?.url}/api/admin${path}`
+    const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) }).catch(() => null)
+    return answer && { status: answer.status, body: await answer.json().catch(() => null) }
+  }
+  const deleted = (): Promise<{ entity_id: number | null }[]> =>
+    store.db.selectFrom('events').select('entity_id').where('name', '=', 'settings.tag.delete.after').execute()
+  let before = 0
+  for (let life = 0; life < kills; life++) {
+    serving = await accordServing(folder, 'serve', { ACCORD_RATE_LIMIT: 'off' })
+    const indices: number[] = []
+    for (let count = 0; count < 100; count++) {
+      const name = `${life}-${count}`
+      indices.push((await ask('/tags', { name }, name))?.body.data.id)
+    }
+    const lost = ask('/tags/mass-destroy', { indices }, `mass-${life}`)
+    while ((await deleted()).length < before + 10) await pause(1)
+    await serving.stop('SIGKILL')
+    await lost
+    const done = (await deleted()).length - before
+    serving = await accordServing(folder, 'serve', { ACCORD_RATE_LIMIT: 'off' })
+    const again = await ask('/tags/mass-destroy', { indices }, `mass-${life}`)
+    expect([again?.status, again?.body.data]).toEqual([200, { processed: indices, failed: [] }])
+    const told = (await deleted()).slice(before)
+    expect(told.map(({ entity_id }) => entity_id).sort()).toEqual([...indices].sort())
+    before += indices.length
+    await serving.stop('SIGKILL')
+    console.log(`Killed with ${done} of ${indices.length} records done.`)
+  }
+}, 300_000)

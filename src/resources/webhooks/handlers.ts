@@ -5,7 +5,7 @@ import { invalid, notFound, Problem } from '../../kernel/errors.ts'
 import { newestEvent } from '../../kernel/eventlog.ts'
 import { time, value } from '../../kernel/filter.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { inSteps } from '../../kernel/idempotency.ts'
+import { answering, inSteps } from '../../kernel/idempotency.ts'
 import { ledgerPage } from '../../kernel/ledger.ts'
 import { transaction } from '../../kernel/write.ts'
 import { visibleAbout } from '../events/scope.ts'
@@ -13,7 +13,7 @@ import { attemptsOf, type Delivery, requeue } from './deliveries.ts'
 import { testOccasion } from './occasions.ts'
 import { recipeOf } from './request.ts'
 import { isTaken, send } from './send.ts'
-import { tellAgain } from './subscriptions.ts'
+import { pastOf, tellAgain } from './subscriptions.ts'
 
 const present = (row: Delivery): Schema<'WebhookDelivery'> => ({
   id: row.id,
@@ -76,16 +76,17 @@ const replayWebhookDelivery: Handler<'replayWebhookDelivery'> = (ctx, { params: 
     return { data: present(await deliveryOf(ctx, id, delivery_id)), message: 'Delivery queued.' }
   })
 
-const replayWebhook: Handler<'replayWebhook'> = (ctx, { params: { id }, body }) =>
-  transaction(ctx, async (ctx) => {
-    const webhook = await webhookOf(ctx, id)
-    requireActive(webhook)
+const replayWebhook: Handler<'replayWebhook'> = inSteps(async (ctx, { params: { id }, body }) => {
+  const past = await pastOf(ctx, await webhookOf(ctx, id), body.after_event_id)
+  return answering(ctx, async (ctx) => {
+    requireActive(await webhookOf(ctx, id))
     if (body.after_event_id > (await newestEvent(ctx))) throw invalid({ after_event_id: ['No event has such an id.'] })
-    const data = await tellAgain(ctx, webhook, body.after_event_id)
+    const data = await tellAgain(ctx, id, past)
     return { data, message: data.queued === 1 ? '1 delivery queued.' : `${data.queued} deliveries queued.` }
   })
+})
 
-/** Sent while the caller waits, so in no transaction: after a crash a repeated Idempotency-Key sends it again. A rehearsal sends nothing. */
+/** Sent while the caller waits, so in no transaction: after a crash a repeated key sends it again. A rehearsal sends nothing. */
 const testWebhook: Handler<'testWebhook'> = inSteps(async (ctx, { params: { id } }) => {
   const webhook = await webhookOf(ctx, id)
   const occasion = await testOccasion(ctx, `msg_test_${ctx.requestId}`, webhook)

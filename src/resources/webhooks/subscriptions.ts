@@ -60,28 +60,40 @@ export const subscriptions: EventReader = {
 /** How much of the past is gone through at once. */
 const most = { looked: 10_000, queued: 200 }
 
-/** Queues what happened behind an event, also what was told before. Answers how much, and the last event looked at. */
+type Told = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id'>
+
+export interface Past {
+  /** The events that the webhook is told. */
+  told: readonly Told[]
+  /** The last event looked at. */
+  last: number | null
+}
+
+/** What happened behind an event. The log is long and only grows, so it is looked through before the transaction. */
+export async function pastOf({ db }: Context, webhook: Subscription, after: number): Promise<Past> {
+  const isTold = subscribed(webhook)
+  const rows = await db
+    .selectFrom('events')
+    .select(['id', 'name', 'entity_type', 'entity_id', 'changed'])
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(most.looked)
+    .execute()
+  const told = rows.filter((event) => isTold({ ...event, changed: JSON.parse(event.changed) as string[] }))
+  return { told, last: rows.at(-1)?.id ?? null }
+}
+
+/** Queues what is told, also what was told before. Answers how much, and the last event looked at. */
 export const tellAgain = (
   ctx: Context,
-  webhook: Subscription & { id: number },
-  after: number,
+  webhookId: number,
+  { told, last }: Past,
 ): Promise<{ queued: number; last_event_id: number | null }> =>
   transaction(ctx, async (ctx) => {
-    const isTold = subscribed(webhook)
-    const events = await ctx.db
-      .selectFrom('events')
-      .select(['id', 'name', 'entity_type', 'entity_id', 'changed'])
-      .where('id', '>', after)
-      .orderBy('id')
-      .limit(most.looked)
-      .execute()
     let queued = 0
-    let last: number | null = null
-    for (const event of events) {
-      if (queued === most.queued) break
-      last = event.id
-      if (!isTold({ ...event, changed: JSON.parse(event.changed) as string[] })) continue
-      if ((await queueDelivery(ctx, webhook.id, event)) !== null || (await again(ctx, webhook.id, event.id))) queued++
+    for (const event of told) {
+      if ((await queueDelivery(ctx, webhookId, event)) !== null || (await again(ctx, webhookId, event.id))) queued++
+      if (queued === most.queued) return { queued, last_event_id: event.id }
     }
     return { queued, last_event_id: last }
   })
