@@ -44,21 +44,9 @@ export const boundTo = <Row>(query: CompiledQuery, parameters: readonly unknown[
 
 const lengths = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000]
 
-/** The same ids, the last of them as often as makes one of few lengths: each length is a statement of its own. Of one id at least. */
-export function padded(ids: readonly number[]): number[] {
-  const length = lengths.find((each) => each >= ids.length) ?? ids.length
-  const last = ids.at(-1) as number
-  return [...ids, ...new Array<number>(length - ids.length).fill(last)]
-}
-
-/** The same in pieces of these lengths, of `most` at most: for what cannot be there twice. */
-export function pieces<T>(list: readonly T[], most: number): T[][] {
-  const found: T[][] = []
-  for (let at = 0; at < list.length; ) {
-    const left = Math.min(list.length - at, most)
-    const length = lengths.findLast((each) => each <= left) ?? left
-    found.push(list.slice(at, at + length))
-    at += length
-  }
-  return found
+/** The same list, the last of it as often as makes one of few lengths: each length is a statement of its own. Of one value at least. */
+export function padded<T extends number | string>(list: readonly T[]): T[] {
+  const length = lengths.find((each) => each >= list.length) ?? list.length
+  const last = list.at(-1) as T
+  return [...list, ...new Array<T>(length - list.length).fill(last)]
 }

@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
-import { asked, padded, pieces } from './compiled.ts'
+import { asked, padded } from './compiled.ts'
 import type { Dialect } from './dialects/dialect.ts'
 import { type Document, type Indexed, indexed, type Stale } from './documents.ts'
 import type { Db, Store } from './open.ts'
@@ -14,21 +14,30 @@ export type { Stale } from './documents.ts'
 const table = searchIndex
 const batch = 500
 
-/** Makes the documents of these records what they should be, and of those who quote them where that made a difference. */
-export async function refresh(db: Db, stale: readonly Stale[]): Promise<void> {
+/**
+ * Makes the documents of these records what they should be, and of those who quote them where that made a difference. `pause` is called
+ * between two statements, for long work that lets others go on.
+ */
+export async function refresh(db: Db, stale: readonly Stale[], pause = async (): Promise<void> => {}): Promise<void> {
   const waiting = new Map<string, Set<number>>()
   const add = ({ entity, id }: Stale): unknown => waiting.set(entity, (waiting.get(entity) ?? new Set()).add(id))
   stale.forEach(add)
   for (const { entity, read, quotedBy } of indexed) {
     for (const ids of batches([...(waiting.get(entity) ?? [])])) {
-      const changed = await keep(db, entity, ids, await read(db, { ids }))
+      const changed = await keep(db, entity, ids, await read(db, { ids }), pause)
       if (changed.length > 0) (await quotedBy?.(db, changed))?.forEach(add)
     }
   }
 }
 
 /** Writes the difference between the documents there are and those that were read. Answers the ids where there was one. */
-async function keep(db: Db, entity: string, ids: readonly number[], read: readonly Document[]): Promise<number[]> {
+async function keep(
+  db: Db,
+  entity: string,
+  ids: readonly number[],
+  read: readonly Document[],
+  pause = async (): Promise<void> => {},
+): Promise<number[]> {
   const present = padded(ids)
   const rows = await asked(db, 'documents: present', [entity, ...present], () =>
     db
@@ -46,6 +55,7 @@ async function keep(db: Db, entity: string, ids: readonly number[], read: readon
     const after = wanted.get(id)
     const isSame = before && after && parts.every((part) => before[part] === after[part])
     if (isSame || (!before && !after)) continue
+    await pause()
     changed.push(id)
     const row = { entity_type: entity, entity_id: id }
     if (!after)
@@ -61,14 +71,35 @@ async function keep(db: Db, entity: string, ids: readonly number[], read: readon
     } else added.push(after)
   }
   // In few statements: full text writes down what it has with each, and merges that with the rest sooner or later.
-  for (const piece of pieces(added, mostInserted)) {
+  for (const piece of portionsOf(added)) {
+    await pause()
     const made = piece.map((document) => ({ entity_type: entity, entity_id: document.id, ...columnsOf(document) }))
     await asked(db, 'documents: made', made.flatMap(Object.values), () => db.insertInto(table).values(made))
   }
   return changed
 }
 
+/** What full text writes down with each statement takes as long as forty short records in it. */
 const mostInserted = 100
+/** Nobody else goes on meanwhile: a statement takes some milliseconds. */
+const mostLetters = 30_000
+
+/** In the order in which they are, as many at a time as one statement may add. */
+function* portionsOf(added: readonly Document[]): Generator<Document[]> {
+  let portion: Document[] = []
+  let letters = 0
+  for (const document of added) {
+    const own = document.title.length + document.body.length
+    if (portion.length === mostInserted || (portion.length > 0 && letters + own > mostLetters)) {
+      yield portion
+      portion = []
+      letters = 0
+    }
+    portion.push(document)
+    letters += own
+  }
+  if (portion.length > 0) yield portion
+}
 
 const parts = ['title', 'subtitle', 'body'] as const
 

@@ -8,7 +8,7 @@ import { author, type Context, now } from './context.ts'
 import { Problem } from './errors.ts'
 import { changedKeys, record, withoutSecretKeys } from './eventlog.ts'
 import { type AccordEvent, type Snapshot, Veto } from './events.ts'
-import { pace, portions } from './pace.ts'
+import { pace } from './pace.ts'
 import { sightOf } from './sights.ts'
 import { asUnavailable } from './unavailable.ts'
 
@@ -100,10 +100,8 @@ export const longTransaction = <T>(
   { inParts = false } = {},
 ): Promise<T> => transaction(ctx, work, { isLong: true, inParts })
 
-/** Records whose words are looked at in one piece when others wait: the more, the less is put together later. */
+/** Records whose words are looked at in one piece: the more, the less is put together later. */
 const freshAtOnce = 100
-/** When nobody waits: so many that it takes a moment, but for the first piece. */
-const freshInTurn = { fewest: 10, most: freshAtOnce, first: 20 }
 
 /** The index of the search will be as the records are by now. A few are put off until the commit, and shared with those of others. */
 async function freshen(
@@ -114,12 +112,8 @@ async function freshen(
 ): Promise<void> {
   const each = [...new Map(stale.map((one) => [`${one.entity} ${one.id}`, one])).values()]
   if (!isLong && each.length <= freshAtOnce) return services.store.putOff(each)
-  const { fewest, most, first } = freshInTurn
-  const some = isLong ? portions(fewest, most, first) : portions(freshAtOnce, freshAtOnce, freshAtOnce)
-  for (let from = 0, to = 0; from < each.length; from = to) {
-    to = from + some.size()
-    const piece = each.slice(from, to)
-    await some.taking(piece.length, () => refresh(db, piece))
+  for (let from = 0; from < each.length; from += freshAtOnce) {
+    await refresh(db, each.slice(from, from + freshAtOnce), isLong ? pace : undefined)
     if (isLong) await pace()
   }
 }
@@ -182,7 +176,9 @@ export async function write<Id extends number | null = number>(
     if (about.before) after.before = about.before
     const isChange = deleted || about.before === undefined || changed.length > 0
     const logged = bare.has(name) ? { ...after, name } : after
-    const eventId = isChange ? await record(ctx, logged, about.before ?? null, outcome.entity) : null
+    // What a rehearsal deletes is archived, for which its event must have an id; of all else nobody ever sees a row.
+    const isRecorded = isChange && (deleted || !ctx.dryRun)
+    const eventId = isRecorded ? await record(ctx, logged, about.before ?? null, outcome.entity) : null
     ctx.unit.after.push(after)
     if (logged !== after) ctx.unit.after.push(logged)
     return { ...outcome, eventId }
