@@ -144,6 +144,8 @@ export interface Context {
   readonly admitted?: { table: string; id: number }
   /** Set for a request with an Idempotency-Key whose handler opens its own transactions (idempotency.ts). */
   readonly keyed: KeyedRequest | null
+  /** Records that the caller was found to see in this transaction, by entity: it is not looked again when one is referred to. */
+  readonly sighted?: ReadonlyMap<string, ReadonlySet<number>>
 }
 
 /** Whoever acts when nobody has called: commands and jobs. No user, every permission. */

@@ -13,9 +13,9 @@ export async function refer(
   { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
   field: string,
   id: number | null | undefined,
-  resource: Pick<Resource<any, any>, 'seen' | 'noun'>,
+  resource: Pick<Resource<any, any>, 'seen' | 'noun' | 'entity'>,
 ): Promise<void> {
-  if (id === null || id === undefined) return
+  if (id === null || id === undefined || ctx.sighted?.get(resource.entity)?.has(id)) return
   if (!(await resource.seen(ctx, [id])).has(id)) found.invalid(field, `No ${resource.noun} has id ${id}.`)
 }
 

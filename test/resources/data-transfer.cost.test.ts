@@ -1,7 +1,18 @@
 // What a row of an import costs: how many statements it takes, and that none of them is built and compiled for the row. Counted, so that
 // it does not depend on the machine.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import Database from 'better-sqlite3'
 import { SqliteQueryCompiler } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { openStore } from '../../db/open.ts'
+import { ownName } from '../../src/kernel/owners.ts'
+import { processRows } from '../../src/resources/data-transfer/process.ts'
+import { writesDocuments } from '../db/documents.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { csvOf, importing } from '../support/importing.ts'
@@ -48,12 +59,17 @@ describe('a row of an import of leads', () => {
     // What is kept from one to the next is there by then.
     await imported(few)
     const [short, long] = [await imported(few), await imported(many)]
-    for (const [what, most] of [['validate', 12] as const, ['start', 11] as const]) {
+    for (const [what, most] of [['validate', 6] as const, ['start', 8] as const]) {
       const more = (of: (cost: Cost) => number): number => (of(long[what]) - of(short[what])) / (many - few)
       expect(
         more(({ statements }) => statements.length),
         `${what}: ${told(long[what])}`,
       ).toBeLessThan(most)
+      // The words of a batch are written in one statement.
+      expect(
+        more(({ statements }) => statements.filter(writesDocuments).length),
+        what,
+      ).toBeLessThanOrEqual(0.01)
       // What undoes a row alone is kept in memory: a file would be written page by page.
       expect(long[what].statements, what).not.toContain('PRAGMA temp_store = file')
       // Those of a batch are shared by its hundred rows.
@@ -61,6 +77,64 @@ describe('a row of an import of leads', () => {
         more(({ compiled }) => compiled),
         what,
       ).toBeLessThan(0.5)
+    }
+  }, 60_000)
+})
+
+/** A disk that confirms nothing from a moment on, until `go`. */
+async function haltingOnce(isHalted: () => boolean): Promise<() => void> {
+  const handle = await open(fileURLToPath(import.meta.url), 'r')
+  const prototype = Object.getPrototypeOf(handle) as FileHandle
+  await handle.close()
+  const { datasync } = prototype
+  let go = (): void => undefined
+  const waiting = new Promise<void>((resolve) => {
+    go = resolve
+  })
+  vi.spyOn(prototype, 'datasync').mockImplementation(async function (this: FileHandle) {
+    if (isHalted()) await waiting
+    return datasync.call(this)
+  })
+  return go
+}
+
+describe('a batch of an import', () => {
+  it('begins while the one before it comes to the disk, and only that one', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'accord-import-'))
+    const kept = join(folder, 'accord.db')
+    const own = await startServer({
+      open: (image) => {
+        writeFileSync(kept, image)
+        return openStore(`sqlite:${kept}`)
+      },
+    })
+    const { record, post } = importing(own.admin)
+    const table = csvOf([['title', 'lead_value'], ...Array.from({ length: 350 }, (_, n) => [`Lead ${n}`, n])])
+    const { id } = await record('leads', table, { process_in_queue: true })
+    await post(id, 'validate')
+    await own.work()
+    await post(id, 'start')
+    const other = new Database(kept, { readonly: true })
+    const counted = other.prepare<[], number>('select count(*) from import_batches').pluck()
+    const batches = (): number => counted.get() ?? 0
+    const go = await haltingOnce(() => batches() > 0)
+    try {
+      let told = 0
+      const tell = () => void told++
+      const run = processRows({ services: own.app.services, id, own: ownName(), tell })
+      // The first is not on the disk, the second waits for it.
+      await expect.poll(batches).toBe(2)
+      await pause(100)
+      expect([batches(), told]).toEqual([2, 0])
+      go()
+      expect(await run).toBe(true)
+      expect([batches(), told]).toEqual([4, 4])
+    } finally {
+      go()
+      vi.restoreAllMocks()
+      other.close()
+      await own.close()
+      rmSync(folder, { recursive: true, force: true })
     }
   }, 60_000)
 })

@@ -7,7 +7,8 @@ import { pace } from '../../kernel/pace.ts'
 import type { Resource } from '../../kernel/resource.ts'
 import { findOrCreateTag } from '../tags/resource.ts'
 import type { Action, Type } from './columns.ts'
-import { keysOf, personsWith, recordOf } from './match.ts'
+import { addressKey, type Lookups } from './lookups.ts'
+import { keysOf, recordOf } from './match.ts'
 import { bodyOf, type Draft, operationOf, RowRefused, refused, validBodyOf } from './rows.ts'
 
 export interface Plan {
@@ -45,7 +46,13 @@ export function readRow(ctx: Context, { type, action }: Plan, draft: Draft): Rea
 }
 
 /** Throws `RowRefused` or a `Problem` for a row that cannot be imported. */
-export async function applyRow(ctx: Context, plan: Plan, draft: Draft, { keys, body: read }: Reading): Promise<Done> {
+export async function applyRow(
+  ctx: Context,
+  plan: Plan,
+  draft: Draft,
+  { keys, body: read }: Reading,
+  known: Lookups,
+): Promise<Done> {
   const { type, action } = plan
   const resource = resourceOf(ctx, type)
   const id = await recordOf(ctx, plan, draft, keys)
@@ -58,31 +65,43 @@ export async function applyRow(ctx: Context, plan: Plan, draft: Draft, { keys, b
   requireCall(ctx, operation)
   // First without what is looked up: nothing is made for a row that is wrong in itself.
   const own = read ?? bodyOf(ctx, draft, operation)
-  const found = await lookedUp(ctx, draft)
+  const found = await lookedUp(ctx, draft, known)
   const isAlone = Object.keys(found).length === 0
-  // Looked-up fields are validated as an update, which requires no other field.
-  const body = isAlone ? own : { ...own, ...bodyOf(ctx, { ...draft, body: found }, operationOf(type, 'update')) }
+  const body = isAlone ? own : { ...own, ...validated(ctx, plan, draft, found, known) }
   await pace()
   if (id === null) return { did: 'created', id: await resource.add(ctx, body) }
   await resource.update(ctx, id, body)
   return { did: 'updated', id }
 }
 
+interface Found {
+  person_id?: number | null
+  tag_ids?: number[]
+}
+
+/** Looked-up fields are validated as an update, which requires no other field. Of ids that are there nothing but their number can be wrong. */
+function validated(ctx: Context, { type }: Plan, draft: Draft, found: Found, { valid }: Lookups): object {
+  const shape = `${found.person_id === null} ${found.tag_ids?.length}`
+  if (valid.has(shape)) return found
+  const body = bodyOf(ctx, { ...draft, body: { ...found } }, operationOf(type, 'update'))
+  valid.add(shape)
+  return body
+}
+
 /** What the row names: tags, which are made where there are none, and the person of a lead. */
-async function lookedUp(ctx: Context, draft: Draft): Promise<Record<string, unknown>> {
-  const found: Record<string, unknown> = {}
-  if (draft.personEmail !== undefined) found.person_id = await personOf(ctx, draft, draft.personEmail)
+async function lookedUp(ctx: Context, draft: Draft, known: Lookups): Promise<Found> {
+  const found: Found = {}
+  if (draft.personEmail !== undefined) found.person_id = personOf(draft, draft.personEmail, known)
   if (draft.tags !== undefined) {
     const ids: number[] = []
-    for (const name of draft.tags) ids.push(await tagOf(ctx, draft, name))
+    for (const name of draft.tags) ids.push(known.tags.get(fold(name)) ?? (await tagOf(ctx, draft, name)))
     found.tag_ids = [...new Set(ids)]
   }
   return found
 }
 
-async function personOf(ctx: Context, draft: Draft, email: string | null): Promise<number | null> {
-  const ids = email === null ? [] : await personsWith(ctx, [fold(email.trim())])
-  const [id = null] = [...(await resourceOf(ctx, 'persons').seen(ctx, ids))]
+function personOf(draft: Draft, email: string | null, known: Lookups): number | null {
+  const id = email === null ? null : (known.persons.get(addressKey(email)) ?? null)
   if (email !== null && id === null) throw refused(draft, 'person_email', 'No person has this e-mail address.')
   const { person_id: other } = draft.body
   if (other !== undefined && other !== id) throw refused(draft, 'person_email', 'person_id names another person.')

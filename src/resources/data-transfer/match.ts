@@ -1,5 +1,6 @@
 // Which record a row stands for (DOMAIN 21.1): persons by any e-mail address, organizations by name, products by SKU, leads by
 // id. Only records that the import's user sees are found; another one's name or address is refused as taken.
+import { padded } from '../../../db/compiled.ts'
 import type { Context } from '../../kernel/context.ts'
 import { fold } from '../../kernel/format.ts'
 import { ask } from '../../kernel/kept.ts'
@@ -57,21 +58,28 @@ async function idsOf(ctx: Context, type: Type, keys: readonly string[]): Promise
 }
 
 /** Ids of the persons with one of the addresses, seen or not. */
-export async function personsWith(ctx: Context, keys: readonly string[]): Promise<number[]> {
+const personsWith = async (ctx: Context, keys: readonly string[]): Promise<number[]> => [
+  ...new Set([...(await personsByAddress(ctx, keys)).values()].flat()),
+]
+
+/** The same by address. */
+export async function personsByAddress(ctx: Context, keys: readonly string[]): Promise<Map<string, number[]>> {
+  const found = new Map<string, number[]>()
+  if (keys.length === 0) return found
   const emails = (await attributeSet(ctx)).system.get('persons')?.find(({ code }) => code === 'emails')
-  if (keys.length === 0) return []
   const attribute = emails?.id ?? 0
+  const values = padded(keys)
   const rows = await ask(ctx, {
     name: 'persons: by address',
-    values: [attribute, ...keys],
+    values: [attribute, ...values],
     build: () =>
       ctx.db
         .selectFrom('unique_values')
-        .select('entity_id')
-        .distinct()
+        .select(['value', 'entity_id'])
         .where('entity_type', '=', 'persons')
         .where('attribute_id', '=', attribute)
-        .where('value', 'in', keys),
+        .where('value', 'in', values),
   })
-  return rows.map(({ entity_id }) => entity_id)
+  for (const { value, entity_id } of rows) found.set(value, [...(found.get(value) ?? []), entity_id])
+  return found
 }

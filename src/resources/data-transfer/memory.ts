@@ -50,21 +50,13 @@ export async function remember(
   }
   const maker = did === 'created' ? draft.row : memory.made.get(id)
   const self: Identity = maker === undefined ? `#${id}` : `row ${maker}`
-  const values = await ask(ctx, {
-    name: 'unique values of a record',
-    values: [plan.type, id],
-    build: () =>
-      ctx.db
-        .selectFrom('unique_values')
-        .select(['attribute_id', 'value'])
-        .where('entity_type', '=', plan.type)
-        .where('entity_id', '=', id),
-  })
+  const attributes = await attributesOf(ctx, plan.type)
+  const values = attributes.some(({ isUnique }) => isUnique) ? await valuesOf(ctx, plan, id) : []
   const unique = values.map(({ attribute_id, value }) => ({ attribute_id, key: `${attribute_id}:${value}` }))
   for (const { attribute_id, key } of unique) {
     const owner = memory.owners.get(key)
     if (owner === undefined || owner === self) continue
-    const attribute = (await attributesOf(ctx, plan.type)).find((each) => each.id === attribute_id)
+    const attribute = attributes.find((each) => each.id === attribute_id)
     const who = owner.startsWith('row ') ? `${owner} of the file` : 'a record that another row changes'
     throw refused(draft, attribute?.code ?? null, `This value is that of ${who}.`, 'unique_violation')
   }
@@ -76,3 +68,16 @@ export async function remember(
 export function rememberSame(memory: Memory, keys: readonly string[], owner: Identity): void {
   for (const key of keys) memory.owners.set(matchKey(key), owner)
 }
+
+/** What of a record must be unique. */
+const valuesOf = (ctx: Context, { type }: Plan, id: number) =>
+  ask(ctx, {
+    name: 'unique values of a record',
+    values: [type, id],
+    build: () =>
+      ctx.db
+        .selectFrom('unique_values')
+        .select(['attribute_id', 'value'])
+        .where('entity_type', '=', type)
+        .where('entity_id', '=', id),
+  })

@@ -3,17 +3,17 @@
 import type { Context } from '../../kernel/context.ts'
 import { pace } from '../../kernel/pace.ts'
 import { inParts, longTransaction, savepoint, transaction } from '../../kernel/write.ts'
-import { applyRow, type Done, readRow } from './apply.ts'
-import type { Column } from './columns.ts'
+import { type Ahead, readAhead } from './ahead.ts'
+import { applyRow, type Done } from './apply.ts'
 import { counted, type Failing, keepErrors } from './errors.ts'
+import { lookUp } from './lookups.ts'
 import { emptyMemory, type Memory, madeBefore, nextBatch, remember, rememberSame } from './memory.ts'
 import { shareOf } from './process.ts'
 import { fresh } from './resource.ts'
-import { draftOf, errorsOf } from './rows.ts'
+import { errorsOf } from './rows.ts'
 import {
   actingFor,
   type Batch,
-  breathing,
   contextOf,
   countRows,
   Elsewhere,
@@ -37,19 +37,12 @@ export async function rehearse(run: Run): Promise<boolean> {
     await begin(run, null)
     const row = await begin(run, await countRows(ctx, await find(ctx, run.id)))
     await actingFor(ctx, row)
-    const { columns, faults, batches } = await readTable(ctx, row)
+    const { faults, batches } = await readTable(ctx, row)
     if (faults.length > 0) {
       await end(run, [{ cells: [], errors: faults.map((fault) => ({ row: 1, code: 'invalid_header', ...fault })) }])
       return true
     }
-    const memory = emptyMemory()
-    const breathe = breathing()
-    for await (const batch of batches) {
-      if (run.signal?.aborted) return false
-      await keep(run, batch, await tryBatch(run, batch, columns, memory))
-      nextBatch(memory)
-      await breathe()
-    }
+    if (!(await tryAll(run, readAhead(batches)))) return false
     await end(run, [])
   } catch (error) {
     if (!(error instanceof Refused || error instanceof Unreadable)) throw error
@@ -58,6 +51,25 @@ export async function rehearse(run: Run): Promise<boolean> {
     await vacate(run)
   }
   return true
+}
+
+/** False when it was interrupted. What was wrong with a batch comes to the disk while the next one is tried. */
+async function tryAll(run: Run, batches: Ahead): Promise<boolean> {
+  const memory = emptyMemory()
+  let last: Promise<unknown> = Promise.resolve()
+  try {
+    for (let batch = await batches.next(); batch; batch = await batches.next()) {
+      if (run.signal?.aborted) return false
+      const [failing] = await Promise.all([tryBatch(run, batch, memory), last])
+      nextBatch(memory)
+      last = keep(run, batch, failing)
+      await batches.breathe()
+    }
+    await last
+    return true
+  } finally {
+    await Promise.allSettled([last, batches.close()])
+  }
 }
 
 /** Nothing is known yet, but how many rows there are. */
@@ -77,7 +89,7 @@ async function validating(ctx: Context, { id }: Run): Promise<ImportRow> {
 }
 
 /** What is wrong with the rows of a batch; the transaction is rolled back. */
-function tryBatch(run: Run, batch: Batch, columns: readonly (Column | null)[], memory: Memory): Promise<Failing[]> {
+function tryBatch(run: Run, batch: Batch, memory: Memory): Promise<Failing[]> {
   return longTransaction(
     { ...contextOf(run), dryRun: true },
     async (ctx) => {
@@ -85,21 +97,22 @@ function tryBatch(run: Run, batch: Batch, columns: readonly (Column | null)[], m
       const plan = planOf(row)
       const acting = await actingFor(ctx, row)
       const failing: Failing[] = []
-      for (const each of batch.rows) {
+      const known = await lookUp(acting, plan, batch.lines)
+      const knowing = { ...acting, sighted: known.sighted }
+      for (const { draft, reading } of batch.lines) {
         await pace()
-        const draft = draftOf(each, columns)
         try {
-          await savepoint(acting, async () => {
-            const reading = readRow(acting, plan, draft)
-            const { keys } = reading
+          await savepoint(knowing, async () => {
+            const read = reading()
+            const { keys } = read
             const owner = madeBefore(memory, keys)
             // Without its record, which is absent between batches, only the shape of the change can be validated.
             if (owner !== undefined && plan.action === 'append') return rememberSame(memory, keys, owner)
-            const done: Done = await applyRow(acting, plan, draft, reading)
-            return remember(acting, memory, plan, draft, done, keys)
+            const done: Done = await applyRow(knowing, plan, draft, read, known)
+            return remember(knowing, memory, plan, draft, done, keys)
           })
         } catch (error) {
-          failing.push({ cells: each.cells, errors: errorsOf(draft, error) })
+          failing.push({ cells: draft.cells, errors: errorsOf(draft, error) })
         }
       }
       return failing
@@ -108,13 +121,13 @@ function tryBatch(run: Run, batch: Batch, columns: readonly (Column | null)[], m
   )
 }
 
-const keep = (run: Run, { from, rows }: Batch, failing: readonly Failing[]): Promise<void> =>
+const keep = (run: Run, { from, lines }: Batch, failing: readonly Failing[]): Promise<void> =>
   transaction(contextOf(run), async (ctx) => {
     await occupy(ctx, run)
     const row = await validating(ctx, run)
     if (row.processed_rows_count !== from) throw new Elsewhere('Another process has gone on with the import.')
     await keepErrors(ctx, run.id, failing)
-    const done = from + rows.length
+    const done = from + lines.length
     const changes = { ...counted(row, failing), processed_rows_count: done, progress: shareOf(done, row) }
     await store(ctx, row, changes)
     run.tell?.({ ...row, ...changes })

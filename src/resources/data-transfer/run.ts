@@ -1,17 +1,17 @@
 // What validating and processing share: the import as a row, its file as batches of rows, the lock that lets one process at a time
 // work on it, and whom it acts for.
-import { setTimeout } from 'node:timers/promises'
 import type { Selectable } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { hold, letGo } from '../../jobs/lock.ts'
 import { signedInAgain } from '../../kernel/auth.ts'
-import { fineStopwatch } from '../../kernel/clock.ts'
 import { type Context, holds, type Services, systemContext } from '../../kernel/context.ts'
+import { pace } from '../../kernel/pace.ts'
 import { rowsOf } from '../files/rows.ts'
-import type { Plan } from './apply.ts'
+import { type Plan, type Reading, readRow } from './apply.ts'
 import { type Column, readHeader } from './columns.ts'
 import { readRows, type SheetRow } from './read.ts'
+import { type Draft, draftOf } from './rows.ts'
 import { Unreadable } from './unreadable.ts'
 
 export type ImportRow = Selectable<Tables['imports']>
@@ -51,21 +51,6 @@ export async function find({ db }: Context, id: number): Promise<ImportRow> {
   return row
 }
 
-/** How long the batches between two gaps may take in all. */
-const heldMs = 100
-/** Longer than the longest pause between two tries of another process that waits for the database (db/dialects/sqlite-patience.ts). */
-const gapMs = 15
-
-/** To be called between two batches: leaves a gap in which other processes write, behind one long batch or several short ones. */
-export function breathing(): () => Promise<void> {
-  let held = fineStopwatch()
-  return async () => {
-    if (held() < heldMs) return
-    await setTimeout(gapMs)
-    held = fineStopwatch()
-  }
-}
-
 const lockOf = (id: number): string => `import:${id}`
 
 /** Takes the lock of the import or keeps it; in the transaction of a batch. */
@@ -103,10 +88,17 @@ export interface Table {
   batches: AsyncGenerator<Batch>
 }
 
+/** A row of the file as it is read before anything is looked up for it. */
+export interface Line {
+  draft: Draft
+  /** Throws `RowRefused` for a row that is wrong in itself. */
+  reading: () => Reading
+}
+
 export interface Batch {
   /** How many rows of the file come before it. */
   from: number
-  rows: readonly SheetRow[]
+  lines: readonly Line[]
 }
 
 /** The header of the file, and its rows behind the first `skip` in batches. */
@@ -114,20 +106,41 @@ export async function readTable(ctx: Context, row: ImportRow, skip = 0): Promise
   const rows = await openTable(ctx, row)
   const { value: header } = await rows.next()
   if (!header) throw new Unreadable('The file is empty.')
-  return { ...(await readHeader(ctx, planOf(row), (header as SheetRow).cells)), batches: inBatches(rows, skip) }
+  const plan = planOf(row)
+  const head = await readHeader(ctx, plan, (header as SheetRow).cells)
+  return { ...head, batches: inBatches(rows, skip, (row) => lineOf(ctx, plan, draftOf(row, head.columns))) }
 }
 
-async function* inBatches(rows: AsyncGenerator<SheetRow>, skip: number): AsyncGenerator<Batch> {
+function lineOf(ctx: Context, plan: Plan, draft: Draft): Line {
+  try {
+    const reading = readRow(ctx, plan, draft)
+    return { draft, reading: () => reading }
+  } catch (error) {
+    return {
+      draft,
+      reading: () => {
+        throw error
+      },
+    }
+  }
+}
+
+async function* inBatches(
+  rows: AsyncGenerator<SheetRow>,
+  skip: number,
+  read: (row: SheetRow) => Line,
+): AsyncGenerator<Batch> {
   let count = 0
-  let batch: SheetRow[] = []
+  let lines: Line[] = []
   for await (const row of rows) {
     if (count++ < skip) continue
-    batch.push(row)
-    if (batch.length < batchSize) continue
-    yield { from: count - batch.length, rows: batch }
-    batch = []
+    await pace()
+    lines.push(read(row))
+    if (lines.length < batchSize) continue
+    yield { from: count - lines.length, lines }
+    lines = []
   }
-  if (batch.length > 0) yield { from: count - batch.length, rows: batch }
+  if (lines.length > 0) yield { from: count - lines.length, lines }
 }
 
 /** How many rows there are behind the header; up to `most` and one. */
