@@ -184,6 +184,7 @@ function storeOf(
       for (const listener of listeners) listener()
     },
     others,
+    onForeign: () => sync?.note(),
     assertPlace: place.assert,
     faults,
   })

@@ -46,6 +46,8 @@ interface Told {
   onCommitted: (pieces: number) => void
   /** Another number once others have committed. */
   others: () => number
+  /** A transaction begins that may see what others have committed and not synced. */
+  onForeign: () => void
   /** Throws when the file is not where it was opened. */
   assertPlace: () => void
   faults: Faults
@@ -54,7 +56,7 @@ interface Told {
 export function guarded(
   database: Database.Database,
   statements: Statements,
-  { health, onSchema, onWriting, onCommitted, others, assertPlace, faults }: Told,
+  { health, onSchema, onWriting, onCommitted, others, onForeign, assertPlace, faults }: Told,
 ): Guarded {
   let isInside = false
   let isChanged = false
@@ -165,8 +167,10 @@ export function guarded(
     attempt(() => prepared.run(), true)
     isInside = true
     const now = others()
-    if (now !== seenOfOthers) health.vocabulary++
+    if (now === seenOfOthers) return
     seenOfOthers = now
+    health.vocabulary++
+    onForeign()
   }
 
   /** Each page as it was. By default that is a file, and every page is written to it on its own. */

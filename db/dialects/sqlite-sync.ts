@@ -37,19 +37,16 @@ export function syncOf(connection: Database.Database, file: string, { slowMs, on
   let handle: Promise<FileHandle> | null = null
   let running: Promise<void> | null = null
   let next: Promise<void> | null = null
-  let isDirty = false
+  // The process that wrote what is in the log may have been killed before it synced.
+  let isDirty = true
   let isBroken = false
   let isSlow = false
 
   async function sync(): Promise<void> {
     const since = performance.now()
     try {
-      if (isBroken) await repair()
-      else {
-        handle ??= openLog(file)
-        await (await handle).datasync()
-      }
-      isBroken = false
+      if (isBroken) isBroken = !(await repair())
+      else await (await opened()).datasync()
     } catch (cause) {
       isBroken = true
       // A commit can be read before its sync, so replies that depend on it wait for the disk as well.
@@ -62,14 +59,27 @@ export function syncOf(connection: Database.Database, file: string, { slowMs, on
     }
   }
 
+  /** Opened once it is there. */
+  async function opened(): Promise<FileHandle> {
+    handle ??= openLog(file)
+    try {
+      return await handle
+    } catch (error) {
+      handle = null
+      throw error
+    }
+  }
+
   /**
    * After a failed sync the system may have dropped pages that were never written, and a further sync would not say so. All of the log
-   * comes into the database file instead, and both are synced.
+   * comes into the database file instead, and both are synced. Answers whether the log begins anew: while somebody reads it, commits are
+   * appended, and a power cut would lose those behind a page that was dropped.
    */
-  async function repair(): Promise<void> {
-    const [busy, pages, done] = (await thread.run('pragma wal_checkpoint(full)')).row
+  async function repair(): Promise<boolean> {
+    const [busy, pages = -1, done] = (await thread.run('pragma wal_checkpoint(truncate)')).row
     thread.rest()
-    if (busy !== 0 || pages !== done) throw new Error('The log cannot come into the database at the moment.')
+    if (pages < 0 || pages !== done) throw new Error('The log cannot come into the database at the moment.')
+    return busy === 0
   }
 
   function begin(): Promise<void> {
@@ -116,22 +126,21 @@ export function syncOf(connection: Database.Database, file: string, { slowMs, on
     async close() {
       await (next ?? running)?.catch(nothing)
       await thread.end()
-      const opened = await handle?.catch(nothing)
-      await opened?.close()
+      const log = await handle?.catch(nothing)
+      await log?.close()
     },
   }
 }
 
 /** Its name in the folder is brought to the disk as well. */
 async function openLog(file: string): Promise<FileHandle> {
-  const handle = await open(`${file}-wal`, 'r')
   const folder = await open(dirname(file), 'r')
   try {
     await folder.sync()
   } finally {
     await folder.close()
   }
-  return handle
+  return open(`${file}-wal`, 'r')
 }
 
 const nothing = (): undefined => undefined

@@ -130,6 +130,8 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
       return perform(ctx, { id: first.id, holder, progress }, work)
     }
     if (first?.state !== 'completed' || first.body === null) throw inFlight()
+    // The first request may still wait for the disk.
+    await ctx.services.store.confirmed()
     return {
       status: Number(first.status),
       headers: JSON.parse(first.headers ?? '{}') as Record<string, string>,

@@ -9,13 +9,14 @@ import { troubleOf } from '../../db/trouble.ts'
 import { until } from '../support/until.ts'
 import { add, alone, closeAll, failure, file, openAnew, store, stored, write } from './grouped.ts'
 
+let prototype: FileHandle
 let syncs: MockInstance<FileHandle['datasync']>
 /** What each sync waits for. */
 let disk: () => Promise<void>
 beforeEach(async () => {
   await openAnew()
   const handle = await open(file, 'r')
-  const prototype = Object.getPrototypeOf(handle) as FileHandle
+  prototype = Object.getPrototypeOf(handle) as FileHandle
   // A file of SQLite must not be closed by anybody else in this process while it is locked; nobody writes yet.
   await handle.close()
   disk = async () => undefined
@@ -74,6 +75,34 @@ describe('a commit', () => {
     await Promise.all([first, second])
   })
 
+  it('that changes nothing waits for the disk when it has seen what another process has committed', async () => {
+    const other = openStore(`sqlite:${file}`)
+    const go = halt()
+    const adding = add('a', other.db)
+    await vi.waitFor(() => expect(stored()).toEqual(['a']))
+    const reading = write((db) => db.selectFrom('lead_sources').select('id').execute())
+    expect(await isAnswered(reading)).toBe(false)
+    go()
+    await Promise.all([adding, reading])
+    await other.close()
+  })
+
+  it('of a process that was killed before it synced is synced by the next one', async () => {
+    const other = openStore(`sqlite:${file}`)
+    await other.db.transaction().execute((db) => db.selectFrom('lead_sources').select('id').execute())
+    expect(syncs).toHaveBeenCalledTimes(1)
+    await other.close()
+  })
+
+  it('is answered by the next sync when the log could not be opened', async () => {
+    const other = openStore(`sqlite:${file}`)
+    vi.spyOn(prototype, 'sync').mockRejectedValueOnce(new Error('EMFILE'))
+    expect(troubleOf(await failure(add('a', other.db)))).toBe('uncertain')
+    for (const name of ['b', 'c', 'd']) await add(name, other.db)
+    expect(stored()).toEqual(['a', 'b', 'c', 'd'])
+    await other.close()
+  })
+
   it('that comes during a sync shares the next one with all that came', async () => {
     const go = halt()
     const writes = [add('a')]
@@ -118,7 +147,7 @@ describe('a disk that does not confirm a commit', () => {
     expect(troubleOf(await failure(add('a')))).toBe('uncertain')
     expect([store.health(), asked.mock.calls.flat(2)]).toEqual(['uncertain', []])
     await add('b')
-    expect(asked.mock.calls.flat(2)).toEqual(['pragma wal_checkpoint(full)'])
+    expect(asked.mock.calls.flat(2)).toEqual(['pragma wal_checkpoint(truncate)'])
     expect([store.health(), stored(), syncs.mock.calls.length]).toEqual([null, ['a', 'b'], 1])
     disk = async () => undefined
     await add('c')
@@ -130,7 +159,23 @@ describe('a disk that does not confirm a commit', () => {
     await failure(add('a'))
     const asked = vi.spyOn(Worker.prototype, 'postMessage')
     const seen = await write((db) => db.selectFrom('lead_sources').select('name').where('name', '=', 'a').execute())
-    expect([seen.length, asked.mock.calls.flat(2)]).toEqual([1, ['pragma wal_checkpoint(full)']])
+    expect([seen.length, asked.mock.calls.flat(2)]).toEqual([1, ['pragma wal_checkpoint(truncate)']])
+  })
+
+  it('makes no commit certain that would stand behind it in the log, which begins anew once nobody reads it', async () => {
+    disk = () => Promise.reject(new Error('EIO'))
+    await failure(add('a'))
+    disk = async () => undefined
+    const reading = await store.snapshot()
+    await write((db) => db.selectFrom('lead_sources').select('name').execute())
+    expect(troubleOf(await failure(add('b')))).toBe('uncertain')
+    await reading.close()
+    syncs.mockClear()
+    await add('c')
+    expect(syncs).not.toHaveBeenCalled()
+    await add('d')
+    expect(syncs).toHaveBeenCalledTimes(1)
+    expect(stored()).toEqual(['a', 'b', 'c', 'd'])
   })
 
   it('is tried again when asked', async () => {

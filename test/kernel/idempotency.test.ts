@@ -44,6 +44,17 @@ describe('Idempotency-Key', () => {
     expect([(await create()).status, await count()]).toEqual([201, 6])
   })
 
+  it('gives an answer again once it is on the disk, which the first request may still wait for', async () => {
+    await create()
+    const confirmed = vi
+      .spyOn(server.store, 'confirmed')
+      .mockImplementation(() => Promise.reject(new NotOnDisk('The disk did not confirm it.')))
+    expect((await create()).status).toBe(503)
+    confirmed.mockRestore()
+    const { status, headers } = await create()
+    expect([status, headers['idempotency-replayed'], await count()]).toEqual([201, 'true', 6])
+  })
+
   it('leaves the key free when the disk does not confirm that it was taken', async () => {
     const { db } = server.store
     const insertInto = db.insertInto.bind(db) as (table: string) => object
