@@ -31,13 +31,15 @@ export interface Finished {
 export interface ServingLimits {
   /** What `ulimit -n` allows it. */
   maxDescriptors?: number
+  /** A program and its options that runs the command given behind them, as the same process. */
+  under?: string[]
 }
 
 function spawnAccord(
   folder: string,
   args: string[],
   environment: Environment,
-  { maxDescriptors }: ServingLimits = {},
+  { maxDescriptors, under = [] }: ServingLimits = {},
 ): ChildProcess {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('ACCORD_') && !name.startsWith('VITEST'),
@@ -45,7 +47,7 @@ function spawnAccord(
   const env = { ...Object.fromEntries(inherited), ...environment }
   const command = [process.execPath, cli(), ...args]
   const limited = maxDescriptors === undefined ? [] : ['sh', '-c', `ulimit -n ${maxDescriptors} && exec "$@"`, 'sh']
-  const [program = '', ...rest] = [...limited, ...command]
+  const [program = '', ...rest] = [...under, ...limited, ...command]
   return spawn(program, rest, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
 }
 

@@ -1,0 +1,87 @@
+// A disk whose power can be cut at any moment: what was synced is there, and of what was written since, any part.
+
+/** A write, or a cut to a length. */
+type Change = { at: number; bytes: Buffer } | { length: number }
+
+const sector = 512
+
+class Bytes {
+  #room = Buffer.alloc(0)
+  length = 0
+
+  resize(length: number): void {
+    if (length > this.#room.length) this.#room = Buffer.concat([this.#room], 2 * length)
+    if (length < this.length) this.#room.fill(0, length, this.length)
+    this.length = length
+  }
+
+  /** `isThere` is asked for each sector. */
+  apply(change: Change, isThere: () => boolean): void {
+    if ('length' in change) {
+      if (isThere()) this.resize(change.length)
+      return
+    }
+    const end = change.at + change.bytes.length
+    for (let from = change.at, to = 0; from < end; from = to) {
+      to = Math.min(end, (Math.floor(from / sector) + 1) * sector)
+      if (!isThere()) continue
+      this.resize(Math.max(this.length, to))
+      change.bytes.copy(this.#room, from, from - change.at, to - change.at)
+    }
+  }
+
+  copy(): Bytes {
+    const copy = new Bytes()
+    copy.resize(this.length)
+    copy.apply({ at: 0, bytes: this.whole() }, always)
+    return copy
+  }
+
+  whole = (): Buffer => this.#room.subarray(0, this.length)
+}
+
+const always = (): boolean => true
+
+export class Disk {
+  readonly #files = new Map<string, { durable: Bytes; pending: Change[] }>()
+  /** By thread: what was written before a sync that is under way. */
+  readonly #syncing = new Map<string, () => void>()
+
+  #file(name: string) {
+    const known = this.#files.get(name) ?? { durable: new Bytes(), pending: [] }
+    this.#files.set(name, known)
+    return known
+  }
+
+  change(name: string, change: Change): void {
+    this.#file(name).pending.push(change)
+  }
+
+  remove(name: string): void {
+    this.#files.delete(name)
+  }
+
+  syncBegins(thread: string, name: string): void {
+    const file = this.#file(name)
+    const before = new Set(file.pending)
+    this.#syncing.set(thread, () => {
+      for (const change of file.pending) if (before.has(change)) file.durable.apply(change, always)
+      file.pending = file.pending.filter((change) => !before.has(change))
+    })
+  }
+
+  syncEnds(thread: string): void {
+    this.#syncing.get(thread)?.()
+    this.#syncing.delete(thread)
+  }
+
+  isSynced = (name: string): boolean => this.#file(name).pending.length === 0
+
+  /** What a cut leaves of a file when each sector written since the last sync is there with this probability. */
+  after(name: string, share: number, random: () => number): Buffer {
+    const { durable, pending } = this.#file(name)
+    const left = durable.copy()
+    for (const change of pending) left.apply(change, () => random() < share)
+    return left.whole()
+  }
+}
