@@ -3335,7 +3335,7 @@ export interface paths {
         put?: never;
         /**
          * Create a workflow
-         * @description Creates a workflow: when an event happens to a record that meets the conditions, the actions run in order.
+         * @description Creates a workflow: when an event happens to a record that meets the conditions, the actions run in order. A token needs the abilities for what the actions read and do; `add_tag` creates a tag that is not there, so it needs `settings:write`.
          */
         post: operations["createWorkflow"];
         delete?: never;

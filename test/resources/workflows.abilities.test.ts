@@ -22,6 +22,8 @@ it.each([
   ['activities:write', [note], ['leads:*']],
   ['leads:write', [set('title', 'Taken')], ['leads:read']],
   ['persons:write', [set('job_title', 'Taken', 'update_person')], ['leads:*', 'persons:read']],
+  // The action creates the tag when it runs, if there is none of that name by then.
+  ['settings:write', [{ id: 'add_tag', value: 'Taken' }], ['leads:*']],
 ])('needs %s for a new workflow that uses it, and for a change of one', async (required, actions, abilities) => {
   const caller = await tokenWith(...abilities)
   const refused = await caller.post(path, body(actions))

@@ -60,13 +60,17 @@ function requireEach(acting: Acting, facts: readonly OperationFact[]): void {
 export const requireReading = (acting: Acting, entity: Entity): void =>
   requireEach(acting, [resources[entity].lists, resources[entity].shows])
 
+/** Those, and what an action may come to do: a tag that is not there when the workflow runs is created. */
+const mostCallsOf = (id: Action['id'], entity: Entity): OperationId[] =>
+  id === 'add_tag' ? [...callsOf(id, entity), 'createTag'] : callsOf(id, entity)
+
 /**
  * Throws 403 unless the calling token could do by itself what the workflow reads and does. The workflow acts with the rights of the
  * user, which may be more than those of the token. A session has all rights of its user.
  */
 export function requireAbilities(ctx: Context, entity: Entity, actions: readonly Action[]): void {
   const { lists, shows } = resources[entity]
-  const calls = actions.flatMap(({ id }) => callsOf(id, entity)).map((call): OperationFact => operations[call])
+  const calls = actions.flatMap(({ id }) => mostCallsOf(id, entity)).map((call): OperationFact => operations[call])
   for (const { ability } of [lists, shows, ...calls]) requireCall(ctx, { permission: null, ability })
 }
 
