@@ -11,7 +11,7 @@ import { request, send, type World } from './support.ts'
 const alsoNeeded: Record<string, string[]> = {
   validateImport: ['persons:write'],
   startImport: ['persons:write'],
-  createWorkflow: ['leads:*'],
+  createWorkflow: ['leads:*', 'settings:write'],
   updateWorkflow: ['leads:*'],
 }
 
