@@ -18,7 +18,8 @@ const table = {
   components: `schemas:{schema} responses:{response} parameters:{parameter} examples:{example} requestBodies:{requestBody}
     headers:{header} securitySchemes:{scheme}`,
   scheme: '$ref type description name in scheme bearerFormat flows! openIdConnectUrl',
-  pathItem: `$ref ${described} servers:[server] parameters:[parameter] get:operation put:operation post:operation
+  // Parameters stand in the operations: some generators drop those of a path.
+  pathItem: `$ref ${described} servers:[server] get:operation put:operation post:operation
     delete:operation`,
   operation: `operationId tags ${described} externalDocs:docs parameters:[parameter] requestBody:requestBody
     responses:{response} deprecated security! servers:[server]

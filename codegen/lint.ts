@@ -5,6 +5,7 @@ import * as access from './rules/access.ts'
 import * as examples from './rules/examples.ts'
 import * as layout from './rules/layout.ts'
 import * as names from './rules/names.ts'
+import * as paths from './rules/paths.ts'
 import * as shapes from './rules/shapes.ts'
 
 export interface Knowledge {
@@ -62,7 +63,9 @@ const rules: readonly Rule[] = [
   shapes.filesTravelInForms,
   shapes.repliesArePlain,
   shapes.bodiesAreNotReplies,
-  shapes.pathIdsAreBounded,
+  shapes.schemasEnd,
+  paths.pathIdsAreBounded,
+  paths.pathsAreToldApart,
   shapes.statusesAreComplete,
   shapes.schemasAreDescribed,
   examples.examplesAreTrue,

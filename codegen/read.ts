@@ -173,7 +173,7 @@ export interface Listed {
   path: string
   operation: Operation
   at: Path
-  /** Path-level parameters first, then the operation's own, each followed to its definition. */
+  /** Each followed to its definition. */
   parameters: { part: Parameter; at: Path; usedAt: Path }[]
   isPublic: boolean
 }
@@ -187,16 +187,13 @@ export function listOperations(document: Document): Listed[] {
       const operation = item[method] as Operation
       if (!isObject(operation)) continue
       const at = ['paths', path, method]
-      const shared = parametersOf(document, item.parameters, ['paths', path])
-      const own = parametersOf(document, operation.parameters, at)
-      const replaced = new Set(own.map(({ part }) => `${part.in} ${part.name}`))
       listed.push({
         id: typeof operation.operationId === 'string' ? operation.operationId : `${method.toUpperCase()} ${path}`,
         method,
         path,
         operation,
         at,
-        parameters: [...shared.filter(({ part }) => !replaced.has(`${part.in} ${part.name}`)), ...own],
+        parameters: parametersOf(document, operation.parameters, at),
         isPublic: Array.isArray(operation.security) && operation.security.length === 0,
       })
     }

@@ -16,8 +16,6 @@ import {
 } from '../read.ts'
 import { meant } from './access.ts'
 
-const maxId = Number.MAX_SAFE_INTEGER
-
 export const operationsAreNamed: Rule = ({ document, operations, report }) => {
   const tags = (document.tags ?? []).map((tag) => tag.name)
   const seen = new Map<string, string>()
@@ -138,30 +136,23 @@ export const bodiesAreNotReplies: Rule = ({ document, operations, report }) => {
   }
 }
 
-export const pathIdsAreBounded: Rule = ({ document, operations, report }) => {
-  for (const { id, parameters, path, at } of operations) {
-    const declared = parameters.filter(({ part }) => part.in === 'path')
-    const named = [...path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name)
-    for (const name of named.filter((each) => !declared.some(({ part }) => part.name === each))) {
-      report(
-        at,
-        id,
-        `{${name}} of the path is not declared and would reach the handler unchecked; add it to parameters.`,
-      )
-    }
-    for (const { part, at: place, usedAt } of declared) {
-      const schema = resolve(document, part.schema)
-      if (!named.includes(part.name ?? '')) {
-        report(
-          usedAt,
-          id,
-          `a path parameter ${part.name} that ${path} does not hold; refer to a query parameter or delete it.`,
-        )
-      }
-      if (!schema || !typesOf(schema).includes('integer') || schema.maximum === maxId) continue
-      report(place, id, `ids beyond ${maxId} lose digits in JavaScript; give ${part.name} the maximum ${maxId}.`)
-    }
+/** A generated type that holds itself has no end, and generators write it wrong. */
+export const schemasEnd: Rule = ({ document, report }) => {
+  const { schemas = {} } = document.components ?? {}
+  const below = new Map(Object.entries(schemas).map(([name, schema]) => [name, referredTo(schema)]))
+  const reaches = (name: string, goal: string, seen: Set<string>): boolean =>
+    (below.get(name) ?? []).some((each) => each === goal || (!seen.has(each) && reaches(each, goal, seen.add(each))))
+  for (const name of below.keys()) {
+    if (!reaches(name, name, new Set())) continue
+    const advice = 'give what is inside a schema of its own, such as a reference'
+    report(['components', 'schemas', name], name, `it holds itself, as deep as one likes; ${advice}.`)
   }
+}
+
+function referredTo(schema: unknown): string[] {
+  return [...walk('schema', schema, [])].flatMap(({ node }) =>
+    typeof node.$ref === 'string' ? [String(refPath(node.$ref).at(-1))] : [],
+  )
 }
 
 export const statusesAreComplete: Rule = ({ document, operations, report }) => {

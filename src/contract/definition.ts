@@ -85,7 +85,7 @@ async function read(api: OpenAPIBackend): Promise<Known> {
 
 /**
  * What openapi-backend needs: requests only. Replies are checked in replies.ts from the original document, which keeps
- * the recursive reply schemas out of its dereferencing. Lists in the query are split in normalise.ts, hence no `explode`.
+ * the reply schemas, most of the contract, out of its dereferencing. Lists in the query are split in normalise.ts, hence no `explode`.
  */
 function requestSide({ components, paths, ...document }: Contract): Definition {
   const used: Record<string, unknown> = {}

@@ -197,10 +197,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -246,10 +243,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -322,10 +316,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -413,10 +404,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -436,10 +424,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -463,12 +448,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-                /** @description Id of the product. */
-                product_id: components["parameters"]["PathProductId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -492,10 +472,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -519,12 +496,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-                /** @description Id of the tag. */
-                tag_id: components["parameters"]["PathTagId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -544,10 +516,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -567,10 +536,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -590,10 +556,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -613,10 +576,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -640,12 +600,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-                /** @description Id of the quote. */
-                quote_id: components["parameters"]["PathQuoteId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -665,10 +620,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -692,12 +644,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-                /** @description Id of the e-mail. */
-                email_id: components["parameters"]["PathEmailId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -741,10 +688,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -832,10 +776,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -855,10 +796,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -882,12 +820,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-                /** @description Id of the tag. */
-                tag_id: components["parameters"]["PathTagId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -907,10 +840,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -930,10 +860,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -953,10 +880,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -976,10 +900,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -999,10 +920,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1046,10 +964,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1117,10 +1032,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1140,10 +1052,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1163,10 +1072,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1190,12 +1096,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-                /** @description Id of the tag. */
-                tag_id: components["parameters"]["PathTagId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -1215,10 +1116,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1238,10 +1136,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -1261,10 +1156,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1308,10 +1200,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1379,10 +1268,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1402,10 +1288,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1429,12 +1312,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-                /** @description Id of the lead. */
-                lead_id: components["parameters"]["PathLeadId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -1454,10 +1332,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1481,12 +1356,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-                /** @description Id of the tag. */
-                tag_id: components["parameters"]["PathTagId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -1506,10 +1376,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1529,10 +1396,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1552,10 +1416,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -1599,10 +1460,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1670,10 +1528,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1697,12 +1552,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-                /** @description Id of the tag. */
-                tag_id: components["parameters"]["PathTagId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -1722,10 +1572,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1745,10 +1592,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -1768,10 +1612,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1791,10 +1632,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1818,10 +1656,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1865,10 +1700,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1956,10 +1788,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -1979,10 +1808,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -2002,10 +1828,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2029,12 +1852,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-                /** @description Id of the file. */
-                file_id: components["parameters"]["PathFileId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -2054,12 +1872,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-                /** @description Id of the file. */
-                file_id: components["parameters"]["PathFileId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2123,10 +1936,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2194,10 +2004,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -2217,10 +2024,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -2240,10 +2044,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2263,12 +2064,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-                /** @description Id of the attachment. */
-                attachment_id: components["parameters"]["PathAttachmentId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2288,10 +2084,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2315,12 +2108,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-                /** @description Id of the tag. */
-                tag_id: components["parameters"]["PathTagId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -2340,10 +2128,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2363,10 +2148,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -2386,10 +2168,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2453,10 +2232,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2504,10 +2280,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2551,10 +2324,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2582,10 +2352,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2629,10 +2396,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2660,10 +2424,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2707,10 +2468,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2738,10 +2496,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2761,10 +2516,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2808,10 +2560,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2879,10 +2628,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description The kind of records. */
-                lookup_type: components["parameters"]["PathLookupType"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2902,10 +2648,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -2949,10 +2692,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3023,10 +2763,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3070,10 +2807,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3121,10 +2855,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3168,10 +2899,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3200,10 +2928,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3247,10 +2972,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3278,10 +3000,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -3301,10 +3020,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3348,10 +3064,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3379,10 +3092,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3402,10 +3112,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -3425,10 +3132,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3472,10 +3176,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3503,10 +3204,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -3526,10 +3224,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3549,12 +3244,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-                /** @description Id of the delivery. */
-                delivery_id: components["parameters"]["PathDeliveryId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -3574,10 +3264,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -3597,10 +3284,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -3620,10 +3304,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3667,10 +3348,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3698,10 +3376,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3721,10 +3396,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description The public key of the form. */
-                form_id: components["parameters"]["PathFormId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3748,10 +3420,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description The public key of the form. */
-                form_id: components["parameters"]["PathFormId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3771,10 +3440,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description The public key of the form. */
-                form_id: components["parameters"]["PathFormId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3818,10 +3484,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3849,10 +3512,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3872,10 +3532,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3899,12 +3556,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-                /** @description Id of the tag. */
-                tag_id: components["parameters"]["PathTagId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -3924,10 +3576,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3947,10 +3596,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -3994,10 +3640,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -4025,10 +3668,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -4116,10 +3756,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -4167,10 +3804,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -4214,10 +3848,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -4265,10 +3896,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -4288,10 +3916,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -4311,10 +3936,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -4334,12 +3956,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-                /** @description Id of the entry. */
-                send_id: components["parameters"]["PathSendId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -4359,10 +3976,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -4406,10 +4020,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -4429,10 +4040,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description What the link in the e-mail carries. */
-                token: components["parameters"]["PathUnsubscribeToken"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -4480,10 +4088,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -4511,10 +4116,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -4534,10 +4136,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -4557,10 +4156,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -4580,10 +4176,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -4603,10 +4196,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -4626,10 +4216,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -4649,10 +4236,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description What is to be imported. */
-                type: components["parameters"]["PathImportType"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -4692,10 +4276,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -4719,10 +4300,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -4742,10 +4320,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -5085,10 +4660,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         /**
@@ -5112,10 +4684,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Id of the record. */
-                id: components["parameters"]["PathId"];
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -5873,12 +5442,12 @@ export interface components {
             /** @description Whose records the user sees: all, those of the own groups, the own. */
             view_permission: components["schemas"]["ViewPermission"];
             role_id: components["schemas"]["Id"];
-            /** @description The role; in full with `include=role`. */
-            role: components["schemas"]["RoleRef"] | components["schemas"]["Role"];
+            /** @description The role. */
+            role: components["schemas"]["RoleRef"];
             /** @description Groups the user is in. */
             group_ids: components["schemas"]["Id"][];
-            /** @description Groups the user is in; in full with `include=groups`. */
-            groups: (components["schemas"]["GroupRef"] | components["schemas"]["Group"])[];
+            /** @description Groups the user is in. */
+            groups: components["schemas"]["GroupRef"][];
             /** @description Path of the picture. */
             image: string | null;
             /** @description Link to the picture. */
@@ -6190,12 +5759,12 @@ export interface components {
             stage_changed_at: components["schemas"]["Timestamp"];
             user_id: components["schemas"]["NullableId"];
             /** @description The owner; the full user with `include=user`. */
-            user: components["schemas"]["UserRef"] | components["schemas"]["User"] | null;
+            user: components["schemas"]["UserRef"] | components["schemas"]["IncludedUser"] | null;
             person_id: components["schemas"]["NullableId"];
             /** @description The contact; the full person with `include=person`. */
-            person: components["schemas"]["PersonRef"] | components["schemas"]["Person"] | null;
+            person: components["schemas"]["PersonRef"] | components["schemas"]["IncludedPerson"] | null;
             /** @description The person's organization; in full with `include=organization`. */
-            organization: components["schemas"]["OrganizationRef"] | components["schemas"]["Organization"] | null;
+            organization: components["schemas"]["OrganizationRef"] | components["schemas"]["IncludedOrganization"] | null;
             lead_source_id: components["schemas"]["Id"];
             /** @description Where it came from; in full with `include=source`. */
             source: components["schemas"]["SourceRef"] | components["schemas"]["Source"];
@@ -6214,7 +5783,7 @@ export interface components {
             lead_products: components["schemas"]["LeadProduct"][];
             products_amount: components["schemas"]["MoneySum"];
             /** @description The quotes linked to it; only with `include=quotes`. */
-            quotes?: (components["schemas"]["QuoteRef"] | components["schemas"]["Quote"])[];
+            quotes?: (components["schemas"]["QuoteRef"] | components["schemas"]["IncludedQuote"])[];
             /** @description Linked quotes the caller may see. */
             quotes_count: number;
             /** @description Linked activities the caller may see. */
@@ -6223,6 +5792,132 @@ export interface components {
             emails_count: number;
             custom_attributes: components["schemas"]["LeadAttributes"];
             custom_labels?: components["schemas"]["CustomLabels"];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description A lead inside another record, where `include` names it. What it refers to stays a reference.
+         * @example {
+         *       "id": 7,
+         *       "title": "40 seats for Analytical Ltd",
+         *       "description": null,
+         *       "lead_value": 4821.5,
+         *       "status": 1,
+         *       "lost_reason": null,
+         *       "closed_at": null,
+         *       "expected_close_date": "2026-03-31",
+         *       "rotten_days": -12,
+         *       "is_rotten": false,
+         *       "stage_changed_at": "2026-03-01T09:30:00.000Z",
+         *       "user_id": 1,
+         *       "user": {
+         *         "id": 1,
+         *         "name": "Example Admin",
+         *         "email": "admin@example.com",
+         *         "image_url": null
+         *       },
+         *       "person_id": 12,
+         *       "person": {
+         *         "id": 12,
+         *         "name": "Ada Lovelace",
+         *         "email": "ada@example.com"
+         *       },
+         *       "organization": {
+         *         "id": 3,
+         *         "name": "Analytical Ltd"
+         *       },
+         *       "lead_source_id": 2,
+         *       "source": {
+         *         "id": 2,
+         *         "name": "Web"
+         *       },
+         *       "lead_type_id": 1,
+         *       "type": {
+         *         "id": 1,
+         *         "name": "New Business"
+         *       },
+         *       "lead_pipeline_id": 1,
+         *       "pipeline": {
+         *         "id": 1,
+         *         "name": "Default Pipeline"
+         *       },
+         *       "lead_pipeline_stage_id": 2,
+         *       "stage": {
+         *         "id": 2,
+         *         "code": "follow-up",
+         *         "name": "Follow Up",
+         *         "probability": 25,
+         *         "sort_order": 2
+         *       },
+         *       "tags": [
+         *         {
+         *           "id": 3,
+         *           "name": "VIP",
+         *           "color": "#0E90D9"
+         *         }
+         *       ],
+         *       "lead_products": [],
+         *       "products_amount": 0,
+         *       "quotes_count": 1,
+         *       "activities_count": 2,
+         *       "emails_count": 1,
+         *       "custom_attributes": {},
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        IncludedLead: {
+            id: components["schemas"]["Id"];
+            /** @description What the opportunity is called. */
+            title: string;
+            description: components["schemas"]["LongText"];
+            lead_value: components["schemas"]["Money"];
+            /** @description 1 open, 2 won, 3 lost; follows from the stage. */
+            status: components["schemas"]["LeadStatus"];
+            /** @description Why it was lost; only in a lost stage. */
+            lost_reason: string | null;
+            closed_at: components["schemas"]["NullableTimestamp"];
+            expected_close_date: components["schemas"]["NullableDate"];
+            /** @description Days past its pipeline's rotten days: negative while fresh, 0 when closed. */
+            rotten_days: number;
+            /** @description Whether rotten_days is above 0. */
+            is_rotten: boolean;
+            stage_changed_at: components["schemas"]["Timestamp"];
+            user_id: components["schemas"]["NullableId"];
+            /** @description The owner. */
+            user: components["schemas"]["UserRef"] | null;
+            person_id: components["schemas"]["NullableId"];
+            /** @description The contact. */
+            person: components["schemas"]["PersonRef"] | null;
+            /** @description The person's organization. */
+            organization: components["schemas"]["OrganizationRef"] | null;
+            lead_source_id: components["schemas"]["Id"];
+            /** @description Where it came from. */
+            source: components["schemas"]["SourceRef"];
+            lead_type_id: components["schemas"]["Id"];
+            /** @description Its type. */
+            type: components["schemas"]["LeadTypeRef"];
+            lead_pipeline_id: components["schemas"]["Id"];
+            /** @description Its pipeline. */
+            pipeline: components["schemas"]["PipelineRef"];
+            lead_pipeline_stage_id: components["schemas"]["Id"];
+            /** @description Its stage. */
+            stage: components["schemas"]["StageRef"];
+            /** @description Its tags by name. */
+            tags: components["schemas"]["TagRef"][];
+            /** @description Its product lines; written as `products`. */
+            lead_products: components["schemas"]["LeadProduct"][];
+            products_amount: components["schemas"]["MoneySum"];
+            /** @description Linked quotes the caller may see. */
+            quotes_count: number;
+            /** @description Linked activities the caller may see. */
+            activities_count: number;
+            /** @description E-mails linked to it that the caller may see. */
+            emails_count: number;
+            custom_attributes: components["schemas"]["LeadAttributes"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -6626,10 +6321,10 @@ export interface components {
             job_title: string | null;
             organization_id: components["schemas"]["NullableId"];
             /** @description Where the person works; in full with `include=organization`. */
-            organization: components["schemas"]["PersonOrganizationRef"] | components["schemas"]["Organization"] | null;
+            organization: components["schemas"]["PersonOrganizationRef"] | components["schemas"]["IncludedOrganization"] | null;
             user_id: components["schemas"]["NullableId"];
             /** @description The owner; in full with `include=user`. */
-            user: components["schemas"]["UserRef"] | components["schemas"]["User"] | null;
+            user: components["schemas"]["UserRef"] | components["schemas"]["IncludedUser"] | null;
             /** @description The owner once more. */
             sales_owner: components["schemas"]["UserRef"] | null;
             /** @description Tags by name. */
@@ -6643,6 +6338,87 @@ export interface components {
             activities_count: number;
             custom_attributes: components["schemas"]["PersonAttributes"];
             custom_labels?: components["schemas"]["CustomLabels"];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description A person inside another record, where `include` names it. What it refers to stays a reference.
+         * @example {
+         *       "id": 12,
+         *       "name": "Ada Lovelace",
+         *       "emails": [
+         *         {
+         *           "value": "ada@example.com",
+         *           "label": "work"
+         *         }
+         *       ],
+         *       "contact_numbers": [
+         *         {
+         *           "value": "+44 20 7946 0958",
+         *           "label": "work"
+         *         }
+         *       ],
+         *       "job_title": "Analyst",
+         *       "organization_id": 3,
+         *       "organization": {
+         *         "id": 3,
+         *         "name": "Analytical Ltd",
+         *         "address": null
+         *       },
+         *       "user_id": 1,
+         *       "user": {
+         *         "id": 1,
+         *         "name": "Example Admin",
+         *         "email": "admin@example.com",
+         *         "image_url": null
+         *       },
+         *       "sales_owner": {
+         *         "id": 1,
+         *         "name": "Example Admin",
+         *         "email": "admin@example.com",
+         *         "image_url": null
+         *       },
+         *       "tags": [],
+         *       "unsubscribed_at": null,
+         *       "leads_count": 1,
+         *       "quotes_count": 0,
+         *       "activities_count": 0,
+         *       "custom_attributes": {},
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        IncludedPerson: {
+            id: components["schemas"]["Id"];
+            /** @description Full name. */
+            name: string;
+            /** @description E-mail addresses in order; each unique over all persons. */
+            emails: components["schemas"]["ContactPoint"][];
+            /** @description Telephone numbers in order. */
+            contact_numbers: components["schemas"]["ContactPoint"][];
+            /** @description Position in the organization. */
+            job_title: string | null;
+            organization_id: components["schemas"]["NullableId"];
+            /** @description Where the person works. */
+            organization: components["schemas"]["PersonOrganizationRef"] | null;
+            user_id: components["schemas"]["NullableId"];
+            /** @description The owner. */
+            user: components["schemas"]["UserRef"] | null;
+            /** @description The owner once more. */
+            sales_owner: components["schemas"]["UserRef"] | null;
+            /** @description Tags by name. */
+            tags: components["schemas"]["TagRef"][];
+            unsubscribed_at: components["schemas"]["NullableTimestamp"];
+            /** @description Leads of this person the caller may see. */
+            leads_count: number;
+            /** @description Quotes for this person the caller may see. */
+            quotes_count: number;
+            /** @description Linked activities the caller may see. */
+            activities_count: number;
+            custom_attributes: components["schemas"]["PersonAttributes"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -6800,7 +6576,7 @@ export interface components {
             address: components["schemas"]["Address"] | null;
             user_id: components["schemas"]["NullableId"];
             /** @description The owner; in full with `include=user`. */
-            user: components["schemas"]["UserRef"] | components["schemas"]["User"] | null;
+            user: components["schemas"]["UserRef"] | components["schemas"]["IncludedUser"] | null;
             /** @description Tags by name. */
             tags: components["schemas"]["TagRef"][];
             /** @description Persons of this organization the caller may see. */
@@ -6809,6 +6585,55 @@ export interface components {
             leads_count: number;
             custom_attributes: components["schemas"]["OrganizationAttributes"];
             custom_labels?: components["schemas"]["CustomLabels"];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description An organization inside another record, where `include` names it. What it refers to stays a reference.
+         * @example {
+         *       "id": 3,
+         *       "name": "Analytical Ltd",
+         *       "address": {
+         *         "address": "12 Analytical Way",
+         *         "country": "GB",
+         *         "state": null,
+         *         "city": "London",
+         *         "postcode": "W1 2AB"
+         *       },
+         *       "user_id": 1,
+         *       "user": {
+         *         "id": 1,
+         *         "name": "Example Admin",
+         *         "email": "admin@example.com",
+         *         "image_url": null
+         *       },
+         *       "tags": [],
+         *       "persons_count": 1,
+         *       "leads_count": 1,
+         *       "custom_attributes": {},
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        IncludedOrganization: {
+            id: components["schemas"]["Id"];
+            /** @description Name, unique without regard to case. */
+            name: string;
+            /** @description Postal address. */
+            address: components["schemas"]["Address"] | null;
+            user_id: components["schemas"]["NullableId"];
+            /** @description The owner. */
+            user: components["schemas"]["UserRef"] | null;
+            /** @description Tags by name. */
+            tags: components["schemas"]["TagRef"][];
+            /** @description Persons of this organization the caller may see. */
+            persons_count: number;
+            /** @description Leads of its persons the caller may see. */
+            leads_count: number;
+            custom_attributes: components["schemas"]["OrganizationAttributes"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -7057,7 +6882,7 @@ export interface components {
             is_done: boolean;
             user_id: components["schemas"]["NullableId"];
             /** @description The owner; in full with `include=user`. */
-            user: components["schemas"]["UserRef"] | components["schemas"]["User"] | null;
+            user: components["schemas"]["UserRef"] | components["schemas"]["IncludedUser"] | null;
             /** @description Who takes part. */
             participants: components["schemas"]["Participant"][];
             /** @description In the order they were attached. */
@@ -7075,9 +6900,118 @@ export interface components {
             /** @description Linked quotes. */
             quote_ids: components["schemas"]["Id"][];
             /** @description Linked leads; in full with `include=leads`. */
-            leads: (components["schemas"]["LeadRef"] | components["schemas"]["Lead"])[];
+            leads: (components["schemas"]["LeadRef"] | components["schemas"]["IncludedLead"])[];
             /** @description Linked persons; in full with `include=persons`. */
-            persons: (components["schemas"]["PersonRef"] | components["schemas"]["Person"])[];
+            persons: (components["schemas"]["PersonRef"] | components["schemas"]["IncludedPerson"])[];
+            /** @description Linked organizations. */
+            organizations: components["schemas"]["OrganizationRef"][];
+            /** @description Linked products. */
+            products: components["schemas"]["ProductRef"][];
+            /** @description Linked warehouses. */
+            warehouses: components["schemas"]["WarehouseRef"][];
+            /** @description Linked quotes. */
+            quotes: components["schemas"]["QuoteRef"][];
+            /** @description Activities have no parent. */
+            parent_id: null;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description An activity inside another record, where `include` names it. What it refers to stays a reference.
+         * @example {
+         *       "id": 9,
+         *       "type": "call",
+         *       "title": "First call",
+         *       "comment": null,
+         *       "additional": null,
+         *       "location": null,
+         *       "schedule_from": "2026-03-02T09:00:00.000Z",
+         *       "schedule_to": "2026-03-02T09:30:00.000Z",
+         *       "is_done": false,
+         *       "user_id": 1,
+         *       "user": {
+         *         "id": 1,
+         *         "name": "Example Admin",
+         *         "email": "admin@example.com",
+         *         "image_url": null
+         *       },
+         *       "participants": [
+         *         {
+         *           "id": 4,
+         *           "user": null,
+         *           "person": {
+         *             "id": 12,
+         *             "name": "Ada Lovelace",
+         *             "email": "ada@example.com"
+         *           }
+         *         }
+         *       ],
+         *       "files": [],
+         *       "lead_ids": [
+         *         7
+         *       ],
+         *       "person_ids": [],
+         *       "organization_ids": [],
+         *       "product_ids": [],
+         *       "warehouse_ids": [],
+         *       "quote_ids": [],
+         *       "leads": [
+         *         {
+         *           "id": 7,
+         *           "title": "40 seats for Analytical Ltd"
+         *         }
+         *       ],
+         *       "persons": [],
+         *       "organizations": [],
+         *       "products": [],
+         *       "warehouses": [],
+         *       "quotes": [],
+         *       "parent_id": null,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        IncludedActivity: {
+            id: components["schemas"]["Id"];
+            /** @description What kind of activity. */
+            type: components["schemas"]["ActivityType"];
+            /** @description What it is about. */
+            title: string | null;
+            comment: components["schemas"]["LongText"];
+            /** @description What a timeline says of e-mails and changes; an activity has none. */
+            additional: null;
+            /** @description Where it takes place. */
+            location: string | null;
+            schedule_from: components["schemas"]["NullableTimestamp"];
+            schedule_to: components["schemas"]["NullableTimestamp"];
+            /** @description Whether it is finished. */
+            is_done: boolean;
+            user_id: components["schemas"]["NullableId"];
+            /** @description The owner. */
+            user: components["schemas"]["UserRef"] | null;
+            /** @description Who takes part. */
+            participants: components["schemas"]["IncludedParticipant"][];
+            /** @description In the order they were attached. */
+            files: components["schemas"]["ActivityFile"][];
+            /** @description Linked leads. */
+            lead_ids: components["schemas"]["Id"][];
+            /** @description Linked persons. */
+            person_ids: components["schemas"]["Id"][];
+            /** @description Linked organizations. */
+            organization_ids: components["schemas"]["Id"][];
+            /** @description Linked products. */
+            product_ids: components["schemas"]["Id"][];
+            /** @description Linked warehouses. */
+            warehouse_ids: components["schemas"]["Id"][];
+            /** @description Linked quotes. */
+            quote_ids: components["schemas"]["Id"][];
+            /** @description Linked leads. */
+            leads: components["schemas"]["LeadRef"][];
+            /** @description Linked persons. */
+            persons: components["schemas"]["PersonRef"][];
             /** @description Linked organizations. */
             organizations: components["schemas"]["OrganizationRef"][];
             /** @description Linked products. */
@@ -7108,9 +7042,28 @@ export interface components {
         Participant: {
             id: components["schemas"]["Id"];
             /** @description A user; in full with `include=participants`. */
-            user: components["schemas"]["UserRef"] | components["schemas"]["User"] | null;
+            user: components["schemas"]["UserRef"] | components["schemas"]["IncludedUser"] | null;
             /** @description A person; in full with `include=participants`. */
-            person: components["schemas"]["PersonRef"] | components["schemas"]["Person"] | null;
+            person: components["schemas"]["PersonRef"] | components["schemas"]["IncludedPerson"] | null;
+        };
+        /**
+         * @description Somebody who takes part, as another record shows them.
+         * @example {
+         *       "id": 4,
+         *       "user": null,
+         *       "person": {
+         *         "id": 12,
+         *         "name": "Ada Lovelace",
+         *         "email": "ada@example.com"
+         *       }
+         *     }
+         */
+        IncludedParticipant: {
+            id: components["schemas"]["Id"];
+            /** @description A user. */
+            user: components["schemas"]["UserRef"] | null;
+            /** @description A person. */
+            person: components["schemas"]["PersonRef"] | null;
         };
         /**
          * @description The complete set of participants, as two lists of ids or in the form a reply gives.
@@ -7296,7 +7249,7 @@ export interface components {
             color: string;
             user_id: components["schemas"]["NullableId"];
             /** @description Who created it; in full with `include=user`. */
-            user: components["schemas"]["UserRef"] | components["schemas"]["User"] | null;
+            user: components["schemas"]["UserRef"] | components["schemas"]["IncludedUser"] | null;
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -8005,7 +7958,56 @@ export interface components {
             /** @description Groups the user is in. */
             group_ids: components["schemas"]["Id"][];
             /** @description Groups the user is in; in full with `include=groups`. */
-            groups: (components["schemas"]["GroupRef"] | components["schemas"]["Group"])[];
+            groups: (components["schemas"]["GroupRef"] | components["schemas"]["IncludedGroup"])[];
+            /** @description Path of the picture. */
+            image: string | null;
+            /** @description Link to the picture. */
+            image_url: string | null;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description A user inside another record, where `include` names it. What it refers to stays a reference.
+         * @example {
+         *       "id": 1,
+         *       "name": "Example Admin",
+         *       "email": "admin@example.com",
+         *       "status": true,
+         *       "view_permission": "global",
+         *       "role_id": 1,
+         *       "role": {
+         *         "id": 1,
+         *         "name": "Administrator",
+         *         "permission_type": "all"
+         *       },
+         *       "group_ids": [],
+         *       "groups": [],
+         *       "image": null,
+         *       "image_url": null,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        IncludedUser: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the user. */
+            name: string;
+            /** @description E-mail address, unique without regard to case. */
+            email: string;
+            /** @description Whether the account may sign in. */
+            status: boolean;
+            /** @description Whose records the user sees: all, those of the own groups, the own. */
+            view_permission: components["schemas"]["ViewPermission"];
+            role_id: components["schemas"]["Id"];
+            /** @description The role. */
+            role: components["schemas"]["RoleRef"];
+            /** @description Groups the user is in. */
+            group_ids: components["schemas"]["Id"][];
+            /** @description Groups the user is in. */
+            groups: components["schemas"]["GroupRef"][];
             /** @description Path of the picture. */
             image: string | null;
             /** @description Link to the picture. */
@@ -8251,20 +8253,68 @@ export interface components {
             message: string;
         };
         /**
-         * @description A permission key with the keys below it.
+         * @description A permission key of the first level with the keys below it.
          * @example {
-         *       "key": "dashboard",
-         *       "name": "Dashboard",
+         *       "key": "leads",
+         *       "name": "Leads",
          *       "children": []
          *     }
          */
         Permission: {
-            /** @description The key, e.g. leads.create. */
+            /** @description The key, e.g. leads. */
             key: string;
             /** @description The key in words. */
             name: string;
             /** @description Keys below it. */
-            children: components["schemas"]["Permission"][];
+            children: components["schemas"]["PermissionSection"][];
+        };
+        /**
+         * @description A permission key of the second level with the keys below it.
+         * @example {
+         *       "key": "settings.user",
+         *       "name": "User",
+         *       "children": []
+         *     }
+         */
+        PermissionSection: {
+            /** @description The key, e.g. settings.user. */
+            key: string;
+            /** @description The key in words. */
+            name: string;
+            /** @description Keys below it. */
+            children: components["schemas"]["PermissionSubject"][];
+        };
+        /**
+         * @description A permission key of the third level with the keys below it.
+         * @example {
+         *       "key": "settings.user.roles",
+         *       "name": "Roles",
+         *       "children": []
+         *     }
+         */
+        PermissionSubject: {
+            /** @description The key, e.g. settings.user.roles. */
+            key: string;
+            /** @description The key in words. */
+            name: string;
+            /** @description Keys below it. */
+            children: components["schemas"]["PermissionAction"][];
+        };
+        /**
+         * @description A permission key of the fourth and last level.
+         * @example {
+         *       "key": "settings.user.roles.create",
+         *       "name": "Create",
+         *       "children": []
+         *     }
+         */
+        PermissionAction: {
+            /** @description The key, e.g. settings.user.roles.create. */
+            key: string;
+            /** @description The key in words. */
+            name: string;
+            /** @description None: there is no level below this one. */
+            children: string[];
         };
         /**
          * @description All permission keys as a tree.
@@ -8308,7 +8358,37 @@ export interface components {
             /** @description Members the caller may see. */
             users_count: number;
             /** @description Its members in full; only with `include=users`. */
-            users?: components["schemas"]["User"][];
+            users?: components["schemas"]["IncludedUser"][];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description A group inside another record, where `include` names it. What it refers to stays a reference.
+         * @example {
+         *       "id": 2,
+         *       "name": "Central",
+         *       "description": null,
+         *       "user_ids": [
+         *         1
+         *       ],
+         *       "users_count": 1,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        IncludedGroup: {
+            id: components["schemas"]["Id"];
+            /** @description Name, unique without regard to case. */
+            name: string;
+            /** @description What the group is for. */
+            description: string | null;
+            /** @description Its members the caller may see. */
+            user_ids: components["schemas"]["Id"][];
+            /** @description Members the caller may see. */
+            users_count: number;
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -8571,7 +8651,7 @@ export interface components {
             /** @description The owner; of a change the one who made it. */
             user: components["schemas"]["UserRef"] | null;
             /** @description Who takes part. */
-            participants: components["schemas"]["Participant"][];
+            participants: components["schemas"]["IncludedParticipant"][];
             /** @description Files of the activity; attachments of the e-mail. */
             files: components["schemas"]["ActivityFile"][];
             /** @description Linked leads. */
@@ -8729,10 +8809,10 @@ export interface components {
             description: components["schemas"]["LongText"];
             person_id: components["schemas"]["Id"];
             /** @description Who it is for; in full with `include=person`. */
-            person: components["schemas"]["PersonRef"] | components["schemas"]["Person"];
+            person: components["schemas"]["PersonRef"] | components["schemas"]["IncludedPerson"];
             user_id: components["schemas"]["NullableId"];
             /** @description The owner; in full with `include=user`. */
-            user: components["schemas"]["UserRef"] | components["schemas"]["User"] | null;
+            user: components["schemas"]["UserRef"] | components["schemas"]["IncludedUser"] | null;
             billing_address: components["schemas"]["Address"];
             /** @description Where it is sent; null for the billing address. */
             shipping_address: components["schemas"]["Address"] | null;
@@ -8748,11 +8828,95 @@ export interface components {
             /** @description What is offered in detail. */
             items: components["schemas"]["QuoteItem"][];
             /** @description Leads it is for; in full with `include=leads`. */
-            leads: (components["schemas"]["LeadRef"] | components["schemas"]["Lead"])[];
+            leads: (components["schemas"]["LeadRef"] | components["schemas"]["IncludedLead"])[];
             /** @description Tags by name. */
             tags: components["schemas"]["TagRef"][];
             custom_attributes: components["schemas"]["QuoteAttributes"];
             custom_labels?: components["schemas"]["CustomLabels"];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description A quote inside another record, where `include` names it. What it refers to stays a reference.
+         * @example {
+         *       "id": 3,
+         *       "subject": "40 seats",
+         *       "description": null,
+         *       "person_id": 12,
+         *       "person": {
+         *         "id": 12,
+         *         "name": "Ada Lovelace",
+         *         "email": "ada@example.com"
+         *       },
+         *       "user_id": 1,
+         *       "user": {
+         *         "id": 1,
+         *         "name": "Example Admin",
+         *         "email": "admin@example.com",
+         *         "image_url": null
+         *       },
+         *       "billing_address": {
+         *         "address": "12 Analytical Way",
+         *         "country": "GB",
+         *         "state": null,
+         *         "city": "London",
+         *         "postcode": "W1 2AB"
+         *       },
+         *       "shipping_address": null,
+         *       "expired_at": "2026-12-31",
+         *       "is_expired": false,
+         *       "discount_percent": 0,
+         *       "adjustment_amount": 0,
+         *       "discount_amount": 0,
+         *       "tax_amount": 0,
+         *       "sub_total": 0,
+         *       "grand_total": 0,
+         *       "items": [],
+         *       "leads": [
+         *         {
+         *           "id": 7,
+         *           "title": "40 seats for Analytical Ltd"
+         *         }
+         *       ],
+         *       "tags": [],
+         *       "custom_attributes": {},
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        IncludedQuote: {
+            id: components["schemas"]["Id"];
+            /** @description What is offered. */
+            subject: string;
+            description: components["schemas"]["LongText"];
+            person_id: components["schemas"]["Id"];
+            /** @description Who it is for. */
+            person: components["schemas"]["PersonRef"];
+            user_id: components["schemas"]["NullableId"];
+            /** @description The owner. */
+            user: components["schemas"]["UserRef"] | null;
+            billing_address: components["schemas"]["Address"];
+            /** @description Where it is sent; null for the billing address. */
+            shipping_address: components["schemas"]["Address"] | null;
+            expired_at: components["schemas"]["CalendarDate"];
+            /** @description Whether the last day of validity is over. */
+            is_expired: boolean;
+            discount_percent: components["schemas"]["Percent"];
+            adjustment_amount: components["schemas"]["SignedMoney"];
+            discount_amount: components["schemas"]["Money"];
+            tax_amount: components["schemas"]["Money"];
+            sub_total: components["schemas"]["Money"];
+            grand_total: components["schemas"]["Money"];
+            /** @description What is offered in detail. */
+            items: components["schemas"]["QuoteItem"][];
+            /** @description Leads it is for. */
+            leads: components["schemas"]["LeadRef"][];
+            /** @description Tags by name. */
+            tags: components["schemas"]["TagRef"][];
+            custom_attributes: components["schemas"]["QuoteAttributes"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -9261,22 +9425,142 @@ export interface components {
             reference_ids: string[];
             parent_id: components["schemas"]["NullableId"];
             /** @description The e-mail it answers; in full with `include=parent`. */
-            parent: components["schemas"]["EmailRef"] | components["schemas"]["Email"] | null;
+            parent: components["schemas"]["EmailRef"] | components["schemas"]["IncludedEmail"] | null;
             /** @description Id of the first e-mail of its thread; its own when it is the first. */
             thread_id: number;
             person_id: components["schemas"]["NullableId"];
             /** @description The person; in full with `include=person`. */
-            person: components["schemas"]["PersonRef"] | components["schemas"]["Person"] | null;
+            person: components["schemas"]["PersonRef"] | components["schemas"]["IncludedPerson"] | null;
             lead_id: components["schemas"]["NullableId"];
             /** @description The lead; in full with `include=lead`. */
-            lead: components["schemas"]["LeadRef"] | components["schemas"]["Lead"] | null;
+            lead: components["schemas"]["LeadRef"] | components["schemas"]["IncludedLead"] | null;
             user_id: components["schemas"]["NullableId"];
             /** @description Who wrote it here; null when it was received. */
             user: components["schemas"]["UserRef"] | null;
             /** @description Attached files. */
             attachments: components["schemas"]["EmailAttachment"][];
             /** @description Answers to it; only with `include=children`. */
-            children?: components["schemas"]["Email"][];
+            children?: components["schemas"]["IncludedEmail"][];
+            /** @description Tags by name. */
+            tags: components["schemas"]["TagRef"][];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description An e-mail inside another record, where `include` names it. What it refers to stays a reference.
+         * @example {
+         *       "id": 21,
+         *       "subject": "Your quote",
+         *       "reply": "<p>Please find it attached.</p>",
+         *       "text": "Please find it attached.",
+         *       "reply_to": [
+         *         "ada@example.com"
+         *       ],
+         *       "cc": [],
+         *       "bcc": [],
+         *       "from": [
+         *         "no-reply@localhost"
+         *       ],
+         *       "sender": [],
+         *       "name": "Accord CRM",
+         *       "source": "web",
+         *       "user_type": "admin",
+         *       "status": "draft",
+         *       "error": null,
+         *       "attempts": 0,
+         *       "sent_at": null,
+         *       "folders": [
+         *         "draft"
+         *       ],
+         *       "is_read": true,
+         *       "is_automatic": false,
+         *       "message_id": "0195c0de@localhost",
+         *       "unique_id": "0195c0de@localhost",
+         *       "reference_ids": [
+         *         "0195c0de@localhost"
+         *       ],
+         *       "parent_id": null,
+         *       "parent": null,
+         *       "thread_id": 21,
+         *       "person_id": null,
+         *       "person": null,
+         *       "lead_id": null,
+         *       "lead": null,
+         *       "user_id": 1,
+         *       "user": {
+         *         "id": 1,
+         *         "name": "Example Admin",
+         *         "email": "admin@example.com",
+         *         "image_url": null
+         *       },
+         *       "attachments": [],
+         *       "tags": [],
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        IncludedEmail: {
+            id: components["schemas"]["Id"];
+            /** @description Subject. */
+            subject: string | null;
+            /** @description Body as sanitised HTML. Pictures among the attachments are links good for five minutes; the address of a picture elsewhere is in `data-remote`, so that showing the e-mail does not fetch it. */
+            reply: string | null;
+            /** @description Body as plain text: as received, or derived from `reply`. */
+            text: string | null;
+            /** @description The recipients (To). */
+            reply_to: string[];
+            /** @description Recipients of a copy. */
+            cc: string[];
+            /** @description Hidden recipients, shown to users only. */
+            bcc: string[];
+            /** @description Senders. */
+            from: string[];
+            /** @description Who sent it on their behalf. */
+            sender: string[];
+            /** @description Name of the sender. */
+            name: string | null;
+            /** @description Whether it was written here or received. */
+            source: components["schemas"]["EmailSource"];
+            /** @description Whether a user or a person wrote it. */
+            user_type: components["schemas"]["EmailUserType"];
+            /** @description How far it got. The content can change while it is a draft or failed. */
+            status: components["schemas"]["EmailStatus"];
+            /** @description Why the last attempt failed. */
+            error: string | null;
+            /** @description How often sending was tried. */
+            attempts: number;
+            sent_at: components["schemas"]["NullableTimestamp"];
+            /** @description Folders it lies in. */
+            folders: components["schemas"]["EmailFolder"][];
+            /** @description Whether it was read. */
+            is_read: boolean;
+            /** @description Whether a machine wrote it: an answering machine, a mailing list, a bounce. */
+            is_automatic: boolean;
+            /** @description Message-ID without brackets. */
+            message_id: string;
+            /** @description The same as message_id. */
+            unique_id: string;
+            /** @description Message-IDs of the thread up to this e-mail. */
+            reference_ids: string[];
+            parent_id: components["schemas"]["NullableId"];
+            /** @description The e-mail it answers. */
+            parent: components["schemas"]["EmailRef"] | null;
+            /** @description Id of the first e-mail of its thread; its own when it is the first. */
+            thread_id: number;
+            person_id: components["schemas"]["NullableId"];
+            /** @description The person. */
+            person: components["schemas"]["PersonRef"] | null;
+            lead_id: components["schemas"]["NullableId"];
+            /** @description The lead. */
+            lead: components["schemas"]["LeadRef"] | null;
+            user_id: components["schemas"]["NullableId"];
+            /** @description Who wrote it here; null when it was received. */
+            user: components["schemas"]["UserRef"] | null;
+            /** @description Attached files. */
+            attachments: components["schemas"]["EmailAttachment"][];
             /** @description Tags by name. */
             tags: components["schemas"]["TagRef"][];
             created_at: components["schemas"]["Timestamp"];
@@ -10802,15 +11086,75 @@ export interface components {
             contact_numbers: components["schemas"]["ContactPoint"][];
             contact_address: components["schemas"]["Address"];
             /** @description Locations by name; in full with `include=locations`. */
-            locations: (components["schemas"]["WarehouseLocation"] | components["schemas"]["StorageLocation"])[];
+            locations: (components["schemas"]["WarehouseLocation"] | components["schemas"]["IncludedStorageLocation"])[];
             /** @description Activities about it; only with `include=activities`. */
-            activities?: components["schemas"]["Activity"][];
+            activities?: components["schemas"]["IncludedActivity"][];
             /** @description Products with inventories in it. */
             products_count: number;
             /** @description Tags by name. */
             tags: components["schemas"]["TagRef"][];
             custom_attributes: components["schemas"]["WarehouseAttributes"];
             custom_labels?: components["schemas"]["CustomLabels"];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description A warehouse inside another record, where `include` names it. What it refers to stays a reference.
+         * @example {
+         *       "id": 1,
+         *       "name": "London",
+         *       "description": null,
+         *       "contact_name": "Ada Lovelace",
+         *       "contact_emails": [
+         *         {
+         *           "value": "london@example.com",
+         *           "label": "work"
+         *         }
+         *       ],
+         *       "contact_numbers": [],
+         *       "contact_address": {
+         *         "address": "12 Analytical Way",
+         *         "country": "GB",
+         *         "state": null,
+         *         "city": "London",
+         *         "postcode": "W1 2AB"
+         *       },
+         *       "locations": [
+         *         {
+         *           "id": 4,
+         *           "name": "A-12",
+         *           "warehouse_id": 1
+         *         }
+         *       ],
+         *       "products_count": 1,
+         *       "tags": [],
+         *       "custom_attributes": {},
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        IncludedWarehouse: {
+            id: components["schemas"]["Id"];
+            /** @description Name, unique without regard to case. */
+            name: string;
+            description: components["schemas"]["LongText"];
+            /** @description Who answers for it. */
+            contact_name: string;
+            /** @description E-mail addresses in order. */
+            contact_emails: components["schemas"]["ContactPoint"][];
+            /** @description Telephone numbers in order. */
+            contact_numbers: components["schemas"]["ContactPoint"][];
+            contact_address: components["schemas"]["Address"];
+            /** @description Locations by name. */
+            locations: components["schemas"]["WarehouseLocation"][];
+            /** @description Products with inventories in it. */
+            products_count: number;
+            /** @description Tags by name. */
+            tags: components["schemas"]["TagRef"][];
+            custom_attributes: components["schemas"]["WarehouseAttributes"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -10940,7 +11284,34 @@ export interface components {
             name: string;
             warehouse_id: components["schemas"]["Id"];
             /** @description The warehouse; in full with `include=warehouse`. */
-            warehouse: components["schemas"]["WarehouseRef"] | components["schemas"]["Warehouse"];
+            warehouse: components["schemas"]["WarehouseRef"] | components["schemas"]["IncludedWarehouse"];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description A location inside another record, where `include` names it. What it refers to stays a reference.
+         * @example {
+         *       "id": 4,
+         *       "name": "A-12",
+         *       "warehouse_id": 1,
+         *       "warehouse": {
+         *         "id": 1,
+         *         "name": "London"
+         *       },
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        IncludedStorageLocation: {
+            id: components["schemas"]["Id"];
+            /** @description Name, unique in the warehouse. */
+            name: string;
+            warehouse_id: components["schemas"]["Id"];
+            /** @description The warehouse. */
+            warehouse: components["schemas"]["WarehouseRef"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -12908,7 +13279,7 @@ export interface components {
         UserId: components["schemas"]["Id"][];
         /** @description The owner. None of the listed ids. */
         UserIdNot: components["schemas"]["Id"][];
-        /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+        /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
         Name: string[];
         /** @description The name. None of the listed values. */
         NameNot: string[];
@@ -12936,7 +13307,7 @@ export interface components {
         LastUsedAtLt: string;
         /** @description last_used_at at or before this timestamp or date. */
         LastUsedAtLte: string;
-        /** @description The title. Any of the listed values, in either case; a comma inside a value is written \,. */
+        /** @description The title. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
         Title: string[];
         /** @description The title. None of the listed values. */
         TitleNot: string[];
@@ -12972,7 +13343,7 @@ export interface components {
         LeadPipelineStageId: components["schemas"]["Id"][];
         /** @description The stage. None of the listed ids. */
         LeadPipelineStageIdNot: components["schemas"]["Id"][];
-        /** @description The code of the stage. Any of the listed values, in either case; a comma inside a value is written \,. */
+        /** @description The code of the stage. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
         StageCode: string[];
         /** @description The code of the stage. None of the listed values. */
         StageCodeNot: string[];
@@ -13039,15 +13410,15 @@ export interface components {
         KanbanPipelineId: components["schemas"]["Id"];
         /** @description Show this stage of the pipeline alone. */
         KanbanStageId: components["schemas"]["Id"];
-        /** @description One of the e-mail addresses. Any of the listed values, in either case; a comma inside a value is written \,. */
+        /** @description One of the e-mail addresses. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
         ContactEmail: string[];
         /** @description One of the e-mail addresses. None of the listed values. */
         ContactEmailNot: string[];
-        /** @description One of the telephone numbers, by its digits. Any of the listed values, in either case; a comma inside a value is written \,. */
+        /** @description One of the telephone numbers, by its digits. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
         Phone: string[];
         /** @description One of the telephone numbers, by its digits. None of the listed values. */
         PhoneNot: string[];
-        /** @description The job title. Any of the listed values, in either case; a comma inside a value is written \,. */
+        /** @description The job title. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
         JobTitle: string[];
         /** @description The job title. None of the listed values. */
         JobTitleNot: string[];
@@ -13066,7 +13437,7 @@ export interface components {
         };
         /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
         PersonInclude: ("organization" | "user" | "custom_labels")[];
-        /** @description The country code of the address. Any of the listed values, in either case; a comma inside a value is written \,. */
+        /** @description The country code of the address. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
         Country: string[];
         /** @description The country code of the address. None of the listed values. */
         CountryNot: string[];
@@ -13081,7 +13452,7 @@ export interface components {
         };
         /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
         OrganizationInclude: ("user" | "custom_labels")[];
-        /** @description The SKU. Any of the listed values, in either case; a comma inside a value is written \,. */
+        /** @description The SKU. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
         Sku: string[];
         /** @description The SKU. None of the listed values. */
         SkuNot: string[];
@@ -13170,7 +13541,7 @@ export interface components {
         ActivitySort: ("id" | "title" | "type" | "is_done" | "schedule_from" | "schedule_to" | "created_at" | "updated_at" | "-id" | "-title" | "-type" | "-is_done" | "-schedule_from" | "-schedule_to" | "-created_at" | "-updated_at")[];
         /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
         ActivityInclude: ("user" | "leads" | "persons" | "participants")[];
-        /** @description The colour. Any of the listed values, in either case; a comma inside a value is written \,. */
+        /** @description The colour. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
         Color: string[];
         /** @description The colour. None of the listed values. */
         ColorNot: string[];
@@ -13307,7 +13678,7 @@ export interface components {
         };
         /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
         QuoteInclude: ("user" | "person" | "leads" | "custom_labels")[];
-        /** @description The subject. Any of the listed values, in either case; a comma inside a value is written \,. */
+        /** @description The subject. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
         Subject: string[];
         /** @description The subject. None of the listed values. */
         SubjectNot: string[];
@@ -13395,7 +13766,7 @@ export interface components {
         ThreadId: components["schemas"]["Id"][];
         /** @description The first e-mail of its thread. None of the listed ids. */
         ThreadIdNot: components["schemas"]["Id"][];
-        /** @description The Message-ID without brackets. Any of the listed values, in either case; a comma inside a value is written \,. */
+        /** @description The Message-ID without brackets. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
         MessageId: string[];
         /** @description The Message-ID. None of the listed values. */
         MessageIdNot: string[];
@@ -13441,7 +13812,7 @@ export interface components {
         WebhookEntityTypeNot: components["schemas"]["EntityType"][];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         WebFormSort: ("id" | "title" | "created_at" | "-id" | "-title" | "-created_at")[];
-        /** @description The public key. Any of the listed values, in either case; a comma inside a value is written \,. */
+        /** @description The public key. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
         FormId: string[];
         /** @description The public key. None of the listed values. */
         FormIdNot: string[];
@@ -13460,7 +13831,7 @@ export interface components {
         };
         /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
         WarehouseInclude: ("locations" | "activities" | "custom_labels")[];
-        /** @description The contact. Any of the listed values, in either case; a comma inside a value is written \,. */
+        /** @description The contact. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
         ContactName: string[];
         /** @description The contact. None of the listed values. */
         ContactNameNot: string[];
@@ -13603,7 +13974,7 @@ export interface components {
         JobKind: string[];
         /** @description The kind of job. None of the listed values. */
         JobKindNot: string[];
-        /** @description The e-mail address. Any of the listed values, in either case; a comma inside a value is written \,. */
+        /** @description The e-mail address. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
         SuppressionAddress: string[];
         /** @description The e-mail address. None of the listed values. */
         SuppressionAddressNot: string[];
@@ -14088,7 +14459,7 @@ export interface operations {
                 user_id?: components["parameters"]["UserId"];
                 /** @description The owner. None of the listed ids. */
                 "user_id[not]"?: components["parameters"]["UserIdNot"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -14300,7 +14671,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The title. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The title. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 title?: components["parameters"]["Title"];
                 /** @description The title. None of the listed values. */
                 "title[not]"?: components["parameters"]["TitleNot"];
@@ -14340,7 +14711,7 @@ export interface operations {
                 lead_pipeline_stage_id?: components["parameters"]["LeadPipelineStageId"];
                 /** @description The stage. None of the listed ids. */
                 "lead_pipeline_stage_id[not]"?: components["parameters"]["LeadPipelineStageIdNot"];
-                /** @description The code of the stage. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The code of the stage. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 stage_code?: components["parameters"]["StageCode"];
                 /** @description The code of the stage. None of the listed values. */
                 "stage_code[not]"?: components["parameters"]["StageCodeNot"];
@@ -14498,7 +14869,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The title. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The title. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 title?: components["parameters"]["Title"];
                 /** @description The title. None of the listed values. */
                 "title[not]"?: components["parameters"]["TitleNot"];
@@ -14538,7 +14909,7 @@ export interface operations {
                 lead_pipeline_stage_id?: components["parameters"]["LeadPipelineStageId"];
                 /** @description The stage. None of the listed ids. */
                 "lead_pipeline_stage_id[not]"?: components["parameters"]["LeadPipelineStageIdNot"];
-                /** @description The code of the stage. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The code of the stage. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 stage_code?: components["parameters"]["StageCode"];
                 /** @description The code of the stage. None of the listed values. */
                 "stage_code[not]"?: components["parameters"]["StageCodeNot"];
@@ -14851,7 +15222,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The title. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The title. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 title?: components["parameters"]["Title"];
                 /** @description The title. None of the listed values. */
                 "title[not]"?: components["parameters"]["TitleNot"];
@@ -14891,7 +15262,7 @@ export interface operations {
                 lead_pipeline_stage_id?: components["parameters"]["LeadPipelineStageId"];
                 /** @description The stage. None of the listed ids. */
                 "lead_pipeline_stage_id[not]"?: components["parameters"]["LeadPipelineStageIdNot"];
-                /** @description The code of the stage. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The code of the stage. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 stage_code?: components["parameters"]["StageCode"];
                 /** @description The code of the stage. None of the listed values. */
                 "stage_code[not]"?: components["parameters"]["StageCodeNot"];
@@ -15480,7 +15851,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The subject. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The subject. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 subject?: components["parameters"]["Subject"];
                 /** @description The subject. None of the listed values. */
                 "subject[not]"?: components["parameters"]["SubjectNot"];
@@ -15749,7 +16120,7 @@ export interface operations {
                 thread_id?: components["parameters"]["ThreadId"];
                 /** @description The first e-mail of its thread. None of the listed ids. */
                 "thread_id[not]"?: components["parameters"]["ThreadIdNot"];
-                /** @description The Message-ID without brackets. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The Message-ID without brackets. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 message_id?: components["parameters"]["MessageId"];
                 /** @description The Message-ID. None of the listed values. */
                 "message_id[not]"?: components["parameters"]["MessageIdNot"];
@@ -15939,19 +16310,19 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
-                /** @description One of the e-mail addresses. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description One of the e-mail addresses. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 email?: components["parameters"]["ContactEmail"];
                 /** @description One of the e-mail addresses. None of the listed values. */
                 "email[not]"?: components["parameters"]["ContactEmailNot"];
-                /** @description One of the telephone numbers, by its digits. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description One of the telephone numbers, by its digits. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 phone?: components["parameters"]["Phone"];
                 /** @description One of the telephone numbers, by its digits. None of the listed values. */
                 "phone[not]"?: components["parameters"]["PhoneNot"];
-                /** @description The job title. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The job title. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 job_title?: components["parameters"]["JobTitle"];
                 /** @description The job title. None of the listed values. */
                 "job_title[not]"?: components["parameters"]["JobTitleNot"];
@@ -16272,19 +16643,19 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
-                /** @description One of the e-mail addresses. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description One of the e-mail addresses. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 email?: components["parameters"]["ContactEmail"];
                 /** @description One of the e-mail addresses. None of the listed values. */
                 "email[not]"?: components["parameters"]["ContactEmailNot"];
-                /** @description One of the telephone numbers, by its digits. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description One of the telephone numbers, by its digits. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 phone?: components["parameters"]["Phone"];
                 /** @description One of the telephone numbers, by its digits. None of the listed values. */
                 "phone[not]"?: components["parameters"]["PhoneNot"];
-                /** @description The job title. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The job title. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 job_title?: components["parameters"]["JobTitle"];
                 /** @description The job title. None of the listed values. */
                 "job_title[not]"?: components["parameters"]["JobTitleNot"];
@@ -16375,7 +16746,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The title. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The title. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 title?: components["parameters"]["Title"];
                 /** @description The title. None of the listed values. */
                 "title[not]"?: components["parameters"]["TitleNot"];
@@ -16415,7 +16786,7 @@ export interface operations {
                 lead_pipeline_stage_id?: components["parameters"]["LeadPipelineStageId"];
                 /** @description The stage. None of the listed ids. */
                 "lead_pipeline_stage_id[not]"?: components["parameters"]["LeadPipelineStageIdNot"];
-                /** @description The code of the stage. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The code of the stage. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 stage_code?: components["parameters"]["StageCode"];
                 /** @description The code of the stage. None of the listed values. */
                 "stage_code[not]"?: components["parameters"]["StageCodeNot"];
@@ -16806,7 +17177,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The subject. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The subject. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 subject?: components["parameters"]["Subject"];
                 /** @description The subject. None of the listed values. */
                 "subject[not]"?: components["parameters"]["SubjectNot"];
@@ -16989,7 +17360,7 @@ export interface operations {
                 thread_id?: components["parameters"]["ThreadId"];
                 /** @description The first e-mail of its thread. None of the listed ids. */
                 "thread_id[not]"?: components["parameters"]["ThreadIdNot"];
-                /** @description The Message-ID without brackets. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The Message-ID without brackets. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 message_id?: components["parameters"]["MessageId"];
                 /** @description The Message-ID. None of the listed values. */
                 "message_id[not]"?: components["parameters"]["MessageIdNot"];
@@ -17093,7 +17464,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -17103,7 +17474,7 @@ export interface operations {
                 "user_id[not]"?: components["parameters"]["UserIdNot"];
                 /** @description True for records without user_id, false for those with it. */
                 "user_id[null]"?: components["parameters"]["UserIdNull"];
-                /** @description The country code of the address. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The country code of the address. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 country?: components["parameters"]["Country"];
                 /** @description The country code of the address. None of the listed values. */
                 "country[not]"?: components["parameters"]["CountryNot"];
@@ -17372,7 +17743,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -17382,7 +17753,7 @@ export interface operations {
                 "user_id[not]"?: components["parameters"]["UserIdNot"];
                 /** @description True for records without user_id, false for those with it. */
                 "user_id[null]"?: components["parameters"]["UserIdNull"];
-                /** @description The country code of the address. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The country code of the address. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 country?: components["parameters"]["Country"];
                 /** @description The country code of the address. None of the listed values. */
                 "country[not]"?: components["parameters"]["CountryNot"];
@@ -17459,19 +17830,19 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
-                /** @description One of the e-mail addresses. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description One of the e-mail addresses. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 email?: components["parameters"]["ContactEmail"];
                 /** @description One of the e-mail addresses. None of the listed values. */
                 "email[not]"?: components["parameters"]["ContactEmailNot"];
-                /** @description One of the telephone numbers, by its digits. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description One of the telephone numbers, by its digits. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 phone?: components["parameters"]["Phone"];
                 /** @description One of the telephone numbers, by its digits. None of the listed values. */
                 "phone[not]"?: components["parameters"]["PhoneNot"];
-                /** @description The job title. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The job title. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 job_title?: components["parameters"]["JobTitle"];
                 /** @description The job title. None of the listed values. */
                 "job_title[not]"?: components["parameters"]["JobTitleNot"];
@@ -17569,7 +17940,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The title. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The title. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 title?: components["parameters"]["Title"];
                 /** @description The title. None of the listed values. */
                 "title[not]"?: components["parameters"]["TitleNot"];
@@ -17609,7 +17980,7 @@ export interface operations {
                 lead_pipeline_stage_id?: components["parameters"]["LeadPipelineStageId"];
                 /** @description The stage. None of the listed ids. */
                 "lead_pipeline_stage_id[not]"?: components["parameters"]["LeadPipelineStageIdNot"];
-                /** @description The code of the stage. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The code of the stage. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 stage_code?: components["parameters"]["StageCode"];
                 /** @description The code of the stage. None of the listed values. */
                 "stage_code[not]"?: components["parameters"]["StageCodeNot"];
@@ -18000,7 +18371,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The subject. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The subject. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 subject?: components["parameters"]["Subject"];
                 /** @description The subject. None of the listed values. */
                 "subject[not]"?: components["parameters"]["SubjectNot"];
@@ -18331,7 +18702,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The subject. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The subject. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 subject?: components["parameters"]["Subject"];
                 /** @description The subject. None of the listed values. */
                 "subject[not]"?: components["parameters"]["SubjectNot"];
@@ -18500,7 +18871,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The title. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The title. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 title?: components["parameters"]["Title"];
                 /** @description The title. None of the listed values. */
                 "title[not]"?: components["parameters"]["TitleNot"];
@@ -18540,7 +18911,7 @@ export interface operations {
                 lead_pipeline_stage_id?: components["parameters"]["LeadPipelineStageId"];
                 /** @description The stage. None of the listed ids. */
                 "lead_pipeline_stage_id[not]"?: components["parameters"]["LeadPipelineStageIdNot"];
-                /** @description The code of the stage. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The code of the stage. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 stage_code?: components["parameters"]["StageCode"];
                 /** @description The code of the stage. None of the listed values. */
                 "stage_code[not]"?: components["parameters"]["StageCodeNot"];
@@ -19017,11 +19388,11 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The SKU. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The SKU. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 sku?: components["parameters"]["Sku"];
                 /** @description The SKU. None of the listed values. */
                 "sku[not]"?: components["parameters"]["SkuNot"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -19326,11 +19697,11 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The SKU. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The SKU. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 sku?: components["parameters"]["Sku"];
                 /** @description The SKU. None of the listed values. */
                 "sku[not]"?: components["parameters"]["SkuNot"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -20632,7 +21003,7 @@ export interface operations {
                 thread_id?: components["parameters"]["ThreadId"];
                 /** @description The first e-mail of its thread. None of the listed ids. */
                 "thread_id[not]"?: components["parameters"]["ThreadIdNot"];
-                /** @description The Message-ID without brackets. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The Message-ID without brackets. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 message_id?: components["parameters"]["MessageId"];
                 /** @description The Message-ID. None of the listed values. */
                 "message_id[not]"?: components["parameters"]["MessageIdNot"];
@@ -21438,11 +21809,11 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
-                /** @description The colour. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The colour. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 color?: components["parameters"]["Color"];
                 /** @description The colour. None of the listed values. */
                 "color[not]"?: components["parameters"]["ColorNot"];
@@ -21759,7 +22130,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -22030,7 +22401,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -22301,7 +22672,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -22622,7 +22993,7 @@ export interface operations {
                 code?: components["parameters"]["AttributeCode"];
                 /** @description The code. None of the listed values. */
                 "code[not]"?: components["parameters"]["AttributeCodeNot"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -23055,7 +23426,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -23427,7 +23798,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -23734,7 +24105,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -24011,7 +24382,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -24324,7 +24695,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -24714,7 +25085,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -25211,11 +25582,11 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The title. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The title. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 title?: components["parameters"]["Title"];
                 /** @description The title. None of the listed values. */
                 "title[not]"?: components["parameters"]["TitleNot"];
-                /** @description The public key. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The public key. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 form_id?: components["parameters"]["FormId"];
                 /** @description The public key. None of the listed values. */
                 "form_id[not]"?: components["parameters"]["FormIdNot"];
@@ -25631,11 +26002,11 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
-                /** @description The contact. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The contact. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 contact_name?: components["parameters"]["ContactName"];
                 /** @description The contact. None of the listed values. */
                 "contact_name[not]"?: components["parameters"]["ContactNameNot"];
@@ -25876,11 +26247,11 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The SKU. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The SKU. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 sku?: components["parameters"]["Sku"];
                 /** @description The SKU. None of the listed values. */
                 "sku[not]"?: components["parameters"]["SkuNot"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -26212,7 +26583,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -26594,7 +26965,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -26919,7 +27290,7 @@ export interface operations {
                 "updated_at[lt]"?: components["parameters"]["UpdatedAtLt"];
                 /** @description updated_at at or before this timestamp or date. */
                 "updated_at[lte]"?: components["parameters"]["UpdatedAtLte"];
-                /** @description The name. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The name. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 name?: components["parameters"]["Name"];
                 /** @description The name. None of the listed values. */
                 "name[not]"?: components["parameters"]["NameNot"];
@@ -27398,7 +27769,7 @@ export interface operations {
                 sort?: components["parameters"]["SuppressionSort"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
-                /** @description The e-mail address. Any of the listed values, in either case; a comma inside a value is written \,. */
+                /** @description The e-mail address. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
                 address?: components["parameters"]["SuppressionAddress"];
                 /** @description The e-mail address. None of the listed values. */
                 "address[not]"?: components["parameters"]["SuppressionAddressNot"];

@@ -31,7 +31,6 @@ paths:
         '401': { $ref: '#/components/responses/Problem' }
         '403': { $ref: '#/components/responses/Problem' }
   /sources/{id}:
-    parameters: [{ $ref: '#/components/parameters/Id' }]
     put:
       operationId: updateSource
       tags: [Lead Sources]
@@ -40,6 +39,7 @@ paths:
       x-permission: settings.lead.sources.edit
       x-ability: settings:write
       x-events: [settings.source.update]
+      parameters: [{ $ref: '#/components/parameters/Id' }]
       requestBody: { required: true, content: { application/json: { schema: { $ref: '#/components/schemas/SourceUpdate' } } } }
       responses:
         '200': { description: The source., content: { application/json: { schema: { $ref: '#/components/schemas/SourceResult' } } } }
@@ -211,6 +211,18 @@ describe('lint', () => {
       '  schemas:\n    Kind: { enum: [a, b], description: It., example: a }\n    Inline: { properties: { kind: { enum: [a, b] } } }\n',
       'refer to Kind',
     ],
+    [
+      'a parameter of a path, which some generators drop',
+      '  /sources/{id}:\n',
+      "  /sources/{id}:\n    parameters: [{ $ref: '#/components/parameters/Id' }]\n",
+      'the key parameters means nothing on a pathItem',
+    ],
+    [
+      'a schema that holds itself by way of another',
+      'OwnerRef: { type: object, description: An owner., properties: {',
+      "OwnerRef: { type: object, description: An owner., properties: { source: { $ref: '#/components/schemas/Source' },",
+      'Source: it holds itself',
+    ],
     ['a key given twice', 'openapi: 3.1.0', 'openapi: 3.1.0\nopenapi: 3.1.0', 'unique'],
     [
       'an unknown server of it',
@@ -220,6 +232,29 @@ describe('lint', () => {
     ],
   ])('refuses %s', (_what, from, to, sentence) => {
     expect(findings(from, to).join('\n')).toContain(sentence)
+  })
+
+  it('refuses two paths that could be the same URL, but not where an id is a number', () => {
+    const withPaths = (...paths: string[]) => {
+      const listed =
+        /get:[\s\S]+?(?= {2}.sources.\{id\}:)/.exec(contract)?.[0].replace('listSources', 'listOthers') ?? ''
+      const added = paths.map((path, index) => {
+        const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) =>
+          name === 'id'
+            ? `{ $ref: '#/components/parameters/Id' }`
+            : `{ name: ${name}, in: path, required: true, description: It., schema: { type: string } }`,
+        )
+        const operation = listed.replace('listOthers', `listOthers${index}`)
+        return `  ${path}:\n    ${operation.replace('parameters:', `parameters:\n        - ${names.join('\n        - ')}`)}`
+      })
+      const text = contract.replace('components:\n', `${added.join('')}components:\n`)
+      return lint(parseContract(text), { permissionKeys }).filter((finding) => finding.includes('same URL'))
+    }
+    expect(withPaths('/sources/of/{kind}', '/sources/{id}/history')).toEqual([])
+    expect(withPaths('/sources/of/{kind}', '/sources/{word}/history').join()).toContain(
+      '/sources/{word}/history and /sources/of/{kind}',
+    )
+    expect(withPaths('/sources/of/all', '/sources/of/{kind}')).toEqual([])
   })
 
   it('refuses a component no operation reaches', () => {

@@ -237,10 +237,8 @@ async function gatherChildren(ctx: Context, replies: Email[]): Promise<void> {
     )
     .orderBy('id')
     .execute()
-  const children = await emails.many(
-    ctx,
-    rows.map(({ id }) => id),
-  )
+  const ids = rows.map(({ id }) => id)
+  const children = (await emails.many(ctx, ids)) as Map<number, Schema<'IncludedEmail'>>
   for (const reply of replies)
     reply.children = rows.flatMap((row) => (row.parent_id === reply.id ? (children.get(row.id) ?? []) : []))
 }

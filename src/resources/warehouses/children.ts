@@ -21,7 +21,7 @@ export async function gatherLocations(ctx: Context, replies: readonly Warehouse[
     )
     .orderBy('name_key')
     .execute()
-  const resource = shown<Schema<'StorageLocation'>>(ctx, 'locations')
+  const resource = shown<Schema<'IncludedStorageLocation'>>(ctx, 'locations')
   const full =
     resource && include.includes('locations')
       ? await resource.many(
@@ -36,7 +36,7 @@ export async function gatherLocations(ctx: Context, replies: readonly Warehouse[
 }
 
 export async function gatherActivities(ctx: Context, replies: readonly Warehouse[]): Promise<void> {
-  const resource = shown<Schema<'Activity'>>(ctx, 'activities')
+  const resource = shown<Schema<'IncludedActivity'>>(ctx, 'activities')
   if (!resource) return
   const ids = replies.map(({ id }) => id)
   // Those out of sight take no place, so they are left out before the newest are taken.
@@ -57,7 +57,7 @@ export async function gatherActivities(ctx: Context, replies: readonly Warehouse
     ctx,
     links.map(({ activity_id }) => activity_id),
   )
-  const own = new Map<number, Schema<'Activity'>[]>(ids.map((id) => [id, []]))
+  const own = new Map<number, Schema<'IncludedActivity'>[]>(ids.map((id) => [id, []]))
   for (const { warehouse_id, activity_id } of links)
     own.get(warehouse_id)?.push(...[full.get(activity_id) ?? []].flat())
   for (const reply of replies) reply.activities = own.get(reply.id) ?? []

@@ -1,0 +1,71 @@
+// Rules about paths: ids that are bounded and declared, and no URL that two paths could mean.
+import type { Rule } from '../lint.ts'
+import { type Document, type Listed, resolve, type Schema } from '../read.ts'
+
+const maxId = Number.MAX_SAFE_INTEGER
+
+export const pathIdsAreBounded: Rule = ({ document, operations, report }) => {
+  for (const { id, parameters, path, at } of operations) {
+    const declared = parameters.filter(({ part }) => part.in === 'path')
+    const named = [...path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name)
+    for (const name of named.filter((each) => !declared.some(({ part }) => part.name === each))) {
+      report(
+        at,
+        id,
+        `{${name}} of the path is not declared and would reach the handler unchecked; add it to parameters.`,
+      )
+    }
+    for (const { part, at: place, usedAt } of declared) {
+      const schema = resolve(document, part.schema)
+      if (!named.includes(part.name ?? '')) {
+        report(
+          usedAt,
+          id,
+          `a path parameter ${part.name} that ${path} does not hold; refer to a query parameter or delete it.`,
+        )
+      }
+      if (!schema || ![schema.type].flat().includes('integer') || schema.maximum === maxId) continue
+      report(place, id, `ids beyond ${maxId} lose digits in JavaScript; give ${part.name} the maximum ${maxId}.`)
+    }
+  }
+}
+
+/** Where a segment is a word in one path and a parameter in the other, the parameter must be one that takes no such word. */
+export const pathsAreToldApart: Rule = ({ document, operations, report }) => {
+  const paths = [...new Map(operations.map((each) => [each.path, each])).values()]
+  for (const [index, one] of paths.entries()) {
+    for (const other of paths.slice(0, index)) {
+      if (!areAmbiguous(document, one, other)) continue
+      report(
+        one.at.slice(0, 2),
+        one.id,
+        `${one.path} and ${other.path} could be the same URL, and neither is the closer match; rename a fixed word.`,
+      )
+    }
+  }
+}
+
+function areAmbiguous(document: Document, one: Listed, other: Listed): boolean {
+  const [left, right] = [one, other].map(({ path }) => path.split('/'))
+  if (!left || !right || left.length !== right.length) return false
+  const pairs = left.map((segment, index) => [segment, right[index] ?? ''] as const)
+  const isEither = pairs.every(
+    ([a, b]) =>
+      a === b || (isTemplate(a) && takes(document, one, a, b)) || (isTemplate(b) && takes(document, other, b, a)),
+  )
+  // Fixed words win over parameters: only where each path has one that the other has not is nothing closer.
+  const isCloser = (a: number, b: number): boolean =>
+    pairs.some((pair) => !isTemplate(pair[a] ?? '') && isTemplate(pair[b] ?? ''))
+  return isEither && isCloser(0, 1) === isCloser(1, 0)
+}
+
+const isTemplate = (segment: string): boolean => segment.startsWith('{')
+
+/** Whether a parameter of the path may be this word, or, in place of another parameter, anything. */
+function takes(document: Document, { parameters }: Listed, template: string, word: string): boolean {
+  if (isTemplate(word)) return true
+  const name = template.slice(1, -1)
+  const schema: Schema = resolve(document, parameters.find(({ part }) => part.name === name)?.part.schema) ?? {}
+  if ([schema.type].flat().includes('integer')) return /^\d+$/.test(word)
+  return !Array.isArray(schema.enum) || schema.enum.includes(word)
+}
