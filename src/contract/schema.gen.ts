@@ -13397,10 +13397,7 @@ export interface components {
         StageChangedAtLte: string;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         LeadSort: ("id" | "title" | "lead_value" | "status" | "expected_close_date" | "closed_at" | "stage_changed_at" | "created_at" | "updated_at" | "person_name" | "user_name" | "stage_sort_order" | "-id" | "-title" | "-lead_value" | "-status" | "-expected_close_date" | "-closed_at" | "-stage_changed_at" | "-created_at" | "-updated_at" | "-person_name" | "-user_name" | "-stage_sort_order")[];
-        /**
-         * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-         * @example {}
-         */
+        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
         LeadCustomAttributes: {
             [key: string]: string;
         };
@@ -13428,10 +13425,7 @@ export interface components {
         OrganizationIdNull: boolean;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         PersonSort: ("id" | "name" | "job_title" | "organization_name" | "created_at" | "updated_at" | "-id" | "-name" | "-job_title" | "-organization_name" | "-created_at" | "-updated_at")[];
-        /**
-         * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-         * @example {}
-         */
+        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
         PersonCustomAttributes: {
             [key: string]: string;
         };
@@ -13443,10 +13437,7 @@ export interface components {
         CountryNot: string[];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         OrganizationSort: ("id" | "name" | "created_at" | "updated_at" | "-id" | "-name" | "-created_at" | "-updated_at")[];
-        /**
-         * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-         * @example {}
-         */
+        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
         OrganizationCustomAttributes: {
             [key: string]: string;
         };
@@ -13490,10 +13481,7 @@ export interface components {
         OnHandLte: number;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         ProductSort: ("id" | "sku" | "name" | "price" | "quantity" | "in_stock" | "allocated" | "on_hand" | "created_at" | "updated_at" | "-id" | "-sku" | "-name" | "-price" | "-quantity" | "-in_stock" | "-allocated" | "-on_hand" | "-created_at" | "-updated_at")[];
-        /**
-         * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-         * @example {}
-         */
+        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
         ProductCustomAttributes: {
             [key: string]: string;
         };
@@ -13669,10 +13657,7 @@ export interface components {
         PathAttachmentId: components["schemas"]["Id"];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         QuoteSort: ("id" | "subject" | "sub_total" | "discount_amount" | "tax_amount" | "grand_total" | "expired_at" | "created_at" | "updated_at" | "-id" | "-subject" | "-sub_total" | "-discount_amount" | "-tax_amount" | "-grand_total" | "-expired_at" | "-created_at" | "-updated_at")[];
-        /**
-         * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-         * @example {}
-         */
+        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
         QuoteCustomAttributes: {
             [key: string]: string;
         };
@@ -13822,10 +13807,7 @@ export interface components {
         CreateLeadNot: boolean;
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         WarehouseSort: ("id" | "name" | "contact_name" | "created_at" | "-id" | "-name" | "-contact_name" | "-created_at")[];
-        /**
-         * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-         * @example {}
-         */
+        /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
         WarehouseCustomAttributes: {
             [key: string]: string;
         };
@@ -14640,10 +14622,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["LeadCustomAttributes"];
                 /** @description References to replace by the full resource, `quotes` to show them, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["LeadInclude"];
@@ -14842,10 +14821,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["LeadCustomAttributes"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
                 q?: components["parameters"]["Q"];
@@ -15195,10 +15171,7 @@ export interface operations {
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["LeadCustomAttributes"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
                 q?: components["parameters"]["Q"];
@@ -15820,10 +15793,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["QuoteSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["QuoteCustomAttributes"];
                 /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["QuoteInclude"];
@@ -16279,10 +16249,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["PersonSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["PersonCustomAttributes"];
                 /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["PersonInclude"];
@@ -16616,10 +16583,7 @@ export interface operations {
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["PersonSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["PersonCustomAttributes"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
                 q?: components["parameters"]["Q"];
@@ -16715,10 +16679,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["LeadCustomAttributes"];
                 /** @description References to replace by the full resource, `quotes` to show them, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["LeadInclude"];
@@ -17146,10 +17107,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["QuoteSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["QuoteCustomAttributes"];
                 /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["QuoteInclude"];
@@ -17433,10 +17391,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["OrganizationSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["OrganizationCustomAttributes"];
                 /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["OrganizationInclude"];
@@ -17716,10 +17671,7 @@ export interface operations {
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["OrganizationSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["OrganizationCustomAttributes"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
                 q?: components["parameters"]["Q"];
@@ -17799,10 +17751,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["PersonSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["PersonCustomAttributes"];
                 /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["PersonInclude"];
@@ -17909,10 +17858,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["LeadCustomAttributes"];
                 /** @description References to replace by the full resource, `quotes` to show them, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["LeadInclude"];
@@ -18340,10 +18286,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["QuoteSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["QuoteCustomAttributes"];
                 /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["QuoteInclude"];
@@ -18675,10 +18618,7 @@ export interface operations {
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["QuoteSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["QuoteCustomAttributes"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
                 q?: components["parameters"]["Q"];
@@ -18840,10 +18780,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["LeadCustomAttributes"];
                 /** @description References to replace by the full resource, `quotes` to show them, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["LeadInclude"];
@@ -19357,10 +19294,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["ProductSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["ProductCustomAttributes"];
                 /** @description `inventories` adds them; `custom_labels` the names of chosen options and records. */
                 include?: components["parameters"]["ProductInclude"];
@@ -19670,10 +19604,7 @@ export interface operations {
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["ProductSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["ProductCustomAttributes"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
                 q?: components["parameters"]["Q"];
@@ -25971,10 +25902,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["WarehouseSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["WarehouseCustomAttributes"];
                 /** @description References to replace by the full resource, and `custom_labels`, the names of chosen options and records. One whose own record the caller may not read stays as it is. */
                 include?: components["parameters"]["WarehouseInclude"];
@@ -26216,10 +26144,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["ProductSort"];
-                /**
-                 * @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them.
-                 * @example {}
-                 */
+                /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["ProductCustomAttributes"];
                 /** @description `inventories` adds them; `custom_labels` the names of chosen options and records. */
                 include?: components["parameters"]["ProductInclude"];
