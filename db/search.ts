@@ -171,6 +171,8 @@ async function renewWords(store: Pick<Store, 'db' | 'dialect'>): Promise<void> {
       await work(unknownTables(db))
       return false
     })
+  const discard = () => renewal.discard(unknownTables(store.db), table)
+  await discard()
   for (const index of renewal.indexes(table)) {
     await once((db) => renewal.begin(db, table, index))
     for (let isLeft = true; isLeft; ) {
@@ -183,6 +185,7 @@ async function renewWords(store: Pick<Store, 'db' | 'dialect'>): Promise<void> {
       await inSteps(store, async (db) => (await merged(db, renewal.merge(index))) && ++steps < stepsInTurn)
     }
     await once((db) => renewal.finish(db, table, index))
+    await discard()
   }
 }
 

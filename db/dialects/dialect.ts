@@ -151,11 +151,10 @@ export interface FullText {
   finding(db: Kysely<unknown>, table: string): Promise<string | null>
 }
 
-/** Each step runs in a transaction of its own. The present index answers until `finish`. Rows written meanwhile index themselves. */
+/** Each step but `discard` runs in a transaction of its own. The present index answers until `finish`. Rows written meanwhile index themselves. */
 export interface Renewal {
   /** The indexes of a table, to be renewed one after another. */
   indexes(table: string): readonly string[]
-  /** Removes the remains of an earlier rebuild that was cut off. */
   begin(db: Kysely<unknown>, table: string, index: string): Promise<void>
   /** Copies the next of the rows there were at `begin`; false once the last is copied. */
   take(db: Kysely<unknown>, table: string, index: string, count: number): Promise<boolean>
@@ -163,6 +162,8 @@ export interface Renewal {
   merge(index: string): string
   /** Replaces the old index by the new one. To be called once `take` has answered false. */
   finish(db: Kysely<unknown>, table: string, index: string): Promise<void>
+  /** Removes replaced indexes, and what a rebuild that was cut off has left. Not in a transaction: it has short ones of its own. */
+  discard(db: Kysely<unknown>, table: string): Promise<void>
 }
 
 export interface FullTextQuestion {

@@ -14,7 +14,7 @@ export async function fileOf<Tables>(db: Kysely<Tables>): Promise<string | null>
 export const readApart: Dialect['readApart'] = async (db, work) => {
   const file = await fileOf(db)
   if (file === null) return work(db)
-  const thread = threadOf(file, { isReading: true })
+  const thread = threadOf(file, { isReading: true, isUnsafe: true })
   try {
     // It stays open to the end of the connection.
     await thread.run('begin')

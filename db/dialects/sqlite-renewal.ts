@@ -1,8 +1,10 @@
 // Builds a full-text index beside the present one, a few rows at a time. The work is bounded by the rows there at the start: triggers
 // of the new index maintain the rows already copied and all rows inserted later. The others are copied as they are by then.
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import type { Renewal } from './dialect.ts'
+import { fileOf } from './sqlite-apart.ts'
 import {
   changesOf,
   columns,
@@ -15,8 +17,11 @@ import {
   watchedBy,
   wordsOf,
 } from './sqlite-fulltext.tables.ts'
+import { isBusy, maxWaitMs } from './sqlite-patience.ts'
+import { threadOf } from './sqlite-thread.ts'
 
 const nextOf = (name: string): string => `${name}_next`
+const oldOf = (name: string): string => `${name}_old`
 /** Holds the last row that was copied, and the last row there was at the start. */
 const progressOf = (table: string): string => `${table}_renewal`
 const events = ['insert', 'delete', 'update'] as const
@@ -26,11 +31,30 @@ async function run(db: Kysely<unknown>, statements: readonly string[]): Promise<
   for (const statement of statements) await sql.raw(statement).execute(db)
 }
 
-const clear = (table: string): string[] => [
-  ...events.map((event) => `drop trigger if exists ${triggerOf(table, event)}`),
-  ...indexesOf(table).map((index) => `drop table if exists ${nextOf(index)}`),
-  `drop table if exists ${progressOf(table)}`,
-]
+/** SQLite frees each page of a table when it drops it, which takes long: full text has nearly all of its pages in this one. */
+async function empty(file: string, index: string): Promise<void> {
+  const thread = threadOf(file, { isUnsafe: true })
+  const step = `delete from ${index}_data where id in (select id from ${index}_data limit ${blocksAtOnce})`
+  try {
+    // Others would wait for the disk with each step.
+    await thread.run('pragma synchronous = normal')
+    for (let since = performance.now(); ; await sleep(gapMs)) {
+      try {
+        if ((await thread.run(step)).changed === 0) return
+        since = performance.now()
+      } catch (error) {
+        if (!isBusy(error) || performance.now() - since > maxWaitMs) throw error
+      }
+    }
+  } finally {
+    await thread.end()
+  }
+}
+
+/** Some milliseconds. */
+const blocksAtOnce = 500
+/** Longer than others pause who wait for the lock (sqlite-patience.ts). */
+const gapMs = 15
 
 export const sqliteRenewal: Renewal = {
   indexes: indexesOf,
@@ -42,7 +66,6 @@ export const sqliteRenewal: Renewal = {
     const trigger = (event: (typeof events)[number], of = '') =>
       `create trigger ${triggerOf(table, event)} after ${event}${of} on ${table}`
     await run(db, [
-      ...clear(table),
       `create table ${progressOf(table)} (id integer primary key, last_id integer not null, until_id integer not null) strict`,
       `insert into ${progressOf(table)} (id, last_id, until_id) select 1, 0, coalesce(max(id), 0) from ${table}`,
       creationOf(table, index, nextOf(index)),
@@ -77,10 +100,32 @@ export const sqliteRenewal: Renewal = {
         `drop trigger if exists ${index}_${event}`,
         `drop trigger ${triggerOf(table, event)}`,
       ]),
-      `drop table if exists ${index}`,
-      `alter table ${nextOf(index)} rename to ${index}`,
       `drop table ${progressOf(table)}`,
-      ...triggersOf(table, index),
     ])
+    // An index that lacks one of its own tables cannot be renamed.
+    await run(db, [`alter table ${index} rename to ${oldOf(index)}`]).catch(() =>
+      run(db, [`drop table if exists ${index}`]),
+    )
+    await run(db, [`alter table ${nextOf(index)} rename to ${index}`, ...triggersOf(table, index)])
+  },
+
+  async discard(db, table) {
+    await db
+      .transaction()
+      .execute((inside) =>
+        run(inside, [
+          ...events.map((event) => `drop trigger if exists ${triggerOf(table, event)}`),
+          `drop table if exists ${progressOf(table)}`,
+        ]),
+      )
+    const file = await fileOf(db)
+    const names = indexesOf(table).flatMap((index) => [nextOf(index), oldOf(index)])
+    const { rows } = await sql<{ name: string }>`
+      select name from sqlite_schema where type = 'table' and name in (${sql.join(names)})
+    `.execute(db)
+    for (const { name } of rows) {
+      if (file !== null) await empty(file, name)
+      await run(db, [`drop table ${name}`])
+    }
   },
 }

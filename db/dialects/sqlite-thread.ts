@@ -24,12 +24,12 @@ export interface Thread {
 
 /** Run in the thread; of this program it has what it is given. For another process it waits a moment. */
 const program = `
-const { parentPort, workerData: { library, file, longest, isReading } } = require('node:worker_threads')
+const { parentPort, workerData: { library, file, longest, isReading, isUnsafe } } = require('node:worker_threads')
 let database
 let changes
 const open = () => {
   database = new (require(library))(file, { timeout: 100, fileMustExist: true, readonly: isReading })
-  if (isReading) database.unsafeMode()
+  if (isUnsafe) database.unsafeMode()
   database.pragma('synchronous = FULL')
   database.pragma('wal_autocheckpoint = 0')
   database.pragma('journal_size_limit = ' + longest)
@@ -71,16 +71,16 @@ const errorOf = ({ failure = '', code = '' }: Failed): Error =>
 
 /**
  * Begun when it is needed, and again after it has ended: when it has rested for so long, because it takes some megabytes. With
- * `isReading` the file is opened read-only, and the shadow tables of a temporary full text can be filled.
+ * `isReading` the file is opened read-only. `isUnsafe`: the tables that full text keeps for itself can be changed.
  */
-export function threadOf(file: string, { idleMs = 10_000, isReading = false } = {}): Thread {
+export function threadOf(file: string, { idleMs = 10_000, isReading = false, isUnsafe = false } = {}): Thread {
   let worker: Worker | null = null
   let ending: Promise<unknown> = Promise.resolve()
   let idle: NodeJS.Timeout | undefined
 
   function begun(): Worker {
     const library = createRequire(import.meta.url).resolve('better-sqlite3')
-    const workerData = { library, file, longest: LONGEST_LOG, isReading }
+    const workerData = { library, file, longest: LONGEST_LOG, isReading, isUnsafe }
     const made = new Worker(program, { eval: true, workerData, env: {}, execArgv: [], stdin: false })
     // Whoever asked it for something is told; otherwise nobody misses it.
     made.on('error', () => undefined)
