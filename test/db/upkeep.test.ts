@@ -36,7 +36,7 @@ describe('the log of changes', () => {
     await Promise.all(['a', 'b', 'c', 'd'].map(writing))
     // Of more than a hundred that were written, and before a commit has to do it (sqlite-connection.ts).
     expect(longest).toBeLessThan(60 * 1024 * 1024)
-  }, 60_000)
+  })
 
   it('that has become long comes into the file while those who write wait, so that the next begins it anew', async () => {
     const orders: string[][] = []
@@ -96,7 +96,7 @@ describe('the log of changes', () => {
     expect(await sources(snapshot)).toEqual([])
     await snapshot.close()
     await until(() => log().done === log().pages)
-  }, 60_000)
+  })
 })
 
 describe('the thread', () => {

@@ -47,41 +47,37 @@ describe('a damaged page', () => {
   it.each([
     ['lead_sources', '/api/admin/sources', 503],
     ['schedules', '/metrics', 200],
-  ])(
-    'of %s is reported once it was met, until a restart',
-    async (table, path, status) => {
-      expect((await accord(folder, ['install'], settings)).code).toBe(0)
-      damage(table)
-      serving = await accordServing(folder, 'serve', { ...settings, ACCORD_WORKER: 'off' })
-      expect((await call('/healthz')).status).toBe(200)
-      const login = await fetch(`${serving.url}/api/admin/login`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', accept: 'application/json' },
-        body: JSON.stringify({ email: 'admin@example.com', password, device_name: 'test' }),
-      })
-      const { token } = ((await login.json()) as { data: { token: string } }).data
-      for (let count = 0; count < 3; count++) expect((await call(path, token)).status).toBe(status)
+  ])('of %s is reported once it was met, until a restart', async (table, path, status) => {
+    expect((await accord(folder, ['install'], settings)).code).toBe(0)
+    damage(table)
+    serving = await accordServing(folder, 'serve', { ...settings, ACCORD_WORKER: 'off' })
+    expect((await call('/healthz')).status).toBe(200)
+    const login = await fetch(`${serving.url}/api/admin/login`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json' },
+      body: JSON.stringify({ email: 'admin@example.com', password, device_name: 'test' }),
+    })
+    const { token } = ((await login.json()) as { data: { token: string } }).data
+    for (let count = 0; count < 3; count++) expect((await call(path, token)).status).toBe(status)
 
-      const ready = await call('/readyz')
-      expect([ready.status, JSON.parse(ready.text).detail]).toEqual([
-        503,
-        expect.stringMatching(
-          /^The database is damaged\. Run: accord doctor\. Then restore the last backup: accord restore <path> --force\. First met: SQLITE_(CORRUPT|NOTADB)\w*, 2\S+Z\.$/,
-        ),
-      ])
-      const metrics = await call('/metrics')
-      expect(metrics.status).toBe(200)
-      expect(metrics.text).toMatch(/^accord_database_faults_total\{kind="damaged"\} [1-9]\d*$/m)
-      expect(metrics.text).toMatch(/^accord_database_fault\{kind="damaged"\} 1$/m)
-      expect(metrics.text).toMatch(/^accord_database_fault\{kind="io"\} 0$/m)
-      // What is whole goes on.
-      expect((await call('/api/admin/tags', token)).status).toBe(200)
-      await expect.poll(reported).toHaveLength(1)
-      await call(path, token)
-      await new Promise((resolve) => setTimeout(resolve, 1_500))
-      expect(reported()).toHaveLength(1)
-      expect(reported()[0]).toContain('accord restore')
-    },
-    60_000,
-  )
+    const ready = await call('/readyz')
+    expect([ready.status, JSON.parse(ready.text).detail]).toEqual([
+      503,
+      expect.stringMatching(
+        /^The database is damaged\. Run: accord doctor\. Then restore the last backup: accord restore <path> --force\. First met: SQLITE_(CORRUPT|NOTADB)\w*, 2\S+Z\.$/,
+      ),
+    ])
+    const metrics = await call('/metrics')
+    expect(metrics.status).toBe(200)
+    expect(metrics.text).toMatch(/^accord_database_faults_total\{kind="damaged"\} [1-9]\d*$/m)
+    expect(metrics.text).toMatch(/^accord_database_fault\{kind="damaged"\} 1$/m)
+    expect(metrics.text).toMatch(/^accord_database_fault\{kind="io"\} 0$/m)
+    // What is whole goes on.
+    expect((await call('/api/admin/tags', token)).status).toBe(200)
+    await expect.poll(reported).toHaveLength(1)
+    await call(path, token)
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    expect(reported()).toHaveLength(1)
+    expect(reported()[0]).toContain('accord restore')
+  })
 })

@@ -54,7 +54,7 @@ beforeAll(async () => {
   await serving.stop()
   backup = mkdtempSync(join(tmpdir(), 'accord-lost-backups-'))
   expect((await accord(template, ['backup', '--to', backup], settings)).code).toBe(0)
-}, 60_000)
+})
 afterAll(() => {
   for (const each of [template, backup]) rmSync(each, { recursive: true, force: true })
 })
@@ -163,7 +163,7 @@ describe('a database that', () => {
     expect(all).toMatchObject({ code: 0, stderr: '' })
     expect(uploads().every((name) => name.startsWith('trash/'))).toBe(true)
     expect(uploads()).toHaveLength(20)
-  }, 60_000)
+  })
 
   it('is gone comes back from the backup that the refusal names', async () => {
     copyTemplate()
@@ -174,7 +174,7 @@ describe('a database that', () => {
     const serving = await accordServing(folder, 'start', settings)
     expect((await serving.stop()).code).toBe(0)
     expect(uploads()).toHaveLength(20)
-  }, 60_000)
+  })
 
   it('is elsewhere (ACCORD_DATABASE_URL), on a disk that is not mounted, is not replaced either', async () => {
     copyTemplate()
@@ -189,7 +189,7 @@ describe('a database that', () => {
       expect([code, stderr]).toEqual([1, expect.stringContaining('crm.db is gone or empty, but files/')])
     }
     expect(existsSync(join(folder, 'disk'))).toBe(false)
-  }, 60_000)
+  })
 
   it('belongs to another installation is not taken for this one, nor is one in memory', async () => {
     copyTemplate()
@@ -206,7 +206,7 @@ describe('a database that', () => {
     renameSync(moved, inData('accord.db'))
     expect((await accord(folder, ['install'], settings)).code).toBe(0)
     expect(uploads()).toHaveLength(20)
-  }, 60_000)
+  })
 })
 
 describe('accord install --new', () => {
@@ -230,7 +230,7 @@ describe('accord install --new', () => {
     expect(readFileSync(inData('secret'), 'utf8')).not.toBe(secret)
     const serving = await accordServing(folder, 'start', settings)
     expect((await serving.stop()).code).toBe(0)
-  }, 60_000)
+  })
 
   it('moves nothing while a server runs', async () => {
     copyTemplate()
@@ -240,7 +240,7 @@ describe('accord install --new', () => {
     expect(stderr).toContain('open. Stop it first; nothing was changed.')
     expect((await serving.stop()).code).toBe(0)
     expect(uploads()).toHaveLength(20)
-  }, 60_000)
+  })
 })
 
 describe('a first installation', () => {

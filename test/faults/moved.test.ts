@@ -88,7 +88,7 @@ describe('a data folder that is moved away under a server', () => {
     expect((await call('/api/admin/sources', token, source('After'))).status).toBe(201)
     // Its figures hold for five seconds.
     await expect.poll(async () => (await call('/metrics')).body).toContain('\naccord_database_lost 0\n')
-  }, 60_000)
+  })
 
   it('is not taken for another one in its place', async () => {
     const token = await begin()
@@ -96,7 +96,7 @@ describe('a data folder that is moved away under a server', () => {
     mkdirSync(inData())
     copyFileSync(join(folder, 'away', 'accord.db'), inData('accord.db'))
     await isRefusing(token, /was (replaced by another one|removed)\. Put it back, or restart the server\.$/)
-  }, 60_000)
+  })
 })
 
 describe('a database under a running server', () => {
@@ -109,24 +109,20 @@ describe('a database under a running server', () => {
       },
     ],
     ['whose log is removed', () => rmSync(inData('accord.db-wal'))],
-  ])(
-    '%s is noticed by servers',
-    async (_how, replace) => {
-      const token = await begin()
-      expect((await call('/api/admin/sources', token, source('Before'))).status).toBe(201)
-      await sleep(lookedMs)
-      replace()
-      await isRefusing(token, /^Nothing is written: \S+accord\.db(-wal)? was (removed|replaced by another one)\./)
-    },
-    60_000,
-  )
+  ])('%s is noticed by servers', async (_how, replace) => {
+    const token = await begin()
+    expect((await call('/api/admin/sources', token, source('Before'))).status).toBe(201)
+    await sleep(lookedMs)
+    replace()
+    await isRefusing(token, /^Nothing is written: \S+accord\.db(-wal)? was (removed|replaced by another one)\./)
+  })
 
   it('is noticed by a worker of its own too', async () => {
     expect((await accord(folder, ['install'], settings)).code).toBe(0)
     serving = await accordServing(folder, 'worker', { ...settings, ACCORD_LOG_LEVEL: 'info' })
     renameSync(inData('accord.db'), inData('moved.db'))
     await expect.poll(() => serving?.said.stdout).toMatch(/accord\.db was removed\. Nothing is written/)
-  }, 60_000)
+  })
 })
 
 describe('a secret', () => {
@@ -150,7 +146,7 @@ describe('a secret', () => {
     }
     renameSync(join(folder, 'kept'), inData('secret'))
     await begin()
-  }, 60_000)
+  })
 
   it('that is another one is refused, in the file and in ACCORD_SECRET, until it is taken on purpose', async () => {
     expect((await accord(folder, ['install'], settings)).code).toBe(0)
@@ -172,5 +168,5 @@ describe('a secret', () => {
     expect((await accord(folder, ['install'], set)).code).toBe(0)
     writeFileSync(inData('secret'), before)
     expect((await accord(folder, ['install'], settings)).code).toBe(1)
-  }, 60_000)
+  })
 })

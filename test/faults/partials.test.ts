@@ -45,5 +45,5 @@ describe('a partial backup', () => {
     ])
     const made = left.find((name) => !name.startsWith('.')) ?? ''
     expect(readdirSync(join(folder, 'to', made))).not.toContain('owner')
-  }, 60_000)
+  })
 })

@@ -73,7 +73,7 @@ describe('a data folder', () => {
       chmodSync(file, 0o444)
       expect(openAsOther()).toContain(`${file} cannot be written: its permissions are 444.`)
     }
-  }, 60_000)
+  })
 
   it('on a full disk is refused with that cause', async () => {
     isMounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', dataDir]).status === 0

@@ -95,17 +95,13 @@ describe('what is made to take long', () => {
     ['brackets', `${from}\r\nReferences: ${'<'.repeat(200_000)}\r\nMessage-ID: ${'<'.repeat(50_000)}\r\n\r\nx`],
     ['encoded words', `From: a@b.c\r\nSubject: ${'=?utf-8?q?a?= '.repeat(16_000)}\r\n\r\nx`],
     ['tags', `${multipart}--b\r\n\r\nx\r\n--b\r\nContent-Type: text/html\r\n\r\n${'<a '.repeat(1_000_000)}\r\n--b--`],
-  ])(
-    'is read in bounded time all the same: %s',
-    async (_what, text) => {
-      const began = performance.now()
-      const mail = await parseMail(Buffer.from(text))
-      expect(mail.from?.address).toMatch(/@/)
-      expect(mail.subject?.length ?? 0).toBeLessThan(999)
-      expect(performance.now() - began).toBeLessThan(20_000)
-    },
-    40_000,
-  )
+  ])('is read in bounded time all the same: %s', async (_what, text) => {
+    const began = performance.now()
+    const mail = await parseMail(Buffer.from(text))
+    expect(mail.from?.address).toMatch(/@/)
+    expect(mail.subject?.length ?? 0).toBeLessThan(999)
+    expect(performance.now() - began).toBeLessThan(20_000)
+  })
 
   it('of very many files the first hundred are kept, and the others counted', async () => {
     const file = '--b\r\nContent-Type: application/x-y\r\n\r\nhi\r\n'

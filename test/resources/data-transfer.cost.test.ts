@@ -78,7 +78,7 @@ describe('a row of an import of leads', () => {
         what,
       ).toBeLessThan(0.5)
     }
-  }, 60_000)
+  })
 })
 
 /** A disk that confirms nothing from a moment on, until `go`. */
