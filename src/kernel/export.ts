@@ -3,7 +3,7 @@
 import { stringify } from 'csv-stringify/sync'
 import { sql } from 'kysely'
 import { type Cell, type Column, guarded } from './cells.ts'
-import type { Context } from './context.ts'
+import type { Context, Services } from './context.ts'
 import { type Download, download } from './download.ts'
 import { Problem } from './errors.ts'
 import { patienceOf } from './export.patience.ts'
@@ -22,7 +22,8 @@ const first = 50
 const longestMs = 15 * 60_000
 /** Each holds a connection of its own. */
 const mostAtOnce = 4
-const underWay = new Set<object>()
+/** Of each server. */
+const running = new WeakMap<Services, Set<object>>()
 
 /** The handler of an export. `columns` is asked once for each CSV, as some are known at run time only. */
 export const exportOf =
@@ -31,7 +32,7 @@ export const exportOf =
     // What is wrong with the query is said before the first byte.
     await resource.matching(ctx, query)
     const format = query.format ?? 'ndjson'
-    const release = takePlace()
+    const release = takePlace(ctx.services)
     const day = today(ctx.time, ctx.services.config.timezone)
     return download({
       mediaType: format === 'csv' ? 'text/csv; charset=utf-8' : 'application/x-ndjson',
@@ -44,7 +45,9 @@ export const exportOf =
   }
 
 /** Throws 503 when as many as can be are under way. Answers how to leave. */
-function takePlace(): () => void {
+function takePlace(services: Services): () => void {
+  const underWay = running.get(services) ?? new Set()
+  running.set(services, underWay)
   if (underWay.size >= mostAtOnce)
     throw new Problem('unavailable', 'Other exports are under way.', { headers: { 'retry-after': '30' } })
   const place = {}

@@ -439,6 +439,9 @@ describe('an export of 30,000 products from a database on disk', () => {
     }
     const { status, body, headers } = await server.admin.get('/products/export?id=1')
     expect([status, body.code, headers['retry-after']]).toEqual([503, 'unavailable', '30'])
+    const other = await startServer()
+    expect((await other.admin.get('/products/export?id=1')).status).toBe(200)
+    await other.close()
     for (const call of calls) call.destroy()
     await settled()
     expect((await server.admin.get('/products/export?id=1')).status).toBe(200)
