@@ -5,7 +5,8 @@ import { defineConfig } from 'vitest/config'
 
 const common = {
   pool: 'threads' as const,
-  // Ten times what all but a few take where nothing else runs. Those few say their own limit.
+  // More than what is waited for below, so that a test which waits in vain says for what; and ten times what all but a few tests take
+  // where nothing else runs. Those few say their own limit.
   testTimeout: 60_000,
   hookTimeout: 60_000,
   restoreMocks: true,

@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-describe('npm run bench', () => {
+describe('npm run bench', { timeout: 300_000 }, () => {
   it('has a row for every kind of request, once both servers have answered and written the same', async () => {
     const said: string[] = []
     const options = { kinds, rounds: 1, seconds: 0.05, requests: 8, program }

@@ -3,6 +3,9 @@
 import { existsSync } from 'node:fs'
 import { type Browser, type BrowserContext, chromium } from 'playwright-core'
 
+/** Without a graphics card a page takes seconds to draw, and other tests run beside it. */
+export const patienceMs = 240_000
+
 export async function openBrowser(): Promise<Browser> {
   const executablePath = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium'
   if (!existsSync(executablePath)) {
@@ -25,6 +28,7 @@ export interface Watched {
 
 export async function watchedContext(browser: Browser, url: string): Promise<Watched> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } })
+  context.setDefaultTimeout(100_000)
   const elsewhere: string[] = []
   const complaints: string[] = []
   await context.route('**/*', (route) => {

@@ -1,14 +1,11 @@
 // The pages people see, in a real browser: the documentation works offline, under its content security policy, and takes
 // somebody from a pasted token to an answer.
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { problemCodes } from '../../src/contract/problems.ts'
 import { adminPassword, contract } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
-import { openBrowser, type Watched, watchedContext } from './chromium.ts'
-
-// Without a graphics card the page takes seconds to draw, and other tests run beside this one.
-vi.setConfig({ testTimeout: 240_000 })
+import { openBrowser, patienceMs, type Watched, watchedContext } from './chromium.ts'
 
 const tags = (contract.tags as { name: string }[]).map(({ name }) => name)
 const operations = Object.values(contract.paths as Record<string, Record<string, { operationId?: string }>>)
@@ -30,7 +27,6 @@ afterAll(async () => {
 })
 beforeEach(async () => {
   watched = await watchedContext(browser, server.url)
-  watched.context.setDefaultTimeout(100_000)
   page = await watched.context.newPage()
 })
 afterEach(() => watched.context.close())
@@ -95,7 +91,7 @@ async function tryOut(tag: string, operation: string): Promise<string | undefine
   return (await status.textContent())?.trim()
 }
 
-describe('getDocumentation', () => {
+describe('getDocumentation', { timeout: patienceMs }, () => {
   it('lists every tag and every operation of the contract, without asking another host or straining the CSP', async () => {
     await openDocumentation()
     const listed = await listedOnPage()
@@ -137,7 +133,7 @@ describe('getDocumentation', () => {
   })
 })
 
-describe('getErrorCatalogue', () => {
+describe('getErrorCatalogue', { timeout: patienceMs }, () => {
   it('has an entry for every problem code, at the address that problems give', async () => {
     const refused = await fetch(`${server.url}/api/admin/leads`, { headers: { accept: 'application/json' } })
     const { type } = (await refused.json()) as { type: string }

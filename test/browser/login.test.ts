@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { adminPassword } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 import { linkIn, type Mailbox, openMailbox } from '../support/mailbox.ts'
-import { openBrowser, type Watched, watchedContext } from './chromium.ts'
+import { openBrowser, patienceMs, type Watched, watchedContext } from './chromium.ts'
 
 const fresh = 'quite another password'
 let browser: Browser
@@ -58,7 +58,7 @@ const call = (method: string, path: string, body?: object, value?: string) =>
 /** A refusal is written to the console by the browser itself. */
 const complaints = () => watched.complaints.filter((each) => !/status of (401|403|422)/.test(each))
 
-describe('the login page of an installation with https', () => {
+describe('the login page of an installation with https', { timeout: patienceMs }, () => {
   it('signs in with cookies that no other host can plant, and out again', async () => {
     // A browser takes cookies that are for https from the loopback as well.
     const secure = await listeningServer({ appUrl: 'https://crm.example' })
@@ -85,7 +85,7 @@ describe('the login page of an installation with https', () => {
   })
 })
 
-describe('the login page', () => {
+describe('the login page', { timeout: patienceMs }, () => {
   it('signs in, lets scripts of the page read and write, leads on to where somebody wanted to go, and signs out', async () => {
     await page.goto(`${server.url}/api/admin/sources?per_page=2`)
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('email')
@@ -168,7 +168,7 @@ describe('the login page', () => {
   })
 })
 
-describe('a forgotten password', () => {
+describe('a forgotten password', { timeout: patienceMs }, () => {
   it('is replaced by the link of the mail, which then is good no more', async () => {
     await page.goto(`${server.url}/api/admin/leads`)
     await page.fill('#email', 'admin@example.com')
@@ -184,7 +184,7 @@ describe('a forgotten password', () => {
           if (mail) link = linkIn(mail)
           return link?.pathname
         },
-        { timeout: 30_000 },
+        { timeout: patienceMs / 2 },
       )
       .toBe('/api/admin/reset-password')
     const address = `${server.url}${link?.pathname}${link?.hash}`

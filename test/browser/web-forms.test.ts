@@ -6,7 +6,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
-import { openBrowser, watchedContext } from './chromium.ts'
+import { openBrowser, patienceMs, watchedContext } from './chromium.ts'
 
 let server: Listening
 let browser: Browser
@@ -123,7 +123,7 @@ async function watched() {
   return { context, complaints, page: await context.newPage() }
 }
 
-describe('the page of a form', () => {
+describe('the page of a form', { timeout: patienceMs }, () => {
   it('is filled in and sent, says what is wrong beside the field, and then thank you', async () => {
     const { page, context, complaints } = await watched()
     await page.goto(formUrl(await makeForm()))
@@ -197,7 +197,7 @@ describe('the page of a form', () => {
   })
 })
 
-describe('the script of a form', () => {
+describe('the script of a form', { timeout: patienceMs }, () => {
   it('draws the form where it stands in a page of another origin with a strict policy, and sends it', async () => {
     const { page, context, complaints } = await watched()
     await page.goto(`${hostUrl}/?form=${await makeForm()}`)

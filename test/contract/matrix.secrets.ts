@@ -119,7 +119,7 @@ export function secretCells(of: () => World): void {
         )
       }
       settle()
-    })
+    }, 180_000)
 
     it('does not repeat what was sent as a secret, when it is refused', async () => {
       const world = of()

@@ -70,7 +70,7 @@ describe('the index of words', () => {
     const between = texts.slice(texts.findIndex(isStep), texts.findLastIndex(isStep))
     expect(between).toContain('pragma wal_checkpoint(passive)')
     await whole(store)
-  })
+  }, 180_000)
 
   it('keeps those who write in line until a step is done, and nobody from reading', async () => {
     for (let count = 0; count < 20; count++) await write((db) => make(db, `Cherry${count}`))

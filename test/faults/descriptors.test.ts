@@ -2,29 +2,17 @@
 // the silent ones were cut off.
 import { readdirSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { connectionsWithin } from '../../src/descriptors.ts'
-import { accordServing, type Serving } from '../support/accord.ts'
+import { accordServing } from '../support/accord.ts'
 import { workingFolder } from '../support/installed.ts'
-import { until } from '../support/until.ts'
-
-let serving: Serving | undefined
-let folder = ''
-let sockets: Socket[] = []
-afterEach(async () => {
-  for (const socket of sockets) socket.destroy()
-  sockets = []
-  await serving?.stop('SIGKILL')
-  rmSync(folder, { recursive: true, force: true })
-})
 
 /** Connects and says nothing. */
-const silent = (port: number): Promise<void> =>
+const silent = (port: number): Promise<Socket> =>
   new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
-    sockets.push(socket)
     socket.on('error', () => undefined)
-    socket.once('connect', resolve).once('close', () => resolve())
+    socket.once('connect', () => resolve(socket)).once('close', () => resolve(socket))
   })
 
 const openIn = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length
@@ -48,35 +36,48 @@ async function signIn(url: string): Promise<string> {
 }
 
 describe('connections', () => {
-  it.each([64, 128, 1024])('never take the last of %i descriptors, however many come', async (limit) => {
-    folder = await workingFolder()
-    const production = { ACCORD_ENV: 'production', ACCORD_LOG_LEVEL: 'info' }
-    serving = await accordServing(folder, 'serve', production, { maxDescriptors: limit })
-    const { url, pid } = serving
-    const token = await signIn(url)
-    expect(await asked(url, '/api/admin/leads', token)).toBe(200)
+  it.concurrent.for([64, 128, 1024])(
+    'never take the last of %i descriptors, however many come',
+    { timeout: 180_000 },
+    async (limit, { expect }) => {
+      const folder = await workingFolder()
+      const production = { ACCORD_ENV: 'production', ACCORD_LOG_LEVEL: 'info' }
+      const serving = await accordServing(folder, 'serve', production, { maxDescriptors: limit })
+      const sockets: Socket[] = []
+      try {
+        const { url, pid } = serving
+        const token = await signIn(url)
+        expect(await asked(url, '/api/admin/leads', token)).toBe(200)
 
-    const port = Number(new URL(url).port)
-    const many = Math.min(limit + 100, 1_100)
-    for (let opened = 0; opened < many; opened += 50)
-      await Promise.all(Array.from({ length: Math.min(50, many - opened) }, () => silent(port)))
-    // Long enough for every timer of the server to have run.
-    let most = 0
-    const over = performance.now() + 3_000
-    while (performance.now() < over) {
-      most = Math.max(most, openIn(pid))
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
-    expect(most).toBeLessThan(limit)
-    expect(most).toBeGreaterThan(connectionsWithin(limit))
+        const port = Number(new URL(url).port)
+        const many = Math.min(limit + 100, 1_100)
+        while (sockets.length < many)
+          sockets.push(
+            ...(await Promise.all(Array.from({ length: Math.min(50, many - sockets.length) }, () => silent(port)))),
+          )
+        // Long enough for every timer of the server to have run.
+        let most = 0
+        const over = performance.now() + 3_000
+        while (performance.now() < over) {
+          most = Math.max(most, openIn(pid))
+          await new Promise((resolve) => setTimeout(resolve, 50))
+        }
+        expect(most).toBeLessThan(limit)
+        expect(most).toBeGreaterThan(connectionsWithin(limit))
 
-    // They are cut off after ten seconds; whoever asks then is answered, from the database as well.
-    await until(async () => (await asked(url, '/healthz')) === 200)
-    expect(await asked(url, '/api/admin/leads', token)).toBe(200)
-    expect(serving.said.stdout).not.toMatch(/EMFILE|was not caught/)
-    expect((await serving.stop()).code).toBe(0)
-    console.log(`descriptors: of ${limit}, ${most} open with ${many} silent connections`)
-  })
+        // They are cut off after ten seconds; whoever asks then is answered, from the database as well.
+        await expect.poll(() => asked(url, '/healthz'), { timeout: 40_000 }).toBe(200)
+        await expect.poll(() => asked(url, '/api/admin/leads', token), { timeout: 40_000 }).toBe(200)
+        expect(serving.said.stdout).not.toMatch(/EMFILE|was not caught/)
+        expect((await serving.stop()).code).toBe(0)
+        console.log(`descriptors: of ${limit}, ${most} open with ${many} silent connections`)
+      } finally {
+        for (const socket of sockets) socket.destroy()
+        await serving.stop('SIGKILL')
+        rmSync(folder, { recursive: true, force: true })
+      }
+    },
+  )
 })
 
 describe('connectionsWithin', () => {

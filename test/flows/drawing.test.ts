@@ -56,5 +56,5 @@ describe('the packed program', () => {
     await server.stop()
     server = undefined
     expect(drawing()).toEqual([])
-  })
+  }, 180_000)
 })

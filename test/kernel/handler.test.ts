@@ -49,4 +49,4 @@ it('a missing handler is an error of the compiler', () => {
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
-})
+}, 180_000)

@@ -82,7 +82,7 @@ describe('getOpenapiJson', () => {
     const contract = { text: '', hash: '', problems: [], document, lineOf: () => 1 }
     expect(lint(contract, { permissionKeys })).toEqual([])
     expect(parse((await call('GET', '/openapi.yaml')).text)).toEqual(JSON.parse(text))
-  })
+  }, 180_000)
 
   it('is the bare contract when asked, and refuses what is neither yes nor no', async () => {
     expect((await call('GET', '/openapi.json?custom=false')).text).toBe(bare)

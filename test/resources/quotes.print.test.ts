@@ -55,7 +55,7 @@ describe('printQuote', () => {
     const name = decodeURIComponent(/filename\*=UTF-8''(\S+)/.exec(String(headers['content-disposition']))?.[1] ?? '')
     expect(name).toMatch(/^Quote_報_價.*_2026-03-01\.pdf$/)
     expect(Buffer.byteLength(name)).toBeLessThan(255)
-  })
+  }, 180_000)
 
   it('asks a user to wait who has too much waiting, and no other user', async () => {
     const offload = createOffload({ maxWaitingPerCaller: 1, maxWaitMs: 60_000, maxRunMs: 60_000 })
