@@ -236,6 +236,21 @@ describe('files', () => {
     expect(strays.map(({ path }) => path)).toEqual([])
   })
 
+  it('of tests wait with until() or expect.poll, which are patient: vi.waitFor gives up after a second', () => {
+    const strays = sources.filter(({ path, text }) => path.startsWith('test/') && /\bvi\.waitFor\(/.test(code(text)))
+    expect(strays.map(({ path }) => path)).toEqual([])
+  })
+
+  it('of tests take the memory of the process, and processor time, only in test/timing', () => {
+    const strays = sources.filter(
+      ({ path, text }) =>
+        path.endsWith('.test.ts') &&
+        !path.startsWith('test/timing/') &&
+        /process\.(memoryUsage|cpuUsage)\(|monitorEventLoopDelay\(/.test(code(text)),
+    )
+    expect(strays.map(({ path }) => path)).toEqual([])
+  })
+
   it('are imported with their ending', () => {
     const strays = sources.filter(({ text }) => /from '\.{1,2}\/[^']*(?<!\.(ts|json|mjs))'/.test(code(text)))
     expect(strays.map(({ path }) => path)).toEqual([])

@@ -79,7 +79,7 @@ describe('a commit', () => {
     const other = openStore(`sqlite:${file}`)
     const go = halt()
     const adding = add('a', other.db)
-    await vi.waitFor(() => expect(stored()).toEqual(['a']))
+    await until(() => stored().length === 1)
     const reading = write((db) => db.selectFrom('lead_sources').select('id').execute())
     expect(await isAnswered(reading)).toBe(false)
     go()
