@@ -6,6 +6,7 @@ import { systemContext } from '../../src/kernel/context.ts'
 import { plainMarkdown } from '../../src/kernel/format.ts'
 import { unsubscribeUrl } from '../../src/resources/marketing/unsubscribe.ts'
 import { startServer, type TestServer } from '../support/app.ts'
+import { facts } from '../support/schema.ts'
 
 type Node = DefaultTreeAdapterTypes.Node
 
@@ -46,10 +47,25 @@ function activeIn(html: string): string[] {
 const scriptsIn = (html: string): number => (html.match(/<script(?![^>]*\ssrc=)[^>]*>/g) ?? []).length
 
 describe('a page', () => {
+  it('is looked at here, whichever the contract has', () => {
+    const pages = facts.filter(([, { produces }]) => produces.includes('text/html')).map(([id]) => id)
+    // What is unsubscribed from, and what a form answers, is the same page once more.
+    expect(pages.sort()).toEqual([
+      'getDocumentation',
+      'getErrorCatalogue',
+      'getResetPasswordPage',
+      'getUnsubscribePage',
+      'getWebFormPage',
+      'submitWebForm',
+      'unsubscribe',
+    ])
+  })
+
   it.each([
     ['//api/admin/documentation', 0],
     ['//api/admin/documentation/errors', 0],
     ['//api/admin/leads', 1],
+    ['//api/admin/reset-password', 1],
     ['unsubscribe', 0],
   ])('%s holds the name of the installation as text', async (path, scripts) => {
     const ctx = { ...systemContext(server.app.services, 'cli'), base: '' }

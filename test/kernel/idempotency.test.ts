@@ -98,6 +98,8 @@ describe('Idempotency-Key', () => {
       expect((await destroy()).status).toBe(500)
       seal.close = close
       expect((await server.admin.get('/tags')).body.meta.total).toBe(2)
+      const keys = await server.store.db.selectFrom('idempotency_keys').select(['state', 'body']).execute()
+      expect(keys).toEqual([{ state: 'committed', body: expect.not.stringContaining('processed') }])
       expect((await destroy([1])).body.code).toBe('idempotency_key_reused')
       const { status, body, headers } = await destroy()
       expect([status, body.data, headers['idempotency-replayed']]).toEqual([

@@ -1,8 +1,10 @@
 // What is sealed comes out as it went in, reads as nothing to others, and cannot be changed unnoticed.
+import { createDecipheriv, hkdfSync } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { createSeal } from '../../src/kernel/seal.ts'
 
-const seal = createSeal('a secret of at least thirty-two characters')
+const secret = 'a secret of at least thirty-two characters'
+const seal = createSeal(secret)
 
 describe('seal', () => {
   it.each(['', 'secret', '"quotes" and ünïcödé 🔑', 'x'.repeat(100_000)])('opens what it closed', (text) => {
@@ -13,6 +15,14 @@ describe('seal', () => {
     const [one, two] = [seal.close('hunter2hunter2'), seal.close('hunter2hunter2')]
     expect(one).not.toBe(two)
     expect(Buffer.from(one, 'base64').includes('hunter2')).toBe(false)
+  })
+
+  it('is AES-256-GCM with a key derived from the secret: a nonce, a tag and the rest', () => {
+    const key = Buffer.from(hkdfSync('sha256', secret, '', 'accord:seal:1', 32))
+    const bytes = Buffer.from(seal.close('hunter2hunter2'), 'base64')
+    const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12))
+    decipher.setAuthTag(bytes.subarray(12, 28))
+    expect(Buffer.concat([decipher.update(bytes.subarray(28)), decipher.final()]).toString()).toBe('hunter2hunter2')
   })
 
   it('refuses what was changed, cut short, or closed with another secret', () => {
