@@ -1,5 +1,5 @@
 // What the README tells a newcomer to type, read and set is there.
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { settings } from '../src/commands/env-template.ts'
@@ -13,6 +13,7 @@ const guides = [
   'codegen/README.md',
   'db/README.md',
   '.github/CONTRIBUTING.md',
+  '.github/SECURITY.md',
 ]
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
 
@@ -67,5 +68,26 @@ describe('README.md', () => {
     const paths = read('openapi.yaml')
     for (const [, path] of readme.matchAll(/['"`](\/api\/admin\/[\w./-]+)['"`]/g))
       expect(paths).toContain(`\n  ${path}:`)
+  })
+})
+
+describe('SECURITY.md', () => {
+  it('names tests that are there', () => {
+    const table = read('.github/SECURITY.md')
+      .split('\n')
+      .filter((line) => line.startsWith('| **'))
+    const named = table.flatMap((line) =>
+      [...(line.split(' | ')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
+    )
+    const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
+    const isThere = (name: string): boolean => {
+      const [beginning = '', end = ''] = name.split('*')
+      return files.some((file) =>
+        name.endsWith('/') ? `${file}/` === name : file.startsWith(beginning) && file.endsWith(end),
+      )
+    }
+    expect(table.length).toBeGreaterThan(20)
+    expect(named.length).toBeGreaterThan(table.length)
+    expect(named.filter((name) => !isThere(name))).toEqual([])
   })
 })

@@ -1,6 +1,6 @@
 // What holds for every migration and every table: order, immutability after release, STRICT, indexed foreign keys.
 
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -148,6 +148,40 @@ describe('migrate', () => {
       expect(readdirSync(join(data, 'backups'))).toEqual([])
       const after = openStore(url)
       expect((await after.image()).equals(before)).toBe(true)
+      await after.close()
+    } finally {
+      rmSync(data, { recursive: true, force: true })
+    }
+  })
+
+  it('that ends with kill -9 half-way leaves the database as it was, and can be done again', async () => {
+    const data = mkdtempSync(join(tmpdir(), 'accord-migrate-'))
+    const url = `sqlite:${join(data, 'accord.db')}`
+    try {
+      const store = openStore(url)
+      await migrate(store)
+      const before = await store.image()
+      await store.close()
+      // So much that a part of it is in the file by then.
+      const program = `
+        const { sql } = await import('kysely')
+        const { openStore } = await import('${new URL('../../db/open.ts', import.meta.url)}')
+        const { migrate, migrations } = await import('${new URL('../../db/migrate.ts', import.meta.url)}')
+        const up = async (db) => {
+          await sql\`drop table archives\`.execute(db)
+          await sql\`create table much (bytes blob)\`.execute(db)
+          for (let times = 0; times < 100; times++) await sql\`insert into much values (randomblob(1000000))\`.execute(db)
+          process.kill(process.pid, 'SIGKILL')
+        }
+        await migrate(openStore('${url}'), [...migrations, { name: '9999_killed', up }])`
+      const tsx = createRequire(import.meta.url).resolve('tsx')
+      const { signal } = spawnSync(process.execPath, ['--import', tsx, '--input-type=module', '--eval', program])
+      expect(signal).toBe('SIGKILL')
+      expect(statSync(join(data, 'accord.db-wal')).size).toBeGreaterThan(1_000_000)
+      const after = openStore(url)
+      expect((await after.image()).equals(before)).toBe(true)
+      const again = { name: '9999_killed', up: () => Promise.resolve() }
+      expect(await migrate(after, [...migrations, again])).toEqual(['9999_killed'])
       await after.close()
     } finally {
       rmSync(data, { recursive: true, force: true })
