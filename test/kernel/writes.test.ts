@@ -2,6 +2,8 @@
 // behind, replies tell no more than the caller may see, a locked database is no defect.
 import Database from 'better-sqlite3'
 import { afterEach, describe, expect, it } from 'vitest'
+import { systemContext } from '../../src/kernel/context.ts'
+import { write } from '../../src/kernel/write.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 
 let server: TestServer
@@ -20,6 +22,42 @@ describe('a before listener', () => {
     })
     const { body } = await server.admin.post('/sources', { name: 'Trade fair' })
     expect(body.data.name).toBe('Trade fair')
+  })
+})
+
+describe('the event of a write', () => {
+  it('holds no secret, whatever the record or the body says, but for fields that users have called so', async () => {
+    const heard: unknown[] = []
+    server = await startServer({
+      extensions: [
+        (events) => void events.on('settings.source.create.before', (event) => void heard.push(event.input)),
+      ],
+    })
+    const ctx = systemContext(server.app.services, 'cli')
+    const hush = {
+      password: 'hush 1',
+      password_hash: 'hush 2',
+      secret: 'hush 3',
+      secret_hash: 'hush 4',
+      token: 'hush 5',
+    }
+    const entity = { id: 7, name: 'Fair', ...hush, deep: [{ ...hush }], custom_attributes: { token: 'of a bus' } }
+    await write(ctx, 'settings.source.create', { entity: 'sources', input: { name: 'Fair', ...hush } }, async () => ({
+      id: 7,
+      entity,
+    }))
+    const { after } = await server.store.db
+      .selectFrom('events')
+      .select('after')
+      .orderBy('id', 'desc')
+      .executeTakeFirstOrThrow()
+    expect(JSON.parse(after ?? '')).toEqual({
+      id: 7,
+      name: 'Fair',
+      deep: [{}],
+      custom_attributes: { token: 'of a bus' },
+    })
+    expect(heard).toEqual([{ name: 'Fair' }])
   })
 })
 
