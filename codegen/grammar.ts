@@ -38,7 +38,7 @@ const table = {
     properties:{schema} patternProperties:{schema} additionalProperties:schema propertyNames:schema required
     maxProperties minProperties dependentRequired! dependentSchemas:{schema} unevaluatedProperties:schema
     unevaluatedItems:schema allOf:[schema] anyOf:[schema] oneOf:[schema] not:schema if:schema then:schema else:schema
-    x-entity x-bytes`,
+    x-entity x-bytes x-hint`,
   discriminator: 'propertyName mapping!',
 } as const
 

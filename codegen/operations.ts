@@ -18,12 +18,16 @@ import { generatedLine } from './schema.ts'
 export interface Ignorable {
   keys: string[]
   nested: Record<string, Ignorable>
+  /** What to send instead, by key, where something else is to be sent. */
+  hints?: Record<string, string>
 }
 
 const types = `
 export interface Ignorable {
   readonly keys: readonly string[]
   readonly nested: { readonly [property: string]: Ignorable }
+  /** What to send instead, by key, where something else is to be sent. */
+  readonly hints?: { readonly [key: string]: string }
 }
 
 export interface OperationFact {
@@ -51,7 +55,7 @@ export interface OperationFact {
   /** Whether the reply names the new record in a Location header. */
   readonly location: boolean
   readonly query: { readonly [name: string]: 'array' | 'string' | 'integer' | 'boolean' | 'number' | 'object' }
-  /** Keys of the reply that the body lacks: accepted and dropped. Null when there are none. */
+  /** Keys of the reply that the body lacks: refused in a POST, dropped from a PUT. Null when there are none. */
   readonly ignorable: Ignorable | null
 }
 
@@ -191,7 +195,21 @@ export function ignorableOf(
     return below ? [[name, below] as const] : []
   })
   const keys = names.filter((name) => writable[name] === undefined)
-  return keys.length + nested.length === 0 ? null : { keys, nested: Object.fromEntries(nested) }
+  if (keys.length + nested.length === 0) return null
+  const hints = keys.flatMap((key) => {
+    const hint = hintFor(key, shown[key], writable)
+    return hint === undefined ? [] : [[key, hint] as const]
+  })
+  return { keys, nested: Object.fromEntries(nested), ...(hints.length > 0 && { hints: Object.fromEntries(hints) }) }
+}
+
+/** What a reply-only key follows from: `x-hint`, else the key of the body that holds its id or ids. */
+function hintFor(key: string, shown: Schema | undefined, writable: Record<string, Schema>): string | undefined {
+  const hint = shown?.['x-hint']
+  if (typeof hint === 'string') return hint
+  const ids = [`${key}_id`, `${key}_file_id`, `${key.replace(/s$/, '')}_ids`]
+  const name = Object.keys(writable).find((each) => ids.includes(each) || each.endsWith(`_${key}_id`))
+  return name === undefined ? undefined : `send ${name}`
 }
 
 /** Properties of an object, of the elements of a list, or of all object branches of a choice together. */

@@ -9,7 +9,7 @@ import { initialise, type Matched, prepared } from './definition.ts'
 import { type Checked, coercedParams, shortcutOf, validate } from './direct.ts'
 import { type Finding, fieldErrors } from './findings.ts'
 import { filesAsText } from './form.ts'
-import { normaliseBody, type Reading, type Shape } from './normalise.ts'
+import { intakeOf, normaliseBody, type Reading, type Shape } from './normalise.ts'
 import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
 import { Problem } from './problems.ts'
 import { readQuery } from './query.ts'
@@ -140,9 +140,10 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
       call.found = { query, body: body.found ?? [] }
       return
     }
-    request.body = schema ? normaliseBody(body.value, schema, call.fact.ignorable, reading) : body.value
-    const files = call.stream ? [] : filesAsText(request.body, schema)
-    const found = [...(body.found ?? []), ...files, ...bodyFindings(request.body, body.inexact)]
+    const found = [...(body.found ?? [])]
+    request.body = schema ? normaliseBody(body.value, schema, intakeOf(call.fact), reading, found) : body.value
+    if (!call.stream) found.push(...filesAsText(request.body, schema))
+    found.push(...bodyFindings(request.body, body.inexact))
     call.found = { query, body: found }
   }
 

@@ -2,8 +2,8 @@
 // same spellings, formats and sentences. There is no second validator.
 import { bodyFindings } from './body.ts'
 import { prepared } from './definition.ts'
-import { fieldErrors } from './findings.ts'
-import { normaliseBody, type Reading, type Shape } from './normalise.ts'
+import { type Finding, fieldErrors } from './findings.ts'
+import { intakeOf, normaliseBody, type Reading, type Shape } from './normalise.ts'
 import { componentOf, resolved } from './open.ts'
 import { type OperationFact, operations } from './operations.gen.ts'
 import type { FieldErrors } from './problems.ts'
@@ -24,7 +24,8 @@ export function bodyReader(document: object, operation: OperationId): BodyReader
 }
 
 function readerOf(document: object, operation: OperationId): BodyReader {
-  const { path, method, ignorable }: OperationFact = operations[operation]
+  const fact: OperationFact = operations[operation]
+  const { path, method } = fact
   const at = ['paths', path, method, 'requestBody', 'content', 'application/json', 'schema']
   const pointer = at.map((step) => step.replaceAll('~', '~0').replaceAll('/', '~1')).join('/')
   const shape = resolved(document, componentOf(document, `#/${pointer}`)) as Shape
@@ -34,8 +35,10 @@ function readerOf(document: object, operation: OperationId): BodyReader {
   // The function lives as long as its reader; the validator must not keep it beyond.
   bodies.removeSchema(whole)
   return (value, reading) => {
-    const read = normaliseBody(value, shape, ignorable, reading) as object
+    const found: Finding[] = []
+    const read = normaliseBody(value, shape, intakeOf(fact), reading, found) as object
     const isValid = validate({ requestBody: read })
-    return { value: read, errors: fieldErrors(isValid ? [] : (validate.errors ?? []), [], bodyFindings(read, [])) }
+    found.push(...bodyFindings(read, []))
+    return { value: read, errors: fieldErrors(isValid ? [] : (validate.errors ?? []), [], found) }
   }
 }

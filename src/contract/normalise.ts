@@ -1,10 +1,10 @@
 // Brings what a client sends into the form the contract describes, before it is validated: trims strings, reads the
 // accepted spellings of booleans, dates and amounts, drops read-only keys (DOMAIN 3.2, 3.4). It never guesses: what it does
 // not recognise stays as it is, and the validator refuses it.
-import { maxFields } from './findings.ts'
+import { type Finding, maxFields } from './findings.ts'
 import { canonicalDate, canonicalTime, decimalText } from './formats.ts'
 import { isExactNumber } from './numbers.ts'
-import type { Ignorable } from './operations.gen.ts'
+import type { Ignorable, OperationFact } from './operations.gen.ts'
 import { composed, withNewlines } from './texts.ts'
 
 /** The parts of a JSON schema that matter here; the rest of the keywords are the validator's. */
@@ -17,6 +17,7 @@ export interface Shape {
   maxLength?: number
   maxItems?: number
   items?: Shape
+  enum?: readonly unknown[]
   anyOf?: Shape[]
   oneOf?: Shape[]
   /** Its texts are bytes, a character each: neither trimmed nor looked into. */
@@ -42,36 +43,100 @@ export const booleans = new Map<unknown, boolean>([
   ['true', true],
 ])
 
-/** A body by its schema. Returns a new value; `undefined` for a required string that is empty, that is: missing. */
-export function normaliseBody(value: unknown, shape: Shape, ignorable: Ignorable | null, reading: Reading): unknown {
+/** What the walk knows beside the value: where it is, what it found, and which keys only replies have. */
+interface Place {
+  path: readonly string[]
+  ignorable: Ignorable | null
+  /** Whether what stands here becomes a new record: then a key that only replies have is a mistake. */
+  isNew: boolean
+  found: Finding[]
+}
+
+export interface Intake {
+  /** Reply-only keys of the operation. */
+  ignorable: Ignorable | null
+  /** Whether the body makes a record rather than changes one. */
+  creates: boolean
+}
+
+export const intakeOf = ({ method, ignorable }: Pick<OperationFact, 'method' | 'ignorable'>): Intake => ({
+  ignorable,
+  creates: method === 'post',
+})
+
+/** For values that no operation describes. */
+export const plainIntake: Intake = { ignorable: null, creates: false }
+
+/**
+ * A body by its schema, as a new value. `found` gets what the validator cannot see: empty texts where there must be one, and
+ * reply-only keys that would be lost without a word (DOMAIN 3.2, 3.4).
+ */
+export function normaliseBody(
+  value: unknown,
+  shape: Shape,
+  { ignorable, creates }: Intake,
+  reading: Reading,
+  found: Finding[] = [],
+): unknown {
+  const keys = isObject(value) && reading.strict && !creates ? Object.keys(value) : []
+  if (keys.length > 0 && ignorable && keys.every((key) => ignorable.keys.includes(key)))
+    for (const key of keys) found.push([key, readOnly(ignorable, key)])
+  return normalise(value, shape, { path: [], ignorable, isNew: creates, found }, reading)
+}
+
+/** Why a key that only replies have is refused. */
+const readOnly = ({ hints }: Ignorable, key: string): string =>
+  `Read-only: ${(hints && Object.hasOwn(hints, key) ? hints[key] : undefined) ?? 'the server sets it'}.`
+
+function normalise(value: unknown, shape: Shape, place: Place, reading: Reading): unknown {
   const branch = choose(value, shape)
-  if (branch !== shape) return normaliseBody(value, branch, ignorable, reading)
+  if (branch !== shape) return normalise(value, branch, place, reading)
   if (Array.isArray(value)) {
     // One entry too many is enough to be refused; the others would only be reported one by one.
     const { items, maxItems = Number.POSITIVE_INFINITY } = shape
     const entries = value.length > maxItems ? value.slice(0, maxItems + 1) : value
-    return items ? entries.map((each) => normaliseBody(each, items, ignorable, reading) ?? null) : entries
+    if (!items) return entries
+    return entries.map((each, index) => normalise(each, items, below(place, String(index), each), reading) ?? null)
   }
-  if (isObject(value)) return normaliseObject(value, shape, ignorable, reading)
+  if (isObject(value)) return normaliseObject(value, shape, place, reading)
   return normaliseScalar(value, shape, reading)
 }
 
-function normaliseObject(value: Json, shape: Shape, ignorable: Ignorable | null, reading: Reading): Json {
+/** A part that names its record by id refers to what exists: what is shown of that can be sent along. */
+const below = (place: Place, key: string, value: unknown): Place => ({
+  ...place,
+  path: [...place.path, key],
+  isNew: place.isNew && !namesRecord(value),
+})
+
+const namesRecord = (value: unknown): boolean => isObject(value) && Object.hasOwn(value, 'id') && value.id !== null
+
+function normaliseObject(value: Json, shape: Shape, place: Place, reading: Reading): Json {
   const { properties } = shape
   if (!properties) return openTexts(value) as Json
+  const { ignorable, path, found } = place
   const result: Json = {}
   let unknown = 0
   for (const [key, each] of Object.entries(value)) {
     const property = Object.hasOwn(properties, key) ? properties[key] : undefined
     if (property === undefined) {
-      if (ignorable?.keys.includes(key) || (!reading.strict && shape.additionalProperties === false)) continue
+      const isIgnorable = ignorable?.keys.includes(key) ?? false
+      if (!reading.strict && (isIgnorable || shape.additionalProperties === false)) continue
+      if (ignorable && isIgnorable) {
+        if (place.isNew) found.push([[...path, key].join('.'), readOnly(ignorable, key)])
+        continue
+      }
       if (++unknown > maxFields + 1) continue
       // defineProperty, because `__proto__` must arrive at the validator as the unknown key it is
       Object.defineProperty(result, key, { value: each, enumerable: true, configurable: true, writable: true })
       continue
     }
-    const normalised = normaliseBody(each, property, ignorable?.nested[key] ?? null, reading)
+    const inner = { ...below(place, key, each), ignorable: ignorable?.nested[key] ?? null }
+    // One record given inline, without the id of any, is a new one in an update as well.
+    if (isObject(each) && !namesRecord(each) && inner.ignorable) inner.isNew = true
+    const normalised = normalise(each, property, inner, reading)
     if (normalised !== undefined) result[key] = normalised
+    else if (each !== undefined) found.push([inner.path.join('.'), 'The field is required.'])
   }
   return result
 }
@@ -98,7 +163,8 @@ function normaliseScalar(value: unknown, shape: Shape, { zone }: Reading): unkno
   if (typeof value !== 'string') return value
   if (allowed.includes('string')) {
     if (shape.format === 'password' || shape.format === 'file') return value
-    const text = composed(withNewlines(value).trim())
+    // The choices of an enum are meant to the letter: one of them may be a tab.
+    const text = shape.enum ? value : composed(withNewlines(value).trim())
     if (text === '') return allowed.includes('null') ? null : undefined
     if (shape.format === 'date-time') return canonicalTime(text, zone) ?? text
     if (shape.format === 'date') return canonicalDate(text, zone) ?? text

@@ -1,8 +1,8 @@
 // Values that the contract leaves open, because only an installation knows their schema (`x-entity`): read and checked like
 // any part of a body, with the same spellings, formats and sentences.
 import { prepared } from './definition.ts'
-import { fieldErrors } from './findings.ts'
-import { normaliseBody, type Reading, type Shape } from './normalise.ts'
+import { type Finding, fieldErrors } from './findings.ts'
+import { normaliseBody, plainIntake, type Reading, type Shape } from './normalise.ts'
 import type { FieldErrors } from './problems.ts'
 
 export interface OpenSchema extends Shape {
@@ -21,9 +21,11 @@ export function openReader(document: object, name: string, schema: OpenSchema): 
   // The function lives as long as its reader; the validator must not keep it beyond.
   bodies.removeSchema(whole)
   return (value, reading) => {
-    const read = normaliseBody(value, shape, null, reading) ?? null
+    const below: Finding[] = []
+    const read = normaliseBody(value, shape, plainIntake, reading, below) ?? null
     const isValid = validate({ requestBody: { [name]: read } })
-    return { value: read, errors: isValid ? {} : fieldErrors(validate.errors ?? []) }
+    const found = below.map(([field, sentence]): Finding => [`${name}.${field}`, sentence])
+    return { value: read, errors: fieldErrors(isValid ? [] : (validate.errors ?? []), [], found) }
   }
 }
 

@@ -8983,7 +8983,7 @@ export interface components {
             updated_at: components["schemas"]["Timestamp"];
         };
         /**
-         * @description One line of a quote. With `id` that item is changed; otherwise one is added, for which a product is needed. A percentage above zero takes precedence over its amount. Totals in a request are ignored.
+         * @description One line of a quote. With `id` that item is changed; otherwise one is added, for which a product is needed. A percentage above zero takes precedence over its amount. The server computes the total.
          * @example {
          *       "product_id": 2,
          *       "quantity": 2,
@@ -11022,7 +11022,7 @@ export interface components {
                 [key: string]: unknown;
             };
             /** @description Stays empty. */
-            website?: string;
+            website?: string | null;
         };
         /**
          * @description What the visitor is told.

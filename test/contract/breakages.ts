@@ -62,9 +62,11 @@ function* ofObject(schema: Schema, valid: Json): Generator<Breakage> {
   for (const name of requiredOf(schema)) {
     const { [name]: _left, ...rest } = valid
     yield { field: name, what: 'is missing', value: rest }
-    const { type, format = '' } = follow(properties[name])
-    if (type === 'string' && !['password', 'binary'].includes(format))
-      yield { field: name, what: 'is blank', value: { ...valid, [name]: '  ' } }
+  }
+  for (const [name, property] of Object.entries(properties)) {
+    const { type, format = '' } = follow(property)
+    if (type !== 'string' || ['password', 'binary'].includes(format)) continue
+    for (const text of ['', '  ']) yield { field: name, what: 'is blank', value: { ...valid, [name]: text } }
   }
   if (schema.additionalProperties !== false) return
   const [known] = Object.keys(properties)

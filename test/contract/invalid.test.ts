@@ -99,6 +99,30 @@ describe.each(ids)('%s', (id) => {
   })
 })
 
+const takingBack = withBody.filter((id) => (fact(id).ignorable?.keys.length ?? 0) > 0)
+
+describe.each(takingBack.filter((id) => fact(id).method === 'post'))('%s', (id) => {
+  it('refuses every key that only replies have, at its place', async () => {
+    const { body, ...rest } = request(world, id)
+    const found = await findingsOf(async () => {
+      const sentences: string[] = []
+      for (const key of fact(id).ignorable?.keys ?? [])
+        sentences.push(...(await refusal(id, { ...rest, body: { ...body, [key]: 2 } }, [key], `${key} is read-only`)))
+      return sentences
+    })
+    expect(found).toEqual([])
+  })
+})
+
+describe.each(takingBack.filter((id) => fact(id).method === 'put'))('%s', (id) => {
+  it('refuses a body of nothing but keys that only replies have', async () => {
+    const { body: _writable, ...rest } = request(world, id)
+    const keys = fact(id).ignorable?.keys ?? []
+    const body = Object.fromEntries(keys.map((key) => [key, 2]))
+    expect(await findingsOf(() => refusal(id, { ...rest, body }, keys, 'nothing can be written'))).toEqual([])
+  })
+})
+
 /** Bad texts of all query parameters, as many in one request as a query string may hold. */
 function batches(id: string): [name: string, text: string][][] {
   const parameters = parametersOf(id, 'query').map(({ name, schema }) => ({

@@ -275,6 +275,17 @@ describe('operations', () => {
     })
   })
 
+  it('says what to send instead of a key that only replies have', () => {
+    const string = { type: 'string' } as Schema
+    const reply = { properties: { status: { ...string, 'x-hint': 'follows the stage' }, user: string, tags: string } }
+    const body = { properties: { user_id: string, tag_ids: string } }
+    expect(ignorableOf(parsed.document, body as Schema, reply as unknown as Schema)?.hints).toEqual({
+      status: 'follows the stage',
+      user: 'send user_id',
+      tags: 'send tag_ids',
+    })
+  })
+
   it('lets only create and update take their reply back', () => {
     expect(renderOperations(parsed)).toContain('"ignorable":{"keys":["id","version"]')
     const verb = parseContract(contract.replace('operationId: updateSource', 'operationId: moveSource'))

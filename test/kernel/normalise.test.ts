@@ -1,18 +1,18 @@
 // Accepted spellings are brought into one form before validation; what is not recognised is left for the validator to refuse.
 import { describe, expect, it } from 'vitest'
 import type { Finding } from '../../src/contract/findings.ts'
-import { normaliseBody, type Shape } from '../../src/contract/normalise.ts'
+import { normaliseBody, plainIntake, type Shape } from '../../src/contract/normalise.ts'
 import { readQuery } from '../../src/contract/query.ts'
 import { follow, parametersOf } from '../support/schema.ts'
 
 const reading = { zone: 'Europe/Berlin', strict: true }
-const body = (value: unknown, properties: Record<string, Shape>, ignorable: string[] = []): unknown =>
-  normaliseBody(
-    value,
-    { type: 'object', additionalProperties: false, properties },
-    { keys: ignorable, nested: {} },
-    reading,
-  )
+const closed = (properties: Record<string, Shape>): Shape => ({
+  type: 'object',
+  additionalProperties: false,
+  properties,
+})
+const body = (value: unknown, properties: Record<string, Shape>, keys: string[] = []): unknown =>
+  normaliseBody(value, closed(properties), { ignorable: { keys, nested: {} }, creates: false }, reading)
 
 const text: Shape = { type: 'string' }
 const nullable: Shape = { type: ['string', 'null'] }
@@ -27,7 +27,26 @@ describe('a body', () => {
   })
 
   it('reads an empty text as null where null may be, and as missing where not', () => {
-    expect(body({ name: ' ', note: '' }, { name: text, note: nullable })).toEqual({ note: null })
+    const found: Finding[] = []
+    const lines: Shape = { type: 'array', items: closed({ name: text }) }
+    const sent = { name: ' ', note: '', lines: [{ name: 'A' }, { name: '' }] }
+    expect(normaliseBody(sent, closed({ name: text, note: nullable, lines }), plainIntake, reading, found)).toEqual({
+      note: null,
+      lines: [{ name: 'A' }, {}],
+    })
+    expect(found).toEqual([
+      ['name', 'The field is required.'],
+      ['lines.1.name', 'The field is required.'],
+    ])
+  })
+
+  it('takes the choices of an enum to the letter', () => {
+    const separator: Shape = { type: 'string', enum: [',', '\t'] }
+    expect(body({ separator: '\t' }, { separator })).toEqual({ separator: '\t' })
+    expect(body({ separator: ' , ' }, { separator })).toEqual({ separator: ' , ' })
+    expect(body({ separator: '' }, { separator: { ...separator, type: ['string', 'null'] } })).toEqual({
+      separator: null,
+    })
   })
 
   it('leaves a password as it was typed', () => {
@@ -78,6 +97,49 @@ describe('a body', () => {
     expect(body({ id: 7, name: 'Ada', nope: 1 }, { name: text }, ['id'])).toEqual({ name: 'Ada', nope: 1 })
   })
 
+  describe('with a key that only replies have', () => {
+    const line = closed({ id: { type: 'integer' }, name: text })
+    const shape = closed({ name: text, owner: line, lines: { type: 'array', items: line } })
+    const below = { keys: ['total'], nested: {} }
+    const ignorable = {
+      keys: ['status', 'version'],
+      hints: { status: 'follows the stage; send stage_id' },
+      nested: { owner: below, lines: below },
+    }
+    const found = (sent: unknown, creates: boolean, strict = true): Finding[] => {
+      const list: Finding[] = []
+      normaliseBody(sent, shape, { ignorable, creates }, { ...reading, strict }, list)
+      return list
+    }
+    const status: Finding = ['status', 'Read-only: follows the stage; send stage_id.']
+
+    it('is refused when it makes a record, with what to send instead', () => {
+      expect(found({ name: 'A', status: 2, version: 1 }, true)).toEqual([
+        status,
+        ['version', 'Read-only: the server sets it.'],
+      ])
+    })
+
+    it('loses the key when it changes a record, and is refused when it has no other', () => {
+      expect(found({ name: 'A', status: 2 }, false)).toEqual([])
+      expect(found({ status: 2 }, false)).toEqual([status])
+      expect(found({}, false)).toEqual([])
+    })
+
+    it('is asked about its parts, but for those that name what is there already', () => {
+      const sentence = 'Read-only: the server sets it.'
+      const lines = [{ id: 3, total: 1 }, { total: 1 }]
+      expect(found({ name: 'A', lines, owner: { id: 3, total: 1 } }, true)).toEqual([['lines.1.total', sentence]])
+      expect(found({ name: 'A', lines }, false)).toEqual([])
+      expect(found({ name: 'A', owner: { total: 1 } }, false)).toEqual([['owner.total', sentence]])
+    })
+
+    it('loses it where the installation is lenient', () => {
+      expect(found({ status: 2 }, true, false)).toEqual([])
+      expect(found({ status: 2 }, false, false)).toEqual([])
+    })
+  })
+
   it('lets `__proto__` arrive as the unknown key it is', () => {
     const read = body(JSON.parse('{"__proto__":{"admin":true},"name":"Ada"}'), { name: text }) as object
     expect(Object.keys(read).sort()).toEqual(['__proto__', 'name'])
@@ -87,7 +149,7 @@ describe('a body', () => {
 
   it('drops unknown keys when the installation is lenient', () => {
     const shape: Shape = { type: 'object', additionalProperties: false, properties: { name: text } }
-    expect(normaliseBody({ name: 'Ada', nope: 1 }, shape, null, { zone: 'UTC', strict: false })).toEqual({
+    expect(normaliseBody({ name: 'Ada', nope: 1 }, shape, plainIntake, { zone: 'UTC', strict: false })).toEqual({
       name: 'Ada',
     })
   })

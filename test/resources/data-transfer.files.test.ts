@@ -4,7 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { readRows } from '../../src/resources/data-transfer/read.ts'
 import { Unreadable } from '../../src/resources/data-transfer/unreadable.ts'
 import { startServer, type TestServer } from '../support/app.ts'
-import { csvOf, importing } from '../support/importing.ts'
+import { file, form } from '../support/form.ts'
+import { csvOf, importing, path } from '../support/importing.ts'
 import { workbook, zip } from '../support/workbook.ts'
 
 let server: TestServer
@@ -89,6 +90,20 @@ describe('separated values', () => {
       ['Acme "North"; Ltd', 'New\nYork'],
       ['5" Pipes', 'Berlin'],
     ])
+  })
+
+  it('may be separated by tabs, whether JSON or a form says so', async () => {
+    const { state, summary } = await using().run('organizations', 'name\taddress.city\nAcme, Ltd\tYork', {
+      field_separator: '\t',
+    })
+    expect([state, summary.created]).toEqual(['completed', 1])
+    expect((await organizations()).map(({ name, address }: any) => [name, address.city])).toEqual([
+      ['Acme, Ltd', 'York'],
+    ])
+    const about = { type: 'organizations', action: 'append', validation_strategy: 'skip-errors', field_separator: '\t' }
+    const sent = await form({ ...about, file: file('table.csv', 'name\n') })
+    const { body } = await server.admin.post(path, sent.body, { headers: sent.headers })
+    expect(body.data.field_separator).toBe('\t')
   })
 
   it('tell of each row that is too short or too long, by its number in a spreadsheet', async () => {

@@ -24,7 +24,23 @@ async function product(sku: string, price: number): Promise<any> {
   return body.data
 }
 
+const statusHint = 'Read-only: follows the stage; send lead_pipeline_stage_id.'
+
 describe('createLead', () => {
+  it('refuses what only replies have, and says what to send instead', async () => {
+    const { status, body } = await server.admin.post('/leads', { title: 'Deal', lead_value: 1, status: 2, source: {} })
+    expect([status, body.errors]).toEqual([422, { status: [statusHint], source: ['Read-only: send lead_source_id.'] }])
+    const copy = await server.admin.post('/leads', await created())
+    expect([copy.status, copy.body.errors.created_at]).toEqual([422, ['Read-only: the server sets it.']])
+  })
+
+  it('takes the person of another lead as it is shown there', async () => {
+    const ada = { name: 'Ada', emails: [{ value: 'ada@example.com' }] }
+    const { person } = await created({ person: ada })
+    expect(person).toMatchObject({ name: 'Ada', email: 'ada@example.com' })
+    expect((await created({ person: person as never })).person).toEqual(person)
+  })
+
   it('needs a title and a value only, and fills in owner, source, type, pipeline and stage', async () => {
     const { status, body } = await server.admin.post('/leads', { title: 'Deal', lead_value: 12.3456 })
     expect(status).toBe(201)
@@ -181,6 +197,29 @@ describe('updateLead', () => {
       changed: ['title'],
       before: { title: 'Deal' },
     })
+  })
+
+  it.each(['', '  '])('refuses the title %j, which would leave it without one', async (title) => {
+    const lead = await created()
+    const { status, body } = await server.admin.put(`/leads/${lead.id}`, { title, lead_value: 7 })
+    expect([status, body.errors]).toEqual([422, { title: ['The field is required.'] }])
+    expect((await server.admin.get(`/leads/${lead.id}`)).body.data).toEqual(lead)
+  })
+
+  it('ignores what only replies have, but says so when there is nothing else', async () => {
+    const lead = await created()
+    const both = await server.admin.put(`/leads/${lead.id}`, { title: 'Better deal', status: 2 })
+    expect([both.status, both.body.data.title, both.body.data.status]).toEqual([200, 'Better deal', 1])
+    const { status, body } = await server.admin.put(`/leads/${lead.id}`, { status: 2 })
+    expect([status, body.errors]).toEqual([422, { status: [statusHint] }])
+    expect((await server.admin.put(`/leads/${lead.id}`, {})).status).toBe(200)
+  })
+
+  it('refuses the address that only replies have of a person who is to be created', async () => {
+    const lead = await created()
+    const person = { name: 'Ada', email: 'ada@example.com' }
+    const { status, body } = await server.admin.put(`/leads/${lead.id}`, { person })
+    expect([status, body.errors['person.email']]).toEqual([422, ['Read-only: send emails.']])
   })
 
   it('keeps the version and leaves no log row when nothing changes', async () => {

@@ -72,16 +72,22 @@ describe('createQuote', () => {
     expect(server.events()).toEqual(['quote.create.before', 'quote.create.after'])
   })
 
-  it('computes all totals itself, whatever totals were sent', async () => {
+  it('takes no totals: those are computed', async () => {
+    const line = { product_id: gtx.id, total: 1 } as { product_id: number }
+    const { status, body: refused } = await admin.post('/quotes', body({ grand_total: 1, items: [line] } as object))
+    const sentence = ['Read-only: the server sets it.']
+    expect([status, refused.errors]).toEqual([422, { grand_total: sentence, 'items.0.total': sentence }])
+  })
+
+  it('computes all totals itself', async () => {
     const quote = await created({
       discount_percent: 10,
       adjustment_amount: -0.5,
-      grand_total: 1,
       items: [
-        { product_id: gtx.id, quantity: 2.5, discount_percent: 20, tax_percent: 19, total: 1 },
+        { product_id: gtx.id, quantity: 2.5, discount_percent: 20, tax_percent: 19 },
         { product_id: gtx.id, price: 0.3333, quantity: 0.5, discount_amount: 0.01, tax_amount: 0.02 },
       ],
-    } as never)
+    })
     expect(quote.items).toMatchObject([
       { quantity: 2.5, price: 10.5, total: 26.25, discount_amount: 5.25, tax_amount: 3.99, sort_order: 1 },
       { quantity: 0.5, price: 0.3333, total: 0.1667, discount_amount: 0.01, tax_amount: 0.02, sort_order: 2 },

@@ -48,7 +48,7 @@ const getWebFormScript: Handler<'getWebFormScript'> = async (ctx, { params }) =>
 const submitWebForm: Handler<'submitWebForm'> = async (ctx, { params, body }) => {
   const form = await openForm(ctx, params.form_id)
   // People do not see that field. Whoever fills it in gets the same answer, and nothing happens.
-  if (body.website === undefined) await submit(ctx, form, body)
+  if (body.website == null) await submit(ctx, form, body)
   const answer = answerOf(form)
   return preferred(ctx, ['application/json', 'text/html']) === 'text/html' ? answerPage(form, answer) : answer
 }
