@@ -28,7 +28,7 @@ import { checkSights } from './kernel/sights.ts'
 import { registerListeners, releases } from './listeners.ts'
 import { type Lines, logging, requestId, type Watch, watchRequests } from './logs.ts'
 import { createMailer, type Mailer } from './mail/outbound.ts'
-import { gates, handlers, locators, resources, sights } from './operations.ts'
+import { examiners, gates, handlers, locators, resources, sights } from './operations.ts'
 import { createPipeline } from './pipeline.ts'
 import { bareHeaders } from './protection.ts'
 import { type Published, servedWith } from './published.ts'
@@ -147,7 +147,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     createPipeline(
       services,
       handlers,
-      { locators, gates },
+      { locators, gates, examiners },
       {
         checker: createReplyChecker(options.contract, { closed }),
         share,

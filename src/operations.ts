@@ -8,7 +8,7 @@ import type { Gates, Handlers } from './kernel/handler.ts'
 import { historyOf } from './kernel/history.ts'
 import { restoring } from './kernel/restore.ts'
 import type { EventEntity, Sight } from './kernel/sights.ts'
-import type { Locators } from './pipeline.ts'
+import type { Examiners, Locators } from './pipeline.ts'
 import { handlers as account } from './resources/account/handlers.ts'
 import { handlers as accountSessions } from './resources/account/sessions.ts'
 import { handlers as activityHandlers } from './resources/activities/handlers.ts'
@@ -208,6 +208,9 @@ const pathOf = (operation: OperationId): string => (operations[operation] satisf
 
 /** What refuses a call of an operation that is open to everybody, before its body is read. */
 export const gates: Gates = { ...sessionGates, ...inboundGates, ...metricsGates, ...unsubscribeGates, ...webFormGates }
+
+/** By operation that writes a record, what its rules have against a body that is refused already (DOMAIN 4.3). */
+export const examiners: Examiners = Object.assign({}, ...[...resources.values()].map(({ examiners }) => examiners))
 
 /** Path of a record, or of a link below one, to the function that finds it, or throws 404 or 412. */
 export const locators: Locators = {

@@ -7,6 +7,7 @@ import type { Answered } from './contract/routes.ts'
 import type { OperationFact, OperationId } from './contract/types.ts'
 import { covers } from './kernel/auth.ts'
 import type { Context, Services } from './kernel/context.ts'
+import type { Examine } from './kernel/definition.ts'
 import { answerDownload, Download } from './kernel/download.ts'
 import { Problem } from './kernel/errors.ts'
 import type { Gates, Handlers } from './kernel/handler.ts'
@@ -27,16 +28,19 @@ export interface ReplyCheck {
   share: number
 }
 
+/** By operation, what its rules have against what is left of a refused body. */
+export type Examiners = Partial<Record<OperationId, Examine>>
+
 type AnyHandler = (ctx: Context, input: Input) => Promise<unknown>
 
 /** `locators`: show path of a resource (`/api/admin/leads/{id}`), or path of a link below it, to what finds it. */
 export function createPipeline(
   services: Services,
   handlers: Handlers,
-  { locators, gates }: { locators: Locators; gates: Gates },
+  { locators, gates, examiners }: { locators: Locators; gates: Gates; examiners: Examiners },
   check: ReplyCheck,
 ): Pipeline {
-  const untried = neverTried(services.contract)
+  const { untried, tried } = dryRuns(services.contract)
   const recalled = new WeakSet<Call>()
   const replies = createReplies(services.config.replyMemoryMb * 1024 * 1024)
   return {
@@ -120,6 +124,21 @@ export function createPipeline(
       if (path !== show && typeof below === 'number') await locators[path]?.(contextIn(call), id, below)
     },
 
+    async examine(call, input, { fields, isComplete }) {
+      const ctx = contextIn(call)
+      const examiner = examiners[call.operation as OperationId]
+      if (examiner) return examiner(ctx, input, fields)
+      if (!isComplete || !tried.has(call.operation)) return {}
+      const handler = handlers[call.operation as OperationId] as unknown as AnyHandler
+      try {
+        await handler({ ...ctx, dryRun: true, refused: fields }, input)
+        return {}
+      } catch (error) {
+        if (!(error instanceof Problem) || error.status >= 500) throw error
+        return error.more.errors ?? {}
+      }
+    },
+
     async handle(call, input) {
       const ctx = contextIn(call)
       const handler = handlers[call.operation as OperationId] as unknown as AnyHandler
@@ -195,15 +214,25 @@ function checkReply(check: ReplyCheck, call: Call, reply: unknown): void {
 export const contextIn = (call: Call): Context => call.context as Context
 
 /**
- * Operations that know no dry run because everybody may call them: one would be a way to ask whether something is here which
- * leaves no trace.
+ * `untried`: operations that know no dry run because everybody may call them; one would be a way to ask whether something is here
+ * which leaves no trace. `tried`: writes that a refused body is tried on, for what else is wrong with it; those in mass answer for each record.
  */
-function neverTried(contract: object): ReadonlySet<string> {
+function dryRuns(contract: object): Record<'untried' | 'tried', ReadonlySet<string>> {
   const { paths } = contract as { paths: Record<string, Record<string, { parameters?: readonly { $ref?: string }[] }>> }
   const knows = ({ path, method }: OperationFact): boolean =>
     (paths[path]?.[method]?.parameters ?? []).some(({ $ref }) => $ref === '#/components/parameters/DryRun')
-  const open = Object.entries(operations).filter(([, fact]) => fact.public && !knows(fact))
-  return new Set(open.map(([id]) => id))
+  const idsOf = (test: (fact: OperationFact) => boolean): Set<string> =>
+    new Set(Object.entries(operations).flatMap(([id, fact]) => (test(fact) ? [id] : [])))
+  return {
+    untried: idsOf((fact) => fact.public && !knows(fact)),
+    tried: idsOf(
+      (fact) =>
+        !fact.public &&
+        (fact.permission !== null || fact.method === 'put') &&
+        !fact.path.includes('/mass-') &&
+        knows(fact),
+    ),
+  }
 }
 
 interface Caller extends Pick<Context, 'user' | 'token' | 'session' | 'calledAt'> {

@@ -2,7 +2,7 @@
 // The order is that of DOMAIN 4.3. What each step means is given by the caller as a Pipeline.
 import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Ajv as PlainAjv } from 'ajv'
+import type { ErrorObject, Ajv as PlainAjv } from 'ajv'
 import { type Context as BackendContext, OpenAPIBackend } from 'openapi-backend'
 import { type Body, bodyFindings, readBody } from './body.ts'
 import { initialise, type Matched, prepared } from './definition.ts'
@@ -11,7 +11,8 @@ import { type Finding, fieldErrors } from './findings.ts'
 import { filesAsText } from './form.ts'
 import { intakeOf, normaliseBody, type Reading, type Shape } from './normalise.ts'
 import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
-import { Problem } from './problems.ts'
+import { type FieldErrors, Problem } from './problems.ts'
+import { pruned } from './prune.ts'
 import { readQuery } from './query.ts'
 
 /** Who asks, as the log may know it. */
@@ -64,6 +65,13 @@ export interface Input {
   body: unknown
 }
 
+export interface Refused {
+  /** What the schema refuses, and the body therefore lacks. */
+  fields: readonly string[]
+  /** Whether the rest has all that the operation must have. */
+  isComplete: boolean
+}
+
 export interface Pipeline {
   /** Who is calling. Throws a 401 problem, or 403 for a session that cannot be told from a forged call. */
   authenticate(call: Call): Promise<void>
@@ -77,6 +85,8 @@ export interface Pipeline {
   receive(call: Call, stream: Readable, schema: Shape): Promise<Body>
   /** Throws 404 or 412 for the record in the path: it is looked up before a refused body is reported. */
   locate(call: Call, params: Record<string, unknown>): Promise<void>
+  /** What the rules have against what is left of a refused body. Writes nothing. */
+  examine(call: Call, input: Input, refused: Refused): Promise<FieldErrors>
   handle(call: Call, input: Input): Promise<unknown>
   /** However a call ended. */
   leave(call: Call, hasFailed: boolean): Promise<void>
@@ -99,6 +109,8 @@ export interface InternalRequest {
   body?: unknown
   operationId: OperationId
 }
+
+type Sent = Pick<InternalRequest, 'query' | 'body'>
 
 /** Between two validators that nobody has asked for yet. */
 const warmUpPauseMs = 20
@@ -147,15 +159,48 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
     call.found = { query, body: found }
   }
 
+  /** Refuses a request for all that is wrong with it, unless its path says more: then the record is looked up first. */
+  async function refuse(context: Checked, call: Call, sent: Sent): Promise<never> {
+    const findings = context.validation?.errors ?? []
+    const { query, body } = call.found ?? { query: [], body: [] }
+    // An id that is no positive integer names nothing (DOMAIN 3.1).
+    if (findings.some(({ instancePath }) => instancePath.startsWith('/path'))) throw new Problem('not_found')
+    const isBodyAlone =
+      query.length === 0 &&
+      findings.every(
+        ({ instancePath, params }) =>
+          instancePath.startsWith('/requestBody') || params.missingProperty === 'requestBody',
+      )
+    if (isBodyAlone) await pipeline.locate(call, coercedParams(context))
+    const errors = fieldErrors(findings, headerNames, [...query, ...body])
+    if (isBodyAlone) Object.assign(errors, await ruled(context, call, sent, errors))
+    throw new Problem('validation_failed', undefined, { errors })
+  }
+
+  /** What else is wrong with a refused body, by rules that the schemas do not know: references, values that are taken. */
+  async function ruled(context: Checked, call: Call, sent: Sent, errors: FieldErrors): Promise<FieldErrors> {
+    const schema = bodySchema(matched.get(call.operation))
+    // Where the body as a whole is wrong, or more is wrong than is listed, nothing of it can be relied on.
+    if (typeof sent.body !== 'object' || sent.body === null || !schema || errors.body) return {}
+    const fields = Object.keys(errors)
+    const { body, isNews } = pruned(sent.body, schema, fields)
+    const request = { ...requestOf(call), query: { ...sent.query }, body }
+    const validators = api.validator.getRequestValidatorsForOperation(call.operation) ?? []
+    const params = context.request.params as Record<string, string>
+    const left = validate(validators, { params, request }).errors
+    const isMissing = ({ keyword, instancePath }: ErrorObject): boolean =>
+      keyword === 'required' && instancePath === '/requestBody'
+    if (!left.every(isMissing)) return {}
+    const input = { params: coercedParams(context), query: request.query, body }
+    const found = await pipeline.examine(call, input, { fields, isComplete: left.length === 0 })
+    return Object.fromEntries(Object.entries(found).filter(([field]) => isNews(field)))
+  }
+
   /** What both ways end with. */
-  function finish(
-    checked: Checked,
-    call: Call,
-    { query, body }: Pick<InternalRequest, 'query' | 'body'>,
-  ): Promise<unknown> {
+  function finish(checked: Checked, call: Call, { query, body }: Sent): Promise<unknown> {
     const { validation } = checked
     const findings = [validation?.errors, call.found?.query, call.found?.body]
-    if (findings.some((each) => each && each.length > 0)) return refuse(checked, call, pipeline)
+    if (findings.some((each) => each && each.length > 0)) return refuse(checked, call, { query, body })
     return pipeline.handle(call, { params: coercedParams(checked), query, body: body ?? {} })
   }
 
@@ -167,7 +212,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
       if (call.fact.public || context.security?.authorized === true) await read(call, request)
     },
     unauthorizedHandler: (_context: BackendContext, call: Call) => unauthorized(call),
-    validationFail: (context: BackendContext, call: Call) => refuse(context, call, pipeline),
+    validationFail: (context: BackendContext, call: Call, request: InternalRequest) => refuse(context, call, request),
     notFound: () => {
       throw new Problem('not_found')
     },
@@ -232,20 +277,5 @@ async function isAdmitted(call: Call, pipeline: Pipeline): Promise<boolean> {
 
 const bodySchema = (operation: Matched | undefined): Shape | undefined =>
   Object.values(operation?.requestBody?.content ?? {})[0]?.schema
-
-/** Refuses a request for all that is wrong with it, unless its path says more: then the record is looked up first. */
-async function refuse(context: Checked, call: Call, pipeline: Pipeline): Promise<never> {
-  const findings = context.validation?.errors ?? []
-  const { query, body } = call.found ?? { query: [], body: [] }
-  // An id that is no positive integer names nothing (DOMAIN 3.1).
-  if (findings.some(({ instancePath }) => instancePath.startsWith('/path'))) throw new Problem('not_found')
-  const params = coercedParams(context)
-  const isBodyAlone = findings.every(
-    ({ instancePath, params }) => instancePath.startsWith('/requestBody') || params.missingProperty === 'requestBody',
-  )
-  if (isBodyAlone && query.length === 0) await pipeline.locate(call, params)
-  const errors = fieldErrors(findings, headerNames, [...query, ...body])
-  throw new Problem('validation_failed', undefined, { errors })
-}
 
 const headerNames = ['If-Match', 'If-None-Match', 'Idempotency-Key', 'Accord-Dry-Run']

@@ -119,6 +119,8 @@ export interface Context {
   readonly requestId: string
   readonly ip: string | null
   readonly dryRun: boolean
+  /** Fields that a body tried on lacks, because its schema refuses them. */
+  readonly refused?: readonly string[]
   /** Value of If-Match, for the record in the path. */
   readonly ifMatch: string | null
   readonly headers: Readonly<Record<string, string | string[] | undefined>>

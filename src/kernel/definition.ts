@@ -2,6 +2,7 @@
 import type { RawBuilder, SqlBool } from 'kysely'
 import type { Db } from '../../db/open.ts'
 import type { DB as Tables } from '../../db/tables.gen.ts'
+import type { FieldErrors } from '../contract/problems.ts'
 import type { Body, Data, EventBase, OperationFact, OperationId, SortName } from '../contract/types.ts'
 import type { Context } from './context.ts'
 import type { Findings } from './errors.ts'
@@ -43,6 +44,8 @@ export interface Definition<
   search: readonly SearchField[]
   /** Contract to row: rules beyond shape are found here, only what was sent is returned. */
   columns: (body: Body<U>, writing: Writing<Row>) => Promise<Record<string, unknown>> | Record<string, unknown>
+  /** Fields that say what others mean: while one of them is refused, nothing more is said of the others. */
+  governs?: readonly (keyof Body<C> | keyof Body<U>)[]
   /** Masks the secrets of a body before listeners see it. */
   told?: (body: Body<U>) => Body<U>
   /** Row to contract, written out. */
@@ -67,6 +70,12 @@ export interface Definition<
 }
 
 export type Include = readonly string[]
+
+export type Examine = (
+  ctx: Context,
+  input: { params: Record<string, unknown>; body: unknown },
+  refused: readonly string[],
+) => Promise<FieldErrors>
 
 /** The part of a resource that others use: by id, through the same visibility, events and rules as the API. */
 export interface Resource<Reply, Write> {
@@ -97,6 +106,8 @@ export interface Resource<Reply, Write> {
   /** The same for a caller that needs only the id. */
   add(ctx: Context, body: Write): Promise<number>
   update(ctx: Context, id: number, body: Write): Promise<Reply>
+  /** By operation, what its rules have against what is left of a body whose fields `refused` were taken out. */
+  examiners: Partial<Record<OperationId, Examine>>
   remove(ctx: Context, id: number): Promise<void>
   /** Brings a deleted record back. */
   restore(ctx: Context, id: number): Promise<Restored<Reply>>

@@ -20,6 +20,18 @@ export class Findings {
   readonly #taken: FieldErrors = {}
   readonly #conflicts: Conflict[] = []
 
+  readonly #refused: readonly string[]
+
+  /** `refused`: fields that the body lacks because its schema refuses them. */
+  constructor(refused: readonly string[] = []) {
+    this.#refused = refused
+  }
+
+  /** Whether the field, or a part of it, is refused already: rules that need it say nothing. */
+  isRefused(field: string): boolean {
+    return this.#refused.some((each) => `${each}.`.startsWith(`${field}.`))
+  }
+
   invalid(field: string, sentence: string): void {
     const list = this.#invalid[field] ?? []
     this.#invalid[field] = [...list, sentence]
@@ -36,16 +48,28 @@ export class Findings {
     const inner = new Findings()
     inner.invalid = (field, sentence) => this.invalid(`${prefix}.${field}`, sentence)
     inner.taken = (field, entity, id, sentence) => this.taken(`${prefix}.${field}`, entity, id, sentence)
+    inner.isRefused = (field) => this.isRefused(`${prefix}.${field}`)
     inner.settle = () => undefined
     return inner
   }
 
+  /** Whether the write is refused, for what was found here or before. */
   get any(): boolean {
-    return Object.keys(this.#invalid).length + Object.keys(this.#taken).length > 0
+    return this.#refused.length + this.size > 0
+  }
+
+  /** How many fields were found wrong here. */
+  get size(): number {
+    return Object.keys(this.#invalid).length + Object.keys(this.#taken).length
+  }
+
+  get all(): FieldErrors {
+    return { ...this.#taken, ...this.#invalid }
   }
 
   settle(): void {
-    if (Object.keys(this.#invalid).length > 0) throw invalid({ ...this.#invalid, ...this.#taken })
+    if (this.#refused.length + Object.keys(this.#invalid).length > 0)
+      throw invalid({ ...this.#invalid, ...this.#taken })
     if (this.#conflicts.length > 0)
       throw new Problem('unique_violation', undefined, { errors: this.#taken, conflicts: this.#conflicts })
   }

@@ -8,7 +8,7 @@ import type { Body, Data, EventBase, OperationFact, OperationId } from '../contr
 import { archiving } from './archive.ts'
 import { type Context, now } from './context.ts'
 import type { Definition, Include, Resource } from './definition.ts'
-import { Findings, notFound } from './errors.ts'
+import { Findings, notFound, Problem } from './errors.ts'
 import { checkIfMatch } from './etag.ts'
 import { changedKeys } from './eventlog.ts'
 import type { Snapshot } from './events.ts'
@@ -175,6 +175,12 @@ export function defineResource<
         return isLinked ? written(ctx, id) : shown(ctx, id, row)
       }),
 
+    examiners: {
+      [create]: (ctx: Context, { body }: any, refused: readonly string[]) => examine(ctx, null, body, refused),
+      [update]: (ctx: Context, { params, body }: any, refused: readonly string[]) =>
+        examine(ctx, params.id, body, refused),
+    },
+
     async remove(ctx, id) {
       await transaction(ctx, async (ctx) => {
         const row = await find(ctx, id)
@@ -208,6 +214,20 @@ export function defineResource<
 
   const storedIn = (ctx: Context, id: number): Promise<Record<string, unknown>> =>
     (ctx.db as any).selectFrom(table).selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+
+  async function examine(ctx: Context, id: number | null, body: Body<U>, refused: readonly string[]) {
+    const found = new Findings(refused)
+    if (d.governs?.some((field) => found.isRefused(String(field)))) return {}
+    try {
+      const current = id === null ? null : await find(ctx, id)
+      // Nothing is created on the way while anything is wrong; a dry run makes sure of it.
+      await d.columns(body, { ctx: { ...ctx, dryRun: true }, current, found })
+      return found.all
+    } catch (error) {
+      if (!(error instanceof Problem) || error.status >= 500) throw error
+      return { ...found.all, ...error.more.errors }
+    }
+  }
 
   /** The record with its events. In a transaction. */
   async function created(ctx: Context, body: Body<U>): Promise<{ id: number; row: Row; isLinked: boolean }> {

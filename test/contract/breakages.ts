@@ -48,7 +48,7 @@ function* within(schema: Schema, valid: unknown): Generator<Breakage> {
   const types = typesOf(schema)
   if (types.includes('object'))
     yield* ofObject(schema, typeof valid === 'object' && valid !== null ? (valid as Json) : {})
-  else if (types.includes('array')) yield* ofArray(schema)
+  else if (types.includes('array')) yield* ofArray(schema, Array.isArray(valid) ? valid[0] : undefined)
   else for (const [what, value] of scalars(schema)) yield { field: '', what, value }
 }
 
@@ -81,12 +81,12 @@ function* ofObject(schema: Schema, valid: Json): Generator<Breakage> {
   }
 }
 
-function* ofArray(schema: Schema): Generator<Breakage> {
+function* ofArray(schema: Schema, first: unknown): Generator<Breakage> {
   const { items, minItems, maxItems } = schema as Schema & { minItems?: number; maxItems?: number }
   if (minItems !== undefined && minItems > 0) yield { field: '', what: 'is empty', value: [] }
   if (maxItems !== undefined)
     yield { field: '', what: 'has too many entries', value: Array.from({ length: maxItems + 1 }, () => sample(items)) }
-  for (const each of breakagesOf(items, sample(items)))
+  for (const each of breakagesOf(items, first ?? sample(items)))
     yield { ...each, field: join('0', each.field), value: [each.value] }
 }
 

@@ -48,6 +48,10 @@ const stub: Pipeline = {
     return structuredClone(form)
   },
   locate: async (call, params) => step(call, 'locate', new Problem('version_mismatch'), { ...params }),
+  async examine(call, input, refused) {
+    trialOf(call).steps.push(['examine', structuredClone(input), refused])
+    return {}
+  },
   async handle(call, input) {
     step(call, 'handle', new Problem('state_conflict'), input)
     return input

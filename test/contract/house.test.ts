@@ -259,7 +259,7 @@ describe('files', () => {
 
 describe('the contract', () => {
   it('knows these words of our own and no other', () => {
-    const words = 'ability any-user bytes entity events no-event permission served-by'.split(' ')
+    const words = 'ability any-user bytes entity events hint no-event permission served-by'.split(' ')
     expect([...new Set(extensionKeys.map(({ name }) => name))].sort()).toEqual(words.map((word) => `x-${word}`))
   })
 })

@@ -69,6 +69,22 @@ describe.each(withBody)('%s', (id) => {
   })
 })
 
+// Where there is no dry run, a refused body cannot be tried on.
+describe.each(withBody.filter((id) => !isMass(id) && takesHeader(id, 'Accord-Dry-Run')))('%s', (id) => {
+  it('names a reference that leads nowhere together with what the schema refuses', async () => {
+    const found = await findingsOf(async () => {
+      const sentences: string[] = []
+      const { body, ...rest } = request(world, id)
+      for (const { field, value } of danglingReferences(bodySchema(id), body, (entity) => world.main[entity]))
+        sentences.push(
+          ...(await refusal(id, { ...rest, body: { ...(value as object), nope: 1 } }, [field, 'nope'], field)),
+        )
+      return sentences
+    })
+    expect(found).toEqual([])
+  })
+})
+
 describe.each(ids)('%s', (id) => {
   it('names every query parameter that is wrong or unknown', async () => {
     const found = await findingsOf(async () => {

@@ -81,11 +81,30 @@ export function assignmentCells(of: () => World): void {
     return JSON.stringify(found, (key, value: unknown) => (random.includes(key) ? undefined : value))
   }
 
-  describe.each(writing)('%s', (id) => {
+  const readOnlyOf = (id: string): string[] => {
+    const taken = propertiesOf(bodySchema(id) ?? {})
+    return shownBy(id).filter((key) => !taken.includes(key))
+  }
+
+  describe.each(writing.filter(([, { method }]) => method === 'post'))('%s', (id) => {
+    it('refuses what a reply shows and a body does not have, and does nothing', async () => {
+      const world = of()
+      const shown = readOnlyOf(id)
+      await untouched(id, world, async () => {
+        const wanted = request(world, id)
+        const hostile = Object.fromEntries(shown.map((key) => [key, 77]))
+        const answer = await send(world, id, { ...wanted, body: { ...hostile, ...wanted.body } })
+        for (const key of shown)
+          cell(`${id}, ${key}`, [answer.status, String(answer.body?.errors?.[key]).slice(0, 10)], [422, 'Read-only:'])
+      })
+      settle()
+    })
+  })
+
+  describe.each(writing.filter(([, { method }]) => method === 'put'))('%s', (id) => {
     it('ignores what a reply shows and a body does not have', async () => {
       const world = of()
-      const taken = propertiesOf(bodySchema(id) ?? {})
-      const shown = shownBy(id).filter((key) => !taken.includes(key))
+      const shown = readOnlyOf(id)
       const wanted = request(world, id)
       const plain = await send(world, id, wanted)
       const expected = await rowsOf(tableOf(id))
@@ -109,7 +128,9 @@ export function assignmentCells(of: () => World): void {
       }
       settle()
     })
+  })
 
+  describe.each(writing)('%s', (id) => {
     it('refuses every other name, column or not, and does nothing', async () => {
       const world = of()
       const { rows } = await sql<{ name: string }>`select name from pragma_table_info(${tableOf(id)})`.execute(

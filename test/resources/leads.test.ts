@@ -34,6 +34,34 @@ describe('createLead', () => {
     expect([copy.status, copy.body.errors.created_at]).toEqual([422, ['Read-only: the server sets it.']])
   })
 
+  it('names all that is wrong in one answer: what the schema refuses, references and values that are taken', async () => {
+    await created({ person: { name: 'Ada', emails: [{ value: 'ada@example.com' }] } })
+    const { status, body } = await server.admin.post('/leads', {
+      lead_value: 'much',
+      lead_source_id: 999,
+      user_id: 999,
+      tag_ids: [998, 999],
+      products: [{ product_id: 999, quantity: 0 }],
+      person: { name: 7, emails: [{ value: 'ADA@example.com' }] },
+    })
+    expect([status, body.errors]).toEqual([
+      422,
+      {
+        title: ['The field is required.'],
+        lead_value: ['Must be a number.'],
+        'products.0.quantity': ['Must be at least 1.'],
+        'person.name': ['Must be a string.'],
+        lead_source_id: ['No source has id 999.'],
+        user_id: ['No user has id 999.'],
+        'tag_ids.0': ['No tag has id 998.'],
+        'tag_ids.1': ['No tag has id 999.'],
+        'products.0.product_id': ['No product has id 999.'],
+        'person.emails.0.value': ['Another person has this value.'],
+      },
+    ])
+    expect((await server.admin.get('/leads')).body.meta.total).toBe(1)
+  })
+
   it('takes the person of another lead as it is shown there', async () => {
     const ada = { name: 'Ada', emails: [{ value: 'ada@example.com' }] }
     const { person } = await created({ person: ada })
@@ -180,6 +208,18 @@ describe('createLead', () => {
 })
 
 describe('updateLead', () => {
+  it('names all that is wrong in one answer, once the record and its version are found', async () => {
+    const { id } = await created()
+    const body = { title: 7, person_id: 999, lead_pipeline_stage_id: 'won', closed_at: '2026-01-01T00:00:00Z' }
+    const answer = await server.admin.put(`/leads/${id}`, body)
+    expect([answer.status, Object.keys(answer.body.errors)]).toEqual([
+      422,
+      ['title', 'lead_pipeline_stage_id', 'person_id'],
+    ])
+    expect((await server.admin.put('/leads/999', body)).status).toBe(404)
+    expect((await server.admin.put(`/leads/${id}`, body, { headers: { 'if-match': '"7"' } })).status).toBe(412)
+  })
+
   it('changes what is sent and nothing else', async () => {
     const lead = await created({ description: 'kept' })
     server.clock.advanceMs(1000)

@@ -122,6 +122,27 @@ describe('createPerson with the name of an organization', () => {
   })
 })
 
+describe('createPerson with an organization that needs more than a name', () => {
+  it('is refused on the name of the organization, whoever creates the person', async () => {
+    const vat = { code: 'vat', name: 'VAT', type: 'text', entity_type: 'organizations', is_required: true }
+    await server.admin.post('/settings/attributes', vat)
+    const sentence = 'There is no such organization, and a new one needs custom_attributes.vat: The field is required.'
+    const body = { ...ada, organization_name: 'Fresh', user_id: 999 }
+    const refused = await server.admin.post(path, body)
+    expect([refused.status, refused.body.errors]).toEqual([
+      422,
+      { organization_name: [sentence], user_id: ['No user has id 999.'] },
+    ])
+    const lead = await server.admin.post('/leads', {
+      title: 'Deal',
+      lead_value: 1,
+      person: { ...ada, organization_name: 'Fresh' },
+    })
+    expect([lead.status, lead.body.errors]).toEqual([422, { 'person.organization_name': [sentence] }])
+    expect([await total(), (await server.admin.get('/contacts/organizations')).body.meta.total]).toEqual([0, 0])
+  })
+})
+
 describe('getPerson', () => {
   const address = { address: 'Main Street 1', country: 'GB', state: null, city: 'London', postcode: 'N1' }
 

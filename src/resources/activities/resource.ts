@@ -66,6 +66,7 @@ export const activities = defineResource({
     { text: 'activities.comment' },
     { text: 'activities.location' },
   ],
+  governs: ['type'],
   columns: columnsOf,
   present: (row, ctx): Schema<'Activity'> => ({
     id: row.id,

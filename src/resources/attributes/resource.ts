@@ -52,6 +52,7 @@ const define = (force: boolean) =>
       sort_order: value('attributes.sort_order'),
     }),
     search: [{ text: 'attributes.code' }, { key: 'attributes.name_key' }],
+    governs: ['type', 'entity_type', 'lookup_type'],
     columns: (body, writing) => columnsOf(body, writing, force),
     present: presentRow,
     gather: async (ctx, replies) => {

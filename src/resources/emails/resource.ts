@@ -144,6 +144,7 @@ export const emails = defineResource({
     { text: 'emails.text' },
     ...['emails.from', 'emails.reply_to', 'emails.cc', 'emails.bcc'].map(searched),
   ],
+  governs: ['is_draft'],
   columns: columnsOf,
   present: (row, ctx): Email => ({
     id: row.id,

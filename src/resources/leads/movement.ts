@@ -14,6 +14,8 @@ export async function movement({ ctx, current, found }: Writing<Standing>, body:
   const { lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason } = body
   if (current && [lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason].every((each) => each === undefined))
     return {}
+  // What a closing time or a reason needs is a stage.
+  if (found.isRefused('lead_pipeline_id') || found.isRefused('lead_pipeline_stage_id')) return {}
   const build = () => ctx.db.selectFrom('lead_pipeline_stages').select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
   const stages = await ask(ctx, { name: 'leads: stages', values: [], build, ofVocabulary: true })
   const stage = chooseStage(stages, await defaultPipelineId(ctx), current, body, found)

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { readAddress } from '../../kernel/address.ts'
 import { type Context, requireCall } from '../../kernel/context.ts'
-import { type Findings, inUse } from '../../kernel/errors.ts'
+import { Findings, inUse } from '../../kernel/errors.ts'
 import { linked, text, value } from '../../kernel/filter.ts'
 import { fold } from '../../kernel/format.ts'
 import { expand, refer } from '../../kernel/references.ts'
@@ -47,6 +47,11 @@ async function organizationOf(
   }
   if (known) return known.id
   requireCall(ctx, 'createOrganization')
+  const inner = new Findings()
+  await checkValues(ctx, 'organizations', { name }, inner)
+  for (const [field, sentences] of Object.entries(inner.all))
+    for (const sentence of sentences)
+      found.invalid('organization_name', `There is no such organization, and a new one needs ${field}: ${sentence}`)
   return { name }
 }
 

@@ -20,7 +20,7 @@ export async function planStock(
   present: readonly Inventory[],
   { inventories, warehouse_id: scope }: Schema<'InventoriesUpdate'>,
 ): Promise<Planned[]> {
-  const found = new Findings()
+  const found = new Findings(ctx.refused)
   const warehouseOf = await locationsOf(ctx, inventories)
   const known = await warehousesOf(ctx, [scope, ...inventories.map(({ warehouse_id: id }) => id)])
   const isUnknown = (id: number | undefined): boolean => id !== undefined && !known.has(id)
@@ -47,7 +47,8 @@ export async function planStock(
     taken.add(locationId ?? 0)
     const in_stock = input.in_stock ?? row?.in_stock ?? 0
     const allocated = input.allocated ?? row?.allocated ?? 0
-    if (allocated > in_stock) below.invalid('allocated', 'Must not be more than in_stock.')
+    if (allocated > in_stock && !below.isRefused('in_stock'))
+      below.invalid('allocated', 'Must not be more than in_stock.')
     return { row, warehouse_id: warehouseId ?? 0, warehouse_location_id: locationId ?? 0, in_stock, allocated }
   })
   found.settle()

@@ -62,7 +62,7 @@ function addresses({ billing_address, shipping_address }: Body, { current, found
 async function totalColumns(body: Body, { ctx, current, found }: Writing<Row>) {
   const { items, discount_percent: percent, adjustment_amount: adjusted } = body
   if (current && items === undefined && percent === undefined && adjusted === undefined) return {}
-  const outer = found.any
+  const before = found.size
   const id = current?.id ?? null
   const planned: Pick<PlannedItem, 'total' | 'discount_amount' | 'tax_amount'>[] =
     items === undefined && id !== null ? await itemsOf(ctx, [id]) : await planItems(ctx, id, items ?? [], found)
@@ -75,7 +75,8 @@ async function totalColumns(body: Body, { ctx, current, found }: Writing<Row>) {
   }))
   const totals = quoteTotals(lines, BigInt(discountPercent), BigInt(adjustment))
   // Of items that are wrong there is no total to speak of.
-  if (outer || !found.any) checkTotals(totals, BigInt(adjustment), found)
+  const isRefused = (['items', 'discount_percent', 'adjustment_amount'] as const).some((each) => found.isRefused(each))
+  if (!isRefused && found.size === before) checkTotals(totals, BigInt(adjustment), found)
   return {
     discount_percent: discountPercent,
     adjustment_amount: adjustment,

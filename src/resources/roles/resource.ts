@@ -32,6 +32,7 @@ export const roles = defineResource({
   sort: { id: 'roles.id', name: 'roles.name_key', created_at: 'roles.created_at' },
   filter: () => ({ name: text('roles.name_key'), permission_type: value('roles.permission_type') }),
   search: [{ key: 'roles.name_key' }, { text: 'roles.description' }],
+  governs: ['permission_type'],
   columns: async (body, writing) => {
     const { current, found } = writing
     const ctx = await withCurrentCaller(writing.ctx)

@@ -45,6 +45,7 @@ export const webForms = defineResource({
     create_lead: flag('web_forms.create_lead'),
   }),
   search: [{ key: 'web_forms.title_key' }, { text: 'web_forms.description' }],
+  governs: ['submit_success_action', 'create_lead'],
   columns: async (body: Body, writing) => {
     const { current } = writing
     checkSuccess(writing, body)

@@ -40,6 +40,7 @@ export const webhooks = defineResource({
     is_active: flag('webhooks.is_active'),
   }),
   search: [{ key: 'webhooks.name_key' }, { text: 'webhooks.end_point' }, { text: 'webhooks.description' }],
+  governs: ['payload_type', 'raw_payload_type'],
   columns: async (body: Body, writing) => {
     const { ctx, current } = writing
     checkRules(writing, body)

@@ -74,6 +74,7 @@ export const workflows = defineResource({
     is_active: flag('workflows.is_active'),
   }),
   search: [{ key: 'workflows.name_key' }, { text: 'workflows.description' }],
+  governs: ['entity_type', 'event'],
   columns: async (body: Body, writing) => {
     const { ctx, current } = writing
     const about = { table: 'workflows', entity: 'workflows', noun: 'workflow' } as const

@@ -1,0 +1,65 @@
+// What is left of a body once the refused parts are out of it: what the rules can still look at, so that one answer names
+// everything that is wrong (DOMAIN 4.3).
+import type { Shape } from './normalise.ts'
+
+type Json = Record<string, unknown>
+
+export interface Pruned {
+  body: object
+  /** Whether what the rules find wrong with a field says more than that some of it was refused. */
+  isNews: (field: string) => boolean
+}
+
+/** The body without the refused fields. */
+export function pruned(body: object, shape: Shape, refused: readonly string[]): Pruned {
+  const gone = new Set(refused.map((field) => removable(body, shape, field.split('.')).join('.')))
+  // A part that does not say which record it is cannot be judged, nor a repetition of what is not there.
+  const silent = [...gone].flatMap((path) => [path, path.replace(/\.id$/, ''), `${path}_confirmation`])
+  return {
+    body: without(body, [], gone) as object,
+    isNews: (field) => !silent.some((path) => isWithin(field, path) || isWithin(path, field)),
+  }
+}
+
+/** A field can go by itself unless its object needs it, or it is an entry of a list, whose others would move. */
+function removable(body: unknown, shape: Shape, path: readonly string[]): readonly string[] {
+  if (path.length <= 1) return path
+  const [name = ''] = path.slice(-1)
+  const parent = path.slice(0, -1)
+  const isNeeded = shapesAt(shape, parent).some(({ required }) => required?.includes(name))
+  return isNeeded || Array.isArray(valueAt(body, parent)) ? removable(body, shape, parent) : path
+}
+
+const valueAt = (value: unknown, path: readonly string[]): unknown =>
+  path.reduce<unknown>((inner, key) => (inner as Json | null | undefined)?.[key], value)
+
+const branches = (shape: Shape): readonly Shape[] => shape.anyOf ?? shape.oneOf ?? [shape]
+
+const shapesAt = (shape: Shape, path: readonly string[]): readonly Shape[] =>
+  path.reduce<readonly Shape[]>(
+    (shapes, key) =>
+      shapes.flatMap(({ properties, items }) => {
+        const inner = items ?? (Object.hasOwn(properties ?? {}, key) ? properties?.[key] : undefined)
+        return inner ? branches(inner) : []
+      }),
+    branches(shape),
+  )
+
+function without(value: unknown, path: readonly string[], gone: ReadonlySet<string>): unknown {
+  if (Array.isArray(value)) return value.map((each, index) => without(each, [...path, String(index)], gone))
+  if (typeof value !== 'object' || value === null) return value
+  const left: Json = {}
+  for (const [key, each] of Object.entries(value)) {
+    const at = [...path, key]
+    if (gone.has(at.join('.'))) continue
+    Object.defineProperty(left, key, {
+      value: without(each, at, gone),
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    })
+  }
+  return left
+}
+
+const isWithin = (field: string, path: string): boolean => `${field}.`.startsWith(`${path}.`)
