@@ -86,11 +86,9 @@ export function tokenCells(of: () => World): void {
       const id = other.split('|')[0]
       await keep(of())
       await untouched('tokens of others', of(), async () => {
-        cell(
-          'user_id',
-          (await caller.post('/tokens', { name: 'yours', user_id: 1, kind: 'login' }, dry)).body?.data?.user_id,
-          walker,
-        )
+        for (const key of [{ user_id: 1 }, { kind: 'login' }])
+          cell(`${Object.keys(key)}`, (await caller.post('/tokens', { name: 'yours', ...key }, dry)).status, 422)
+        cell('its user', (await caller.post('/tokens', { name: 'own' }, dry)).body?.data?.user_id, walker)
         cell('getToken', (await caller.get(`/tokens/${id}`)).status, 404)
         cell('deleteToken', (await caller.delete(`/tokens/${id}`)).status, 404)
         cell('listTokens', (await caller.get('/tokens?user_id=1')).status, 403)
@@ -154,12 +152,13 @@ export function tokenCells(of: () => World): void {
         { permissions: ['*'] },
         { group_ids: [1] },
       ]) {
-        const { status, body } = await caller.put('/account', change, dry)
+        const { status, body } = await caller.put('/account', { name: 'Same Role', ...change }, dry)
         cell(
           `account with ${Object.keys(change)}`,
           [status, body?.data?.role_id, body?.data?.permissions],
           [200, role, []],
         )
+        cell(`nothing but ${Object.keys(change)}`, (await caller.put('/account', change, dry)).status, 422)
       }
       settle()
     })
