@@ -150,7 +150,7 @@ let opened = 0
 function storeOf(
   connection: SqliteConnection,
   url: string,
-  { groupMs = 25, waitMs = maxWaitMs, slowSyncMs = 100, folders = [] }: Opening = {},
+  { groupMs = 10, waitMs = maxWaitMs, slowSyncMs = 100, folders = [] }: Opening = {},
 ): Store {
   const file = sqliteFile(url)
   const place = file === null ? placeOf([], []) : placeOf([file, ...folders], [`${file}-wal`])

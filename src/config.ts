@@ -169,7 +169,7 @@ export function readConfig(environment: Environment): { config: Config; warnings
     corsOrigins: origins(list('ACCORD_CORS_ORIGINS')),
     rateFactor: rateFactor(text('ACCORD_RATE_LIMIT', 'on')),
     replyMemoryMb: integer('ACCORD_REPLY_MEMORY_MB', 64, 0, 4096),
-    commitGroupMs: integer('ACCORD_COMMIT_GROUP_MS', 25, 0, 1_000),
+    commitGroupMs: integer('ACCORD_COMMIT_GROUP_MS', 10, 0, 1_000),
     mailFrom: text('ACCORD_MAIL_FROM', `no-reply@${appHost}`),
     mailFromName: text('ACCORD_MAIL_FROM_NAME', appName),
     mailDomain: text('ACCORD_MAIL_DOMAIN', appHost).toLowerCase(),

@@ -59,7 +59,7 @@ export const settings: readonly { title: string; settings: readonly Setting[] }[
       },
       {
         name: 'ACCORD_COMMIT_GROUP_MS',
-        value: '25',
+        value: '10',
         meaning: 'How long at most writes that come together wait to share one commit; 0: each has its own.',
       },
       {

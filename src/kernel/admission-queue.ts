@@ -15,9 +15,9 @@ export interface AdmissionQueue {
 export interface Limits {
   /** The expected wait above which a request is refused, in milliseconds: in a burst … */
   burstWaitMs: number
-  /** … and under overload, that is once the queue has not been empty for `burstMs`. */
+  /** … and under overload, that is for `overloadMs` after a refusal. */
   waitMs: number
-  burstMs: number
+  overloadMs: number
   /** This many requests may queue whatever their expected wait, so that one slow request does not turn away the next few. */
   alwaysQueued: number
   /** This many may queue at most: the bound on memory. */
@@ -30,16 +30,16 @@ export interface Limits {
 
 export const defaultLimits: Limits = {
   burstWaitMs: 100,
-  waitMs: 25,
-  burstMs: 100,
-  alwaysQueued: 16,
+  waitMs: 12,
+  overloadMs: 1_000,
+  alwaysQueued: 8,
   queued: 200,
   inFlight: 200,
   writes: 150,
 }
 
 /** In one turn of the event loop, handlers start for this long; then sockets are read again. */
-const sliceMs = 4
+const sliceMs = 2
 const maxStartsPerTurn = 16
 /** The weight of the newest turn in the estimate of the time per start. */
 const smoothing = 0.1
@@ -58,17 +58,23 @@ export function createAdmissionQueue({
   let isScheduled = false
   let wasBusy = false
   let starts = 0
-  /** The time since a request last found the queue empty. */
-  let sinceEmpty = stopwatch()
+  /** The time since the last refusal. An empty queue would not end an overload: under one, it is empty now and then. */
+  let sinceRefusal = (): number => Number.POSITIVE_INFINITY
   let elapsedInTurn = stopwatch()
   let elapsedSinceTurn = stopwatch()
   /** The moving average of the time from one start to the next while requests are queued. */
   let msPerStart = 0
 
-  const isFull = (): boolean => {
+  const isBeyondBounds = (): boolean => {
     if (queue.length >= limits.queued) return true
     if (queue.length < limits.alwaysQueued) return false
-    return queue.length * msPerStart > (sinceEmpty() > limits.burstMs ? limits.waitMs : limits.burstWaitMs)
+    return queue.length * msPerStart > (sinceRefusal() > limits.overloadMs ? limits.burstWaitMs : limits.waitMs)
+  }
+
+  const isFull = (): boolean => {
+    if (!isBeyondBounds()) return false
+    sinceRefusal = stopwatch()
+    return true
   }
 
   function schedule(): void {
@@ -122,7 +128,6 @@ export function createAdmissionQueue({
         inFlight++
         begin()
       }
-      if (queue.length === 0) sinceEmpty = stopwatch()
       queue.push(start)
       if (isWrite) {
         queuedWrites++
