@@ -1,24 +1,26 @@
 // Every event base name there is. The contract may list no other in x-events: a typo here would be an event nobody hears.
 const created = ['create', 'update', 'delete']
+/** Of what can be restored. */
+const kept = [...created, 'restore']
 const linked = ['create', 'delete']
 
 const verbs: Record<string, readonly string[]> = {
-  lead: created,
+  lead: [...kept, 'won', 'lost', 'reopened'],
   'leads.quote': linked,
   'leads.tag': linked,
   'leads.product': created,
-  'contacts.person': created,
+  'contacts.person': kept,
   'persons.tag': linked,
-  'contacts.organization': created,
+  'contacts.organization': kept,
   'organizations.tag': linked,
-  product: created,
+  product: kept,
   'product.inventory': ['update'],
   'products.tag': linked,
-  quote: created,
+  quote: kept,
   'quotes.tag': linked,
-  activity: created,
+  activity: kept,
   'activities.file': linked,
-  email: created,
+  email: kept,
   'emails.tag': linked,
   'settings.attribute': created,
   'settings.email_templates': created,

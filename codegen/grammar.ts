@@ -16,7 +16,7 @@ const table = {
   tag: 'name description externalDocs:docs',
   docs: 'url description',
   components: `schemas:{schema} responses:{response} parameters:{parameter} examples:{example} requestBodies:{requestBody}
-    headers:{header} securitySchemes:{scheme}`,
+    headers:{header} x-headers:{header} securitySchemes:{scheme}`,
   scheme: '$ref type description name in scheme bearerFormat flows! openIdConnectUrl',
   // Parameters stand in the operations: some generators drop those of a path.
   pathItem: `$ref ${described} servers:[server] get:operation put:operation post:operation
@@ -25,7 +25,7 @@ const table = {
     responses:{response} deprecated security! servers:[server]
     x-permission x-any-user x-ability x-events x-no-event x-served-by`,
   parameter: `$ref ${described} name in required deprecated allowEmptyValue style explode allowReserved ${valued}`,
-  header: `$ref ${described} required deprecated style explode ${valued}`,
+  header: `$ref ${described} required deprecated style explode ${valued} x-carried-by`,
   requestBody: `$ref ${described} required content:{mediaType}`,
   response: `$ref ${described} headers:{header} content:{mediaType} links!`,
   mediaType: 'schema:schema example! examples:{example} encoding:{encoding}',
@@ -38,7 +38,7 @@ const table = {
     properties:{schema} patternProperties:{schema} additionalProperties:schema propertyNames:schema required
     maxProperties minProperties dependentRequired! dependentSchemas:{schema} unevaluatedProperties:schema
     unevaluatedItems:schema allOf:[schema] anyOf:[schema] oneOf:[schema] not:schema if:schema then:schema else:schema
-    x-entity x-bytes x-hint`,
+    x-entity x-bytes x-hint x-value`,
   discriminator: 'propertyName mapping!',
 } as const
 
@@ -109,4 +109,4 @@ export function* unknownKeys({ kind, node, at }: Part): Generator<{ name: string
   }
 }
 
-const freeNames = new Set(['properties', 'patternProperties', '$defs', 'dependentSchemas', 'headers'])
+const freeNames = new Set(['properties', 'patternProperties', '$defs', 'dependentSchemas', 'headers', 'x-headers'])

@@ -1,5 +1,6 @@
 // src/contract/operations.gen.ts: what the running server needs to know of each operation, as plain facts.
 // Also computes which reply-only keys a client may send back (`ignorable`), so that a GET can be PUT back.
+import { isShown } from './headers.ts'
 import {
   type Body,
   type Contract,
@@ -12,6 +13,7 @@ import {
   type Schema,
   schemaOf,
   successOf,
+  widestOf,
 } from './read.ts'
 import { generatedLine } from './schema.ts'
 
@@ -35,7 +37,7 @@ export interface OperationFact {
   readonly path: string
   readonly tag: string
   readonly summary: string
-  /** The only status of success; statuses may hold 206 beside it. */
+  /** The status of success; statuses may hold 206 beside it, and 200 for a dry run. */
   readonly status: number
   readonly statuses: readonly number[]
   /** Media types of a successful reply, JSON first; none when it has no body. */
@@ -46,6 +48,8 @@ export interface OperationFact {
   readonly longestForm: number | null
   /** Whether the texts of a form are bytes, whatever they were written in (x-bytes). */
   readonly takesBytes: boolean
+  /** Whether it can be tried; else the header Accord-Dry-Run is refused. */
+  readonly dryRun: boolean
   readonly public: boolean
   readonly permission: string | null
   readonly ability: string | null
@@ -107,8 +111,9 @@ function factOf(
     produces: [...produced.filter(isJson), ...produced.filter((type) => !isJson(type))],
     consumes: Object.keys(body?.content ?? {}),
     bodyRequired: body?.required === true,
-    longestForm: longestForm(document, body),
+    longestForm: maxFormLength(document, body),
     takesBytes: resolve(document, schemaOf(body))?.['x-bytes'] === true,
+    dryRun: parameters.some(({ part }) => part.name === 'Accord-Dry-Run'),
     public: isPublic,
     permission: operation['x-permission'] ?? null,
     ability: operation['x-ability'] ?? null,
@@ -123,7 +128,7 @@ function factOf(
     ignorable: returnsRecord.test(id)
       ? ignorableOf(
           document,
-          schemaOf(body),
+          widestOf(body),
           withCreated(document, shownBy(document, body, success?.reply), creation?.operation),
         )
       : null,
@@ -137,19 +142,13 @@ const MiB = 1024 * KiB
  * As long as its longest file, and a little more for the rest; a list of files shares what one may have. A form of nothing but short
  * texts has no more than a few KiB.
  */
-function longestForm(document: Document, body: Body | undefined): number | null {
+function maxFormLength(document: Document, body: Body | undefined): number | null {
   if (body?.content?.['multipart/form-data'] === undefined) return null
-  const files = Object.values(propertiesOf(document, schemaOf(body)) ?? {}).map((each) => resolve(document, each))
+  const files = Object.values(propertiesOf(document, widestOf(body)) ?? {}).map((each) => resolve(document, each))
   if (files.every((each) => each?.type === 'string' && each.enum !== undefined)) return 4 * KiB
   const lengths = files.filter((each) => each?.format === 'binary').map((each) => Number(each?.maxLength ?? 0))
   return Math.max(25 * MiB, ...lengths) + MiB
 }
-
-/** Whether a record made at the path can be had at a path of its own; a link cannot. */
-const isShown = (document: Document, path: string): boolean =>
-  Object.entries(document.paths ?? {}).some(
-    ([each, item]) => each !== path && each.replace(/\/\{\w+\}$/, '') === path && item.get !== undefined,
-  )
 
 function queryType(document: Document, schema: Schema | undefined): string {
   const found = resolve(document, schema)

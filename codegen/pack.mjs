@@ -48,7 +48,7 @@ const together = [
 const nameOf = (path) => path.split('/', path.startsWith('@') ? 2 : 1).join('/')
 const isPackaged = (importer) => relative(root, importer).startsWith('node_modules')
 
-/** Modules that a subprocess runs (kernel/offload.ts). */
+/** Modules that a subprocess runs (kernel/runtime/offload.ts). */
 const isEntry = (path) => path.endsWith('.entry.ts')
 const entries = readdirSync(sources, { recursive: true })
   .filter(isEntry)
@@ -97,11 +97,7 @@ const common = {
 const { metafile } = await build({
   ...common,
   metafile: true,
-  entryPoints: [
-    { in: 'src/cli.ts', out: 'cli' },
-    { in: 'src/mail/parse.program.ts', out: 'mail/parse.program' },
-    ...entries,
-  ],
+  entryPoints: [{ in: 'src/cli.ts', out: 'cli' }, ...entries],
   bundle: true,
   splitting: true,
   // Beside cli.js: a place is reckoned from there.

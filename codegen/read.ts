@@ -33,6 +33,7 @@ export interface Schema extends Reference {
 
 export interface MediaType {
   schema?: Schema
+  example?: unknown
 }
 
 export interface Parameter extends Reference {
@@ -45,6 +46,7 @@ export interface Parameter extends Reference {
 export interface Body extends Reference {
   required?: boolean
   content?: Record<string, MediaType>
+  headers?: Record<string, unknown>
 }
 
 export interface Operation {
@@ -210,9 +212,10 @@ function parametersOf(document: Document, parameters: unknown, at: Path): Listed
   })
 }
 
-/** The only 2xx reply of an operation, followed to its definition. */
+/** The 2xx reply of an operation, followed to its definition. One that answers 201 or 202 has 200 for a dry run. */
 export function successOf(document: Document, operation: Operation): { status: number; reply: Body } | undefined {
-  const status = Object.keys(operation.responses ?? {}).find((code) => /^2\d\d$/.test(code))
+  const codes = Object.keys(operation.responses ?? {}).filter((code) => /^2\d\d$/.test(code))
+  const status = codes.find((code) => code === '201' || code === '202') ?? codes[0]
   const reply = status === undefined ? undefined : resolve(document, operation.responses?.[status])
   return reply && { status: Number(status), reply }
 }
@@ -221,6 +224,11 @@ export function successOf(document: Document, operation: Operation): { status: n
 export function schemaOf(body: Body | undefined): Schema | undefined {
   const content = body?.content ?? {}
   return (content['application/json'] ?? Object.values(content)[0])?.schema
+}
+
+/** The schema of a body that says most: of its form, which has files beside what JSON has. */
+export function widestOf(body: Body | undefined): Schema | undefined {
+  return body?.content?.['multipart/form-data']?.schema ?? schemaOf(body)
 }
 
 /** What a reply carries: the schema of `data`, or of one element when `data` is a list. */

@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { permissionKeys } from '../src/kernel/permissions.ts'
+import { permissionKeys } from '../src/kernel/auth/permissions.ts'
 import { renderDocument } from './document.ts'
 import { renderInventory } from './inventory.ts'
 import { lint } from './lint.ts'

@@ -1,6 +1,7 @@
 // What databases and backups need of a disk: bytes that survive a power cut, and how much room is left.
 
-import { closeSync, fsyncSync, openSync, statfsSync } from 'node:fs'
+import { closeSync, fsyncSync, mkdirSync, openSync, statfsSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 
 /** A file, or the names in a folder, survive a power cut once this is done. */
 export function syncPath(path: string): void {
@@ -9,6 +10,20 @@ export function syncPath(path: string): void {
     fsyncSync(handle)
   } finally {
     closeSync(handle)
+  }
+}
+
+/** Creates a folder with its parents where they are missing. The new names survive a power cut. */
+export function makeFolder(path: string, mode: number): void {
+  const first = mkdirSync(path, { recursive: true, mode })
+  if (first === undefined) return
+  for (let made = resolve(path); made.length >= resolve(first).length; made = dirname(made)) {
+    try {
+      syncPath(dirname(made))
+    } catch (cause) {
+      // A folder that may be written but not listed cannot be opened, so it cannot be synced.
+      if ((cause as NodeJS.ErrnoException).code !== 'EACCES') throw cause
+    }
   }
 }
 

@@ -1,8 +1,8 @@
 // Which installation a database belongs to. The data folder keeps the same id, so that a lost or exchanged database is noticed.
 
 import { createHash } from 'node:crypto'
-import { probeSqlite } from './dialects/sqlite-probe.ts'
-import { type Copy, databaseFile } from './open.ts'
+import { probeSqlite } from './sqlite/installation-probe.ts'
+import { type Copy, databaseFile } from './store.ts'
 
 /** The id is made of the times of the first migrations: they stay the same through later migrations and restores. */
 const migrationsOfId = 10

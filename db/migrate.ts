@@ -2,9 +2,9 @@
 // file. The list is written out rather than read from disk, so that compiled code carries it.
 
 import { type Kysely, sql } from 'kysely'
-import type { Dialect } from './dialects/dialect.ts'
-import type { Db, Store } from './open.ts'
-import { rebuild } from './search.ts'
+import type { Dialect } from './dialect.ts'
+import { rebuild } from './search/search-index.ts'
+import type { Db, Store } from './store.ts'
 
 /** The parts of the installation that migrations use. */
 export interface Means {
@@ -59,6 +59,10 @@ export const migrations: readonly Migration[] = [
   step('0025_uncertain_sends', () => import('./migrations/0025_uncertain_sends.ts')),
   step('0026_installation', () => import('./migrations/0026_installation.ts')),
   step('0027_full_text', () => import('./migrations/0027_full_text.ts')),
+  step('0028_numbers', () => import('./migrations/0028_numbers.ts')),
+  step('0029_import_lists', () => import('./migrations/0029_import_lists.ts')),
+  step('0030_workflow_events', () => import('./migrations/0030_workflow_events.ts')),
+  step('0050_webhook_changer', () => import('./migrations/0050_webhook_changer.ts')),
 ]
 
 /**

@@ -1,8 +1,8 @@
 // What every installation starts with. The ids are part of the promise, so they are written out; an installation that
 // already has a role is left alone, since its people may have renamed or deleted what was seeded.
 
-import { foldText } from './fold.ts'
-import type { Db, Store } from './open.ts'
+import { caseFold } from './schema/case-folding.ts'
+import type { Db, Store } from './store.ts'
 
 export interface Seeds {
   readonly adminName: string
@@ -38,8 +38,8 @@ const systemAttributes: Readonly<Record<string, readonly AttributeSeed[]>> = {
   ],
   persons: [
     ['name', 'Name', 'text', required],
-    ['emails', 'Emails', 'email', { unique: true, ...required }],
-    ['contact_numbers', 'Contact Numbers', 'phone', { unique: true }],
+    ['emails', 'Emails', 'email', { unique: true }],
+    ['contact_numbers', 'Contact Numbers', 'phone'],
     ['job_title', 'Job Title', 'text'],
     ['user_id', 'Sales Owner', 'lookup', { lookup: 'users' }],
     ['organization_id', 'Organization', 'lookup', { lookup: 'organizations' }],
@@ -76,7 +76,7 @@ const systemAttributes: Readonly<Record<string, readonly AttributeSeed[]>> = {
     ['description', 'Description', 'textarea'],
     ['contact_name', 'Contact Name', 'text', required],
     ['contact_emails', 'Contact Emails', 'email', { unique: true, ...required }],
-    ['contact_numbers', 'Contact Numbers', 'phone', { unique: true }],
+    ['contact_numbers', 'Contact Numbers', 'phone'],
     ['contact_address', 'Contact Address', 'address', required],
   ],
 }
@@ -132,7 +132,7 @@ async function seedAdministrator(db: Db, seeds: Seeds, stamps: Stamps): Promise<
       id: administrator,
       ...named(seeds.adminName),
       email: seeds.adminEmail,
-      email_key: foldText(seeds.adminEmail),
+      email_key: caseFold(seeds.adminEmail),
       password_hash: seeds.adminPasswordHash,
       status: 1,
       view_permission: 'global',
@@ -242,5 +242,5 @@ function activityTable(): string {
 }
 
 function named(name: string): { name: string; name_key: string } {
-  return { name, name_key: foldText(name) }
+  return { name, name_key: caseFold(name) }
 }

@@ -2,10 +2,10 @@
 
 import type { Database as SqliteConnection } from 'better-sqlite3'
 import type { Compilable, Kysely } from 'kysely'
-import { eachSqliteRow } from './dialects/sqlite.ts'
-import { type Faults, faultsOf } from './dialects/sqlite-faults.ts'
-import { kyselySqliteSnapshot } from './dialects/sqlite-kysely.ts'
-import { statementsOf } from './dialects/sqlite-statements.ts'
+import { eachSqliteRow } from './sqlite/dialect.ts'
+import { kyselySqliteSnapshot } from './sqlite/kysely-driver.ts'
+import { statementsOf } from './sqlite/prepared-statements.ts'
+import { type Faults, faultsOf } from './sqlite/storage-faults.ts'
 import type { DB } from './tables.gen.ts'
 
 export interface Snapshot {

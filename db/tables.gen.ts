@@ -293,6 +293,7 @@ export interface ImportsTable {
   updated_at: string
   version: Generated<number>
   rows_count: number | null
+  replace_lists: Generated<number>
 }
 
 export interface InstallationTable {
@@ -510,6 +511,11 @@ export interface PasswordResetsTable {
 export interface PersonActivitiesTable {
   person_id: number
   activity_id: number
+}
+
+export interface PersonNumbersTable {
+  number: string
+  person_id: number
 }
 
 export interface PersonTagsTable {
@@ -850,6 +856,7 @@ export interface WebhooksTable {
   version: Generated<number>
   events_after: Generated<number>
   last_failed_at: string | null
+  changed_by_id: number | null
 }
 
 export interface WorkflowRunsTable {
@@ -877,7 +884,6 @@ export interface WorkflowsTable {
   name_key: string
   description: string | null
   entity_type: string
-  event: string
   condition_type: Generated<string>
   conditions: Generated<string>
   actions: string
@@ -888,6 +894,8 @@ export interface WorkflowsTable {
   version: Generated<number>
   events_after: Generated<number>
   changed_by_id: number | null
+  run_on_restore: Generated<number>
+  event: Generated<string>
 }
 
 export interface DB {
@@ -937,6 +945,7 @@ export interface DB {
   organizations: OrganizationsTable
   password_resets: PasswordResetsTable
   person_activities: PersonActivitiesTable
+  person_numbers: PersonNumbersTable
   person_tags: PersonTagsTable
   persons: PersonsTable
   product_activities: ProductActivitiesTable

@@ -1,43 +1,47 @@
 // Composition root: wires everything, listens to nothing. Read it top to bottom to know what a server is made of.
 import { join } from 'node:path'
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
-import type { Store } from '../db/open.ts'
-import { errorAnswers } from './answers.ts'
+import type { Store } from '../db/store.ts'
 import { jobs, readers, schedules } from './background.ts'
-import { type Config, statefulDomains } from './config.ts'
+import { type Config, statefulDomains } from './config/config.ts'
 import { createBackend } from './contract/backend.ts'
-import { Problem } from './contract/problems.ts'
-import { createReplyChecker } from './contract/replies.ts'
+import { Problem } from './contract/output/problems.ts'
+import { createReplyChecker } from './contract/output/reply-check.ts'
 import { registerRoutes } from './contract/routes.ts'
-import { writtenFolders } from './data.ts'
-import { registerDocs } from './docs.ts'
-import { registerDoor } from './door.ts'
+import { type LogSink, logging, requestId, trackRequests, type Watch } from './http/access-log.ts'
+import { compressReplies } from './http/compression.ts'
+import { limitConnections, sockets } from './http/connection-limits.ts'
+import { registerDocs } from './http/docs/docs.ts'
+import { createErrorHandler } from './http/error-handler.ts'
+import { createPipeline } from './http/pipeline.ts'
+import { registerRequestGuards } from './http/request-guards.ts'
+import { minimalHeaders } from './http/security-headers.ts'
+import { writtenFolders } from './installation/data-folder.ts'
+import { type Published, servedWith } from './installation/published-contract.ts'
 import { createScheduler, type Scheduler } from './jobs/scheduler.ts'
 import { createWorker, type Worker } from './jobs/worker.ts'
-import { type Clock, systemClock } from './kernel/clock.ts'
-import type { Services } from './kernel/context.ts'
-import { createDisk, type Volume } from './kernel/disk.ts'
-import { createEmitter, type Emitter } from './kernel/events.ts'
-import { diskFiles } from './kernel/files.ts'
-import { createMetrics } from './kernel/metrics.ts'
-import { memberOf } from './kernel/networks.ts'
-import { createOffload, type Offload } from './kernel/offload.ts'
-import { createOutbound, type Outbound } from './kernel/outbound.ts'
-import { createSeal } from './kernel/seal.ts'
-import { checkSights } from './kernel/sights.ts'
+import { createEncryption } from './kernel/auth/encryption.ts'
+import { memberOf } from './kernel/auth/ip-ranges.ts'
+import { type Services, systemContext } from './kernel/context.ts'
+import { diskFiles } from './kernel/files/file-store.ts'
+import { createOutbound, type Outbound } from './kernel/outbound/client.ts'
+import { checkSights } from './kernel/query/event-visibility.ts'
+import { type Clock, systemClock } from './kernel/runtime/clock.ts'
+import { createDisk, type Volume } from './kernel/runtime/disk-space.ts'
+import { createMetrics } from './kernel/runtime/metrics.ts'
+import { createOffload, type Offload } from './kernel/runtime/offload.ts'
+import { bestEffort } from './kernel/runtime/unavailable.ts'
+import { createEmitter, type Emitter } from './kernel/write/events.ts'
 import { registerListeners, releases } from './listeners.ts'
-import { type Lines, logging, requestId, type Watch, watchRequests } from './logs.ts'
 import { createMailer, type Mailer } from './mail/outbound.ts'
 import { examiners, gates, handlers, locators, resources, sights } from './operations.ts'
-import { createPipeline } from './pipeline.ts'
-import { bareHeaders } from './protection.ts'
-import { type Published, servedWith } from './published.ts'
 import { withOwnAttributes } from './resources/attributes/document.ts'
 import { committedSet } from './resources/attributes/set.ts'
 import { endStreams } from './resources/events/streams.ts'
 import { sweepFiles } from './resources/files/clean.ts'
 import { moveLeads } from './resources/leads/move.ts'
-import { boundConnections, sockets } from './sockets.ts'
+import { checkSearchAfterKill } from './resources/system/housekeeping.ts'
+import { formsLacking } from './resources/web-forms/unasked.ts'
 
 /** How long an address that others have chosen may take (DOMAIN 18.5). */
 const outboundMs = { connect: 5_000, total: 15_000 }
@@ -63,9 +67,9 @@ export interface AppOptions {
   offload?: Offload
   /** The file system, and what is logged, when a test looks on. */
   volume?: Volume
-  lines?: Lines
-  /** Tests check every reply and throw; production checks a sample and logs. */
-  replies?: { share: number; closed: boolean; onBreach?: (findings: string[]) => void }
+  lines?: LogSink
+  /** Hears of every reply that breaks the contract, instead of its caller. */
+  onBreach?: (findings: string[]) => void
 }
 
 export interface App {
@@ -74,7 +78,7 @@ export interface App {
   /** Neither is started: a server starts both, a command neither. */
   worker: Worker
   scheduler: Scheduler
-  /** Compiles what requests would otherwise wait for. */
+  /** Compiles what requests would otherwise wait for, and has the leftovers of a killed rebuild looked at. */
   warmUp(): Promise<void>
 }
 
@@ -83,7 +87,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   checkSights(sights, options.contract)
   const metrics = createMetrics()
   const clock = options.clock ?? systemClock
-  const answerError = errorAnswers(config, clock)
+  const answerError = createErrorHandler(config, clock)
   const http = Fastify({
     ...logging(config, options.lines),
     ...sockets(config),
@@ -94,7 +98,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16 * 1024 },
     frameworkErrors: (error, request, reply) => {
       watch(request, reply)
-      reply.headers(bareHeaders)
+      reply.headers(minimalHeaders)
       answerError(error, request, reply)
     },
   })
@@ -114,9 +118,10 @@ export async function buildApp(options: AppOptions): Promise<App> {
     contract: options.contract,
     clock,
     log: http.log,
-    seal: createSeal(options.secret),
+    seal: createEncryption(options.secret),
     statefulDomains: () => statefulDomains(config, portOf(http) ?? config.port),
     moveLeads,
+    formsLacking,
     metrics,
     disk: createDisk(writtenFolders(config), { clock, store, volume: options.volume }),
     mailer: metrics.counted(options.mailer ?? createMailer({ url: config.smtpUrl, domain: config.mailDomain })),
@@ -138,10 +143,8 @@ export async function buildApp(options: AppOptions): Promise<App> {
   registerListeners(services.events)
   for (const extend of options.extensions ?? []) extend(services.events)
 
-  const { share, closed, onBreach } = options.replies ?? {
-    share: config.env === 'production' ? 0.001 : 1,
-    closed: false,
-  }
+  const { onBreach } = options
+  const isProduction = config.env === 'production'
   const backend = await createBackend(
     options.contract,
     createPipeline(
@@ -149,28 +152,32 @@ export async function buildApp(options: AppOptions): Promise<App> {
       handlers,
       { locators, gates, examiners },
       {
-        checker: createReplyChecker(options.contract, { closed }),
-        share,
+        checker: createReplyChecker(options.contract),
+        share: isProduction ? 0.001 : 1,
         report: (findings, call) => {
           http.log.error(
             { findings, operation: call.operation, request_id: call.request.id },
             'A reply breaks the contract.',
           )
-          onBreach?.(findings)
+          metrics.breached()
+          if (onBreach) onBreach(findings)
+          else if (!isProduction)
+            throw new Problem('internal_error', 'The reply breaks the contract; the log says how.')
         },
       },
     ),
     { zone: config.timezone, strict: config.strict },
   )
 
-  const watch: Watch = watchRequests(http, metrics)
-  boundConnections(http, config)
-  await registerDoor(http, services, options.serves ?? false)
+  const watch: Watch = trackRequests(http, metrics)
+  limitConnections(http, config)
+  await registerRequestGuards(http, services, options.serves ?? false)
   // They would last as long as their readers want.
   http.addHook('preClose', async () => endStreams(services))
   // After the requests in progress, some of which may wait for it.
   http.addHook('onClose', () => services.offload.close())
   http.setErrorHandler((error: FastifyError | Problem, request, reply) => answerError(error, request, reply))
+  await compressReplies(http)
   registerRoutes(http, backend)
   http.setNotFoundHandler(() => {
     throw new Problem('not_found', 'There is nothing at this path.')
@@ -179,8 +186,12 @@ export async function buildApp(options: AppOptions): Promise<App> {
     const set = await committedSet(store)
     return { mark: set.mark, to: (document) => withOwnAttributes(document, set) }
   })
-  await registerDocs(http, { config, published: options.published, served })
-  return { http, services, worker, scheduler, warmUp: () => backend.warmUp() }
+  await registerDocs(http, { config, services, published: options.published, served })
+  const warmUp = async (): Promise<void> => {
+    await backend.warmUp()
+    await bestEffort(() => checkSearchAfterKill(systemContext(services, 'api')))
+  }
+  return { http, services, worker, scheduler, warmUp }
 }
 
 function portOf(http: FastifyInstance): number | undefined {

@@ -1,7 +1,8 @@
 // What happens by itself: all jobs, readers of the event log and schedules of all slices, beside operations.ts and listeners.ts. A kind
 // that is missing here waits for ever.
+
+import type { EventReader } from './jobs/event-consumers.ts'
 import type { AnyJob } from './jobs/queue.ts'
-import type { EventReader } from './jobs/readers.ts'
 import type { Schedule } from './jobs/schedules.ts'
 import { jobs as passwordLinks } from './resources/authentication/links.ts'
 import { jobs as imports } from './resources/data-transfer/jobs.ts'

@@ -2,10 +2,12 @@
 // The command `accord`. Each command is loaded when it is asked for, so that starting one does not wait for the others.
 // A failure is one plain sentence on standard error and exit code 1.
 import { Command } from 'commander'
+import { surviveClosedOutput } from './commands/closed.ts'
 import { readEnvironment } from './commands/environment.ts'
 import { fail } from './commands/fail.ts'
-import { abilityAreas } from './kernel/permissions.ts'
-import { version } from './package.ts'
+import { standBack } from './commands/priority.ts'
+import { version } from './installation/package-info.ts'
+import { abilityAreas } from './kernel/auth/permissions.ts'
 
 const program = new Command('accord')
   .description('Accord CRM: a self-hosted CRM REST API whose OpenAPI contract is the product.')
@@ -21,7 +23,7 @@ program
   .description('prepare the data folder: .env, secret, tables, seeds, administrator, documentation; repeatable')
   .option('--new', 'begin a new installation; moves the data that are there aside, removes nothing')
   .option('--new-secret', 'go on with another secret, or make a new one; loses what the former one encrypted')
-  .action(async (options) => (await import('./commands/install.ts')).installCommand(readEnvironment(), options))
+  .action(async (options) => (await import('./commands/install/install.ts')).installCommand(readEnvironment(), options))
 
 program
   .command('serve')
@@ -58,7 +60,7 @@ program
     '\nEvery night, by cron:\n  15 2 * * *  cd /srv/accord && accord backup --to /mnt/backups --keep 14\n' +
       'By systemd: a service with ExecStart=accord backup --to /mnt/backups --keep 14 and a timer with OnCalendar=02:15.',
   )
-  .action(async (options) => (await import('./commands/backup.ts')).backupCommand(readEnvironment(), options))
+  .action(async (options) => (await import('./commands/backup/backup.ts')).backupCommand(readEnvironment(), options))
 
 program
   .command('restore')
@@ -67,7 +69,7 @@ program
   .option('--verify', 'rehearse it in a temporary folder, to the last row and byte, and change nothing')
   .option('--force', 'move data that are there aside first')
   .action(async (backup, options) =>
-    (await import('./commands/restore.ts')).restoreCommand(readEnvironment(), backup, options),
+    (await import('./commands/restore/restore.ts')).restoreCommand(readEnvironment(), backup, options),
   )
 
 program
@@ -80,7 +82,7 @@ program
   .command('doctor')
   .description('look at everything this installation needs and say what to do about what is missing')
   .option('--deep', 'read the bytes of all files, not of the newest alone')
-  .action(async (options) => (await import('./commands/doctor.ts')).doctorCommand(readEnvironment(), options))
+  .action(async (options) => (await import('./commands/doctor/doctor.ts')).doctorCommand(readEnvironment(), options))
 
 program
   .command('import <file>')
@@ -89,6 +91,7 @@ program
   .option('--action <action>', 'append (create or change) or delete', 'append')
   .option('--skip-errors', 'leave out rows that are wrong instead of importing nothing')
   .option('--allowed-errors <number>', 'how many errors are left out without --skip-errors', '0')
+  .option('--replace-lists', 'replace addresses and numbers of persons that are found instead of adding to them')
   .option('--separator <character>', 'between the columns: , ; | or \\t', ',')
   .option('--as <email>', 'the user who owns the import; ACCORD_ADMIN_EMAIL when left out')
   .action(async (file, options) =>
@@ -117,7 +120,7 @@ program
 const jobs = program.command('jobs').description('what is done in the background')
 jobs
   .command('list')
-  .description('print what waits, runs or was given up')
+  .description('print what waits, runs or was given up, and which webhooks fail')
   .option('--state <state>', 'waiting, blocked, running or buried')
   .action(async (options) => (await import('./commands/worker.ts')).listJobsCommand(readEnvironment(), options))
 jobs
@@ -129,12 +132,55 @@ jobs
 const user = program.command('user').description('people who may sign in')
 user
   .command('create')
-  .description('create a user; without --password a random one is printed once')
+  .description('create a user; a random password is printed once unless one is given')
   .requiredOption('--name <name>', 'full name')
   .requiredOption('--email <address>', 'e-mail address to sign in with')
   .requiredOption('--role <role>', 'name or id of a role')
-  .option('--password <password>', '8 to 128 characters')
+  .option('--password-stdin', 'take the first line of standard input as the password')
+  .option('--password <password>', 'the same on the command line, which other users of this machine can read')
+  .addHelpText(
+    'after',
+    '\nFor example:\n  accord user create --name "Ada Lovelace" --email ada@example.com --role Administrator\n' +
+      '  pass show accord/ada | accord user create --name "Ada Lovelace" --email ada@example.com --role Sales --password-stdin',
+  )
   .action(async (options) => (await import('./commands/user.ts')).createUserCommand(readEnvironment(), options))
+user
+  .command('list')
+  .description('print all users: id, e-mail address, name, role, and active, invited (no password yet) or disabled')
+  .addHelpText('after', "\nFor example, all who are disabled:\n  accord user list | awk -F '\\t' '$5 == \"disabled\"'")
+  .action(async () => (await import('./commands/user.ts')).listUsersCommand(readEnvironment()))
+user
+  .command('set-password')
+  .description('set the password of a user; all tokens and sessions of the user end')
+  .argument('<email>', 'e-mail address of the user')
+  .option('--generate', 'make a random password and print it once')
+  .addHelpText(
+    'after',
+    '\nThe password is asked for at a terminal, twice, and is otherwise the first line of standard input:\n' +
+      '  accord user set-password ada@example.com\n' +
+      '  pass show accord/ada | accord user set-password ada@example.com\n' +
+      '  accord user set-password ada@example.com --generate\n' +
+      '\nIt exits with 1 and changes nothing when there is no such user or the password is refused.',
+  )
+  .action(async (email, options) =>
+    (await import('./commands/user.ts')).setPasswordCommand(readEnvironment(), email, options),
+  )
+user
+  .command('disable')
+  .description('keep a user from signing in; all tokens and sessions of the user end, records stay')
+  .argument('<email>', 'e-mail address of the user')
+  .addHelpText(
+    'after',
+    '\nFor example:\n  accord user disable ada@example.com\n' +
+      '\nIt exits with 1 when there is no such user, and for the last active user who holds every permission.',
+  )
+  .action(async (email) => (await import('./commands/user.ts')).disableUserCommand(readEnvironment(), email))
+user
+  .command('enable')
+  .description('let a user sign in again')
+  .argument('<email>', 'e-mail address of the user')
+  .addHelpText('after', '\nFor example:\n  accord user enable ada@example.com')
+  .action(async (email) => (await import('./commands/user.ts')).enableUserCommand(readEnvironment(), email))
 
 const token = program.command('token').description('bearer tokens for programs')
 token
@@ -161,6 +207,11 @@ files
   .addHelpText('after', '\nThe trash is files/trash in the data folder. Bytes are deleted after seven days there.')
   .action(async (options) => (await import('./commands/files.ts')).cleanFilesCommand(readEnvironment(), options))
 
+program.hook('preAction', (_program, command) => {
+  if (command.name() === 'doctor') standBack()
+})
+
+surviveClosedOutput()
 try {
   await program.parseAsync()
 } catch (error) {

@@ -4,8 +4,8 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { isAbsolute, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { ConfigError } from './config.ts'
-import type { Emitter } from './kernel/events.ts'
+import { ConfigError } from './config/config.ts'
+import type { Emitter } from './kernel/write/events.ts'
 
 /** What a listener module exports by default. It registers its listeners before it returns. */
 export type Extension = (events: Emitter) => void

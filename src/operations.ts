@@ -2,13 +2,13 @@
 // are listed too, because every path below `/{id}` looks its record up through them (DOMAIN 4.3).
 import { type OperationFact, operations } from './contract/operations.gen.ts'
 import type { OperationId } from './contract/types.ts'
+import type { Examiners, Locators } from './http/pipeline.ts'
 import type { Context } from './kernel/context.ts'
-import type { Resource } from './kernel/definition.ts'
 import type { Gates, Handlers } from './kernel/handler.ts'
-import { historyOf } from './kernel/history.ts'
-import { restoring } from './kernel/restore.ts'
-import type { EventEntity, Sight } from './kernel/sights.ts'
-import type { Examiners, Locators } from './pipeline.ts'
+import { historyOf } from './kernel/history/history.ts'
+import { restoring } from './kernel/history/restore.ts'
+import type { EventEntity, Sight } from './kernel/query/event-visibility.ts'
+import type { Resource } from './kernel/resource/definition.ts'
 import { handlers as account } from './resources/account/handlers.ts'
 import { handlers as accountSessions } from './resources/account/sessions.ts'
 import { handlers as activityHandlers } from './resources/activities/handlers.ts'
@@ -55,7 +55,7 @@ import { handlers as system } from './resources/system/handlers.ts'
 import { locateJob } from './resources/system/jobs.ts'
 import { gates as metricsGates } from './resources/system/metrics.ts'
 import { handlers as tagHandlers, tags } from './resources/tags/resource.ts'
-import { handlers as tokenHandlers, tokenSight, tokens } from './resources/tokens/handlers.ts'
+import { examineCreation, handlers as tokenHandlers, tokenSight, tokens } from './resources/tokens/handlers.ts'
 import { handlers as typeHandlers, types } from './resources/types/resource.ts'
 import { userHandlers, users } from './resources/users/resource.ts'
 import { handlers as warehouseHandlers } from './resources/warehouses/handlers.ts'
@@ -148,7 +148,7 @@ export const handlers: Handlers = {
 }
 
 interface Locatable {
-  locate(ctx: Context, id: number): Promise<void>
+  assertVisible(ctx: Context, id: number): Promise<void>
 }
 
 type AnyResource = Resource<unknown, never>
@@ -180,7 +180,7 @@ const shown: Partial<Record<OperationId, Locatable | AnyResource>> = {
   getCampaign: campaigns,
   getImport: imports,
   getFile: files,
-  getJob: { locate: locateJob },
+  getJob: { assertVisible: locateJob },
 }
 
 /** By entity, for what is the same for all of them: history, restore. */
@@ -210,12 +210,15 @@ const pathOf = (operation: OperationId): string => (operations[operation] satisf
 export const gates: Gates = { ...sessionGates, ...inboundGates, ...metricsGates, ...unsubscribeGates, ...webFormGates }
 
 /** By operation that writes a record, what its rules have against a body that is refused already (DOMAIN 4.3). */
-export const examiners: Examiners = Object.assign({}, ...[...resources.values()].map(({ examiners }) => examiners))
+export const examiners: Examiners = Object.assign(
+  { createToken: examineCreation },
+  ...[...resources.values()].map(({ examiners }) => examiners),
+)
 
 /** Path of a record, or of a link below one, to the function that finds it, or throws 404 or 412. */
 export const locators: Locators = {
   ...Object.fromEntries(
-    Object.entries(shown).map(([operation, resource]) => [pathOf(operation as OperationId), resource.locate]),
+    Object.entries(shown).map(([operation, resource]) => [pathOf(operation as OperationId), resource.assertVisible]),
   ),
   [pathOf('updateLeadProduct')]: locateLine,
 }

@@ -1,16 +1,17 @@
 // A running server: opens the data folder, migrates, listens, warms up after the first request could be answered, and
 // closes http and what works in the background together, then the database.
-import type { Store } from '../db/open.ts'
-import { troubleOf } from '../db/trouble.ts'
+
+import { storageFaultOf } from '../db/storage-errors.ts'
+import type { Store } from '../db/store.ts'
 import { type App, buildApp } from './app.ts'
-import { type Config, ConfigError } from './config.ts'
-import { migrateData, openData, publishedOf } from './data.ts'
+import { type Config, ConfigError } from './config/config.ts'
 import { loadExtensions } from './extensions.ts'
-import { ifItCan } from './kernel/unavailable.ts'
-import { generatedContract, isGeneratedCurrent } from './package.ts'
-import { ensureSecret } from './secret.ts'
-import { watchStorage } from './watching.ts'
-import { sweepDrafts } from './whole.ts'
+import { removeStaleDrafts } from './installation/atomic-file.ts'
+import { migrateData, openData, publishedOf } from './installation/data-folder.ts'
+import { generatedContract, isGeneratedCurrent } from './installation/package-info.ts'
+import { ensureSecret } from './installation/secret.ts'
+import { watchStorage } from './installation/storage-watch.ts'
+import { bestEffort } from './kernel/runtime/unavailable.ts'
 
 /**
  * How long a stopping server waits for requests and jobs in progress. Whoever stops it may lose patience after 10 seconds, as Docker
@@ -18,7 +19,7 @@ import { sweepDrafts } from './whole.ts'
  */
 const graceMs = 8_000
 /** Connections the system holds until they are taken: whoever finds no room asks again after a second, then after three. */
-const mostUnaccepted = 4_096
+const maxUnaccepted = 4_096
 const warmUpAfterMs = 300
 /** How often the log of the database is looked at. */
 const tendMs = 30_000
@@ -55,7 +56,7 @@ export async function startServer(config: Config, store: Store = openData(config
     if (migrated.length > 0) log.info({ migrated }, 'The database was migrated.')
     await sweepLeftovers(app)
     // SQLite syncs the header of an empty log within the first commit. Nobody has to wait for that yet.
-    await ifItCan(() => store.dialect.tryWrite(store.db))
+    await bestEffort(() => store.dialect.tryWrite(store.db))
     await listen(app, config)
     const url = config.appUrl ?? urlOf(app, config)
     reportContract(app, contract, published()?.hash)
@@ -64,7 +65,7 @@ export async function startServer(config: Config, store: Store = openData(config
         {},
         'ACCORD_INBOUND_OPEN is on: anybody can post e-mails to POST /admin/mail/inbound-parse. `accord install` prints the address with the secret; give it to the mail service and set ACCORD_INBOUND_OPEN=off.',
       )
-    const timers = [warmUpSoon(app), watchStorage(app), setInterval(() => void store.tend(), tendMs).unref()]
+    const timers = [warmUpSoon(app), watchStorage(app), setInterval(() => void store.maintain(), tendMs).unref()]
     if (config.worker) startWork(app)
     return { app, store, url, close: closer(app, store, timers) }
   } catch (error) {
@@ -105,7 +106,7 @@ export function closeOnSignals(running: Running): void {
   }
   process.on('uncaughtException', (cause) => {
     // Such as a log that has no room for another line.
-    if (troubleOf(cause) !== null) return
+    if (storageFaultOf(cause) !== null) return
     log.fatal({ err: cause }, 'An error was not caught; the server closes and is to be started again.')
     close(1)
   })
@@ -114,8 +115,8 @@ export function closeOnSignals(running: Running): void {
 
 async function sweepLeftovers({ services }: App): Promise<void> {
   const before = new Date(services.clock.now().getTime() - leftoverMs)
-  await ifItCan(async () => {
-    sweepDrafts(services.config.dataDir, before)
+  await bestEffort(async () => {
+    removeStaleDrafts(services.config.dataDir, before)
     await services.files.sweep(before)
   })
 }
@@ -125,7 +126,7 @@ async function listen(app: App, { host, port }: Config): Promise<void> {
     await app.http.listen({
       host,
       port,
-      backlog: mostUnaccepted,
+      backlog: maxUnaccepted,
       listenTextResolver: (address) => `Accord CRM listens on ${address}`,
     })
   } catch (cause) {
@@ -208,7 +209,7 @@ function closer(app: App, store: Store, timers: readonly NodeJS.Timeout[]): () =
   }
 }
 
-/** Idle connections go at once, others with their answer (door.ts); what is still busy after the grace is cut off. */
+/** Idle connections go at once, others with their answer (request-guards.ts); what is still busy after the grace is cut off. */
 async function closeHttp({ http }: App): Promise<void> {
   const cutOff = setTimeout(() => http.server.closeAllConnections(), graceMs)
   try {

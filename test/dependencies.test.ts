@@ -27,7 +27,7 @@ describe('the lock file', () => {
       Record<string, string>
     >
     const ranges = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })
-    expect(ranges.filter(([, range]) => !/^[\^~]?\d+(\.\d+){0,2}$/.test(range))).toEqual([])
+    expect(ranges.filter(([, range]) => !/^(npm:[\w@/-]+@)?[\^~]?\d+(\.\d+){0,2}$/.test(range))).toEqual([])
   })
 })
 

@@ -23,7 +23,8 @@ export interface Licence {
 
 /** Each lets anybody use, change and pass it on in a work of another licence, and asks for no more than its notice. */
 export const allowed: readonly string[] =
-  'MIT MIT-0 ISC BSD-2-Clause BSD-3-Clause 0BSD Apache-2.0 BlueOak-1.0.0 Unlicense CC0-1.0 Zlib PSF-2.0 Python-2.0'.split(
+  // OFL-1.1 is for fonts, which a PDF may hold; it forbids selling them alone.
+  'MIT MIT-0 ISC BSD-2-Clause BSD-3-Clause 0BSD Apache-2.0 BlueOak-1.0.0 Unlicense CC0-1.0 Zlib OFL-1.1 PSF-2.0 Python-2.0'.split(
     ' ',
   )
 

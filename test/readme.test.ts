@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { settings } from '../src/commands/env-template.ts'
+import { settings } from '../src/config/settings.ts'
 
 const read = (path: string): string => readFileSync(path, 'utf8')
 const readme = read('README.md')

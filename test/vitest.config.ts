@@ -1,6 +1,6 @@
 // How the tests run: from the root of the repository, in threads. A thread keeps what it has loaded, the seeded database among it, for
 // its next file; files that replace a module are on their own. Tests that measure time or memory run last, one file at a time, with
-// one retry.
+// one retry. `npm run check` names the projects it runs: `--exclude` does not reach a project that has exclusions of its own.
 import { defineConfig } from 'vitest/config'
 
 const common = {
@@ -15,11 +15,13 @@ const common = {
 }
 const replacing = [
   'test/resources/authentication.passwords.test.ts',
-  'test/kernel/sync.test.ts',
+  'test/kernel/files/sync.test.ts',
   // It counts statements that the files before it may have compiled already.
   'test/resources/data-transfer.cost.test.ts',
 ]
 const measuring = 'test/timing/**/*.test.ts'
+/** From a shell or a browser: what `npm run check` leaves out. */
+const outside = ['test/browser/**/*.test.ts', 'test/flows/**/*.test.ts']
 
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
@@ -30,12 +32,13 @@ export default defineConfig({
       {
         test: {
           ...common,
-          name: 'all',
+          name: 'inside',
           include: ['test/**/*.test.ts'],
-          exclude: [...replacing, measuring],
+          exclude: [...replacing, ...outside, measuring],
           isolate: false,
         },
       },
+      { test: { ...common, name: 'outside', include: outside, isolate: false } },
       { test: { ...common, name: 'replacing', include: replacing } },
       {
         test: {

@@ -1,9 +1,10 @@
 // Rules about who may call an operation and what it tells the world: permissions, abilities, events.
 
-import { nearest } from '../../src/contract/nearest.ts'
-import { abilityAreas } from '../../src/kernel/permissions.ts'
+import { nearest } from '../../src/contract/input/did-you-mean.ts'
+import { abilityAreas } from '../../src/kernel/auth/permissions.ts'
 import { eventBases } from '../events.ts'
 import type { Rule } from '../lint.ts'
+import type { Schema } from '../read.ts'
 
 const writing = new Set(['post', 'put', 'delete'])
 
@@ -33,6 +34,17 @@ export const permissionsAreSettled: Rule = ({ operations, permissionKeys, report
       report([...at, 'x-any-user'], id, 'x-any-user holds the sentence why being signed in is enough; write it.')
     }
   }
+}
+
+/** The choices of roles in the contract, and the keys the program knows, are the same in the same order. */
+export const permissionsAreListed: Rule = ({ document, permissionKeys, report }) => {
+  const listed = (document.components?.schemas?.PermissionKey as Schema | undefined)?.enum
+  if (document.components?.schemas?.RoleCreate === undefined || String(listed) === String(permissionKeys)) return
+  report(
+    ['components', 'schemas', 'PermissionKey'],
+    'PermissionKey',
+    'it does not list the keys of src/kernel/auth/permissions.ts, which decide what a role can hold; write the same ones.',
+  )
 }
 
 /** Of an operation that asks about each type of record by itself: any ability to read will do to call it. */

@@ -1,11 +1,12 @@
 // Rules about the file as a whole: its order and size, known keys, references that lead somewhere, no leftovers.
 
-import { nearest } from '../../src/contract/nearest.ts'
+import { nearest } from '../../src/contract/input/did-you-mean.ts'
 import { extensionKeys, grammar, type Kind, partsOf, unknownKeys, walk } from '../grammar.ts'
+import { carriers } from '../headers.ts'
 import type { Rule } from '../lint.ts'
 import { isObject, locate, placeOf, refPath } from '../read.ts'
 
-export const maxLines = 11000
+export const maxLines = 14000
 const order = ['openapi', 'info', 'servers', 'security', 'tags', 'paths', 'components']
 
 export const topLevelOrder: Rule = ({ document, report }) => {
@@ -90,12 +91,30 @@ export const componentsAreUsed: Rule = ({ document, report }) => {
   }
   follow('document', { paths: document.paths })
   for (const [section, parts] of Object.entries(document.components ?? {})) {
-    if (section === 'securitySchemes' || !isObject(parts)) continue
+    if (section === 'securitySchemes' || section === 'x-headers' || !isObject(parts)) continue
     for (const name of Object.keys(parts).filter((each) => !used.has(`#/components/${section}/${each}`))) {
       report(
         ['components', section, name],
         name,
         'no operation reaches it, so nothing keeps it true; use it or delete it.',
+      )
+    }
+  }
+}
+
+export const carriersAreKnown: Rule = ({ document, operations, report }) => {
+  const words = Object.keys(carriers)
+  const ids = operations.map(({ id }) => id)
+  const statuses = new Set(operations.flatMap(({ operation }) => Object.keys(operation.responses ?? {})))
+  for (const [name, header] of Object.entries(document.components?.['x-headers'] ?? {})) {
+    const named: unknown = isObject(header) ? header['x-carried-by'] : undefined
+    const list: unknown[] = Array.isArray(named) ? named : [named]
+    for (const word of list) {
+      if (typeof word === 'string' && ([...words, ...ids].includes(word) || statuses.has(word))) continue
+      report(
+        ['components', 'x-headers', name, 'x-carried-by'],
+        name,
+        `no reply is called ${word}, so the header would be declared nowhere; write a status, an operationId or one of ${words.join(', ')}.`,
       )
     }
   }

@@ -68,7 +68,7 @@ export const componentsHaveOneName: Rule = ({ document, report }) => {
   }
 }
 
-const mostCopies = 2
+const maxCopies = 2
 
 /** An inline list is a type without a name in every place, and the places drift apart. */
 export const enumsAreShared: Rule = ({ document, report }) => {
@@ -87,7 +87,7 @@ export const enumsAreShared: Rule = ({ document, report }) => {
   )
   for (const [values, found] of places) {
     const component = components.get(values)
-    if (found.length <= mostCopies && component === undefined) continue
+    if (found.length <= maxCopies && component === undefined) continue
     for (const at of found) {
       const where = at.filter((step) => typeof step === 'string' && !/^(components|schemas|properties)$/.test(step))
       const advice = component === undefined ? 'make it a schema of its own' : `refer to ${component}`

@@ -7,12 +7,15 @@ import {
   dataOf,
   isObject,
   locate,
+  type MediaType,
   type Path,
   placeOf,
   refPath,
   resolve,
   type Schema,
   schemaOf,
+  successOf,
+  widestOf,
 } from '../read.ts'
 import { meant } from './access.ts'
 
@@ -50,13 +53,16 @@ export const bodiesAreDeclared: Rule = ({ document, operations, report }) => {
     }
     if (forms.length === 0)
       report(found.at, id, 'a body without content cannot be checked; name its media type and schema.')
-    const schemas = new Set(forms.map(([, form]) => JSON.stringify(form?.schema)))
-    const shared = forms.every(([, form]) => form?.schema?.$ref !== undefined)
-    if (forms.length > 1 && (schemas.size > 1 || !shared)) {
+    if (forms.length < 2) continue
+    const widest = resolve(document, widestOf(found.part))?.properties ?? {}
+    const isKnown = ({ schema }: MediaType): boolean =>
+      schema?.$ref !== undefined &&
+      Object.keys(resolve(document, schema)?.properties ?? {}).every((name) => Object.hasOwn(widest, name))
+    if (!forms.every(([, form]) => isKnown(form))) {
       report(
         found.at,
         id,
-        'its media types have several schemas but only one is checked; let all refer to the same one.',
+        'its media types have several schemas but only one is checked; let all refer to the same one, or the form to one that has more.',
       )
     }
   }
@@ -86,8 +92,10 @@ export const bodiesAreClosed: Rule = ({ document, operations, report }) => {
 export const filesTravelInForms: Rule = ({ document, operations, report }) => {
   for (const { operation, at } of operations) {
     const found = bodyOf(document, operation.requestBody, at)
-    if (found?.part.content?.['multipart/form-data'] !== undefined) continue
-    for (const { schema, at: place } of reachable(document, found)) {
+    if (!found) continue
+    const { 'multipart/form-data': _form, ...content } = found.part.content ?? {}
+    if (_form !== undefined && content['application/json'] === undefined) continue
+    for (const { schema, at: place } of reachable(document, { ...found, part: { content } })) {
       if (schema.format !== 'binary') continue
       report(
         place,
@@ -156,10 +164,14 @@ function referredTo(schema: unknown): string[] {
 }
 
 export const statusesAreComplete: Rule = ({ document, operations, report }) => {
-  for (const { id, operation, at, path, isPublic } of operations) {
+  for (const { id, operation, at, path, isPublic, parameters } of operations) {
     const codes = Object.keys(operation.responses ?? {})
-    // A part of what 200 would be is the same success.
-    const successes = codes.filter((code) => /^2/.test(code) && !(code === '206' && codes.includes('200')))
+    const isTried = parameters.some(({ part }) => part.name === 'Accord-Dry-Run')
+    const dryRun = isTried && (codes.includes('201') || codes.includes('202')) ? '200' : undefined
+    // A part of what 200 would be is the same success, and so is a dry run.
+    const successes = codes.filter(
+      (code) => /^2/.test(code) && !(code === '206' && codes.includes('200')) && code !== dryRun,
+    )
     if (successes.length !== 1) {
       report(
         at,
@@ -171,9 +183,18 @@ export const statusesAreComplete: Rule = ({ document, operations, report }) => {
     if (!isPublic) needed.set('401', 'it wants a signed-in caller')
     if (operation['x-permission'] !== undefined) needed.set('403', 'it wants a permission')
     if (codes.includes('206')) needed.set('416', 'it answers ranges')
+    if (dryRun !== undefined) needed.set(dryRun, 'it can be tried')
     if (path.includes('{')) needed.set('404', 'its path names a record')
     if (resolve(document, operation.requestBody)) {
       for (const code of ['400', '413', '415', '422']) needed.set(code, 'it takes a body')
+    }
+    const [tried, done] = [operation.responses?.[dryRun ?? ''], successOf(document, operation)?.reply].map(schemaOf)
+    if (tried && JSON.stringify(tried) !== JSON.stringify(done)) {
+      report(
+        [...at, 'responses', '200'],
+        id,
+        'a dry run answers what the write answers; let both refer to the same schema.',
+      )
     }
     const missing = [...needed].filter(([code]) => !codes.includes(code))
     for (const why of new Set(missing.map(([, reason]) => reason))) {

@@ -2,6 +2,7 @@
 // pipelines with their stages.
 
 import type { Kysely } from 'kysely'
+import type { Dialect } from '../dialect.ts'
 import {
   createTable,
   flag,
@@ -17,8 +18,7 @@ import {
   text,
   timestamps,
   version,
-} from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+} from '../schema/columns.ts'
 
 const attributeTypes = [
   'text',

@@ -1,6 +1,7 @@
 // The people and organizations business is done with, and their tags.
 
 import type { Kysely } from 'kysely'
+import type { Dialect } from '../dialect.ts'
 import {
   createTable,
   id,
@@ -13,8 +14,7 @@ import {
   timestamp,
   timestamps,
   version,
-} from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+} from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(

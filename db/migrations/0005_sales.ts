@@ -1,6 +1,7 @@
 // Selling: leads with their products and tags, and the quotes sent for them.
 
 import type { Kysely } from 'kysely'
+import type { Dialect } from '../dialect.ts'
 import {
   createTable,
   date,
@@ -17,8 +18,7 @@ import {
   timestamp,
   timestamps,
   version,
-} from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+} from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(

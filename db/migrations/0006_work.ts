@@ -1,6 +1,7 @@
 // What people do and when: activities, who takes part, and the records they are about.
 
 import type { Kysely } from 'kysely'
+import type { Dialect } from '../dialect.ts'
 import {
   createTable,
   flag,
@@ -14,8 +15,7 @@ import {
   timestamp,
   timestamps,
   version,
-} from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+} from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(

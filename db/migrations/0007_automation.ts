@@ -1,6 +1,7 @@
 // What happens by itself: mail templates and the workflows that use them.
 
 import type { Kysely } from 'kysely'
+import type { Dialect } from '../dialect.ts'
 import {
   createTable,
   flag,
@@ -14,8 +15,7 @@ import {
   text,
   timestamps,
   version,
-} from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+} from '../schema/columns.ts'
 
 const triggers = ['lead', 'activity', 'contacts.person', 'quote'].flatMap((noun) => [
   `${noun}.create.after`,

@@ -2,8 +2,8 @@
 // what it tells about; `owner_id` is the record's owner, so that visibility still works after the record is gone.
 
 import type { Kysely } from 'kysely'
-import { createTable, flag, id, integer, json, nullable, text, timestamp } from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect } from '../dialect.ts'
+import { createTable, flag, id, integer, json, nullable, text, timestamp } from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(

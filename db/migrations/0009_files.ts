@@ -2,8 +2,8 @@
 // one record it belongs to.
 
 import type { Kysely } from 'kysely'
-import { createTable, id, integer, nullable, references, text, timestamp, timestamps } from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect } from '../dialect.ts'
+import { createTable, id, integer, nullable, references, text, timestamp, timestamps } from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(

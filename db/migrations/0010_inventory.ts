@@ -1,6 +1,7 @@
 // Where products are kept: locations of warehouses, and how many of a product lie at each.
 
 import type { Kysely } from 'kysely'
+import type { Dialect } from '../dialect.ts'
 import {
   addColumn,
   createIndex,
@@ -13,8 +14,7 @@ import {
   text,
   timestamps,
   version,
-} from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+} from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   // Sums over the inventories of a product, kept with it so that lists can filter and sort by them.

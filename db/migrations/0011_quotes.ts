@@ -1,8 +1,8 @@
 // What belongs to a quote: its items, the leads it is for, its tags and activities.
 
 import type { Kysely } from 'kysely'
-import { createTable, id, integer, money, nullable, references, text, timestamps } from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect } from '../dialect.ts'
+import { createTable, id, integer, money, nullable, references, text, timestamps } from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(db, dialect, 'quote_items', {

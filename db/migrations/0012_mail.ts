@@ -2,6 +2,7 @@
 // chain of references that makes them threads.
 
 import type { Kysely } from 'kysely'
+import type { Dialect } from '../dialect.ts'
 import {
   createTable,
   flag,
@@ -17,8 +18,7 @@ import {
   timestamp,
   timestamps,
   version,
-} from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+} from '../schema/columns.ts'
 
 const folders = ['inbox', 'important', 'starred', 'draft', 'outbox', 'sent', 'spam', 'trash']
 

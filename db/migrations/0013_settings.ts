@@ -1,6 +1,7 @@
 // Settings beyond the vocabulary: webhooks, web forms, the configuration and imports.
 
 import type { Kysely } from 'kysely'
+import type { Dialect } from '../dialect.ts'
 import {
   createTable,
   flag,
@@ -16,8 +17,7 @@ import {
   timestamp,
   timestamps,
   version,
-} from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+} from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(

@@ -1,8 +1,8 @@
 // What restore puts back: the rows a deletion took away, exactly as they were, beside the event that tells of it.
 
 import type { Kysely } from 'kysely'
-import { createTable, id, integer, json, references, text, timestamp } from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect } from '../dialect.ts'
+import { createTable, id, integer, json, references, text, timestamp } from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(

@@ -1,9 +1,9 @@
 // What full-text search looks into: one row for every record that can be found, in step with it from transaction to
-// transaction. db/search.ts says what stands in it and fills it when the last migration has run. 0027 makes the index of words.
+// transaction. db/search/search-index.ts says what stands in it and fills it when the last migration has run. 0027 makes the index of words.
 
 import type { Kysely } from 'kysely'
-import { createTable, id, integer, text } from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect } from '../dialect.ts'
+import { createTable, id, integer, text } from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(

@@ -2,6 +2,7 @@
 // the event log is, and how often an address has called what is open to everybody.
 
 import { type Kysely, sql } from 'kysely'
+import type { Dialect } from '../dialect.ts'
 import {
   addColumn,
   createIndex,
@@ -15,8 +16,7 @@ import {
   text,
   timestamp,
   timestamps,
-} from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+} from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(

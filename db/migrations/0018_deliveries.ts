@@ -2,6 +2,7 @@
 // imports, and how far each mailbox has been read.
 
 import type { Kysely } from 'kysely'
+import type { Dialect } from '../dialect.ts'
 import {
   addColumn,
   createTable,
@@ -15,8 +16,7 @@ import {
   text,
   timestamp,
   timestamps,
-} from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+} from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(

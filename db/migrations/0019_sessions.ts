@@ -1,8 +1,19 @@
 // Signing in with a cookie, and links to a new password. Keys of idempotent requests belong to a token or to a session.
 
 import { type Kysely, sql } from 'kysely'
-import { createTable, flag, id, integer, nullable, oneOf, references, text, timestamp, timestamps } from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect } from '../dialect.ts'
+import {
+  createTable,
+  flag,
+  id,
+  integer,
+  nullable,
+  oneOf,
+  references,
+  text,
+  timestamp,
+  timestamps,
+} from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(

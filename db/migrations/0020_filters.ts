@@ -1,8 +1,8 @@
 // Indexes for filters that had none, and for links asked from their other side: which records have a tag or a product.
 
 import type { Kysely } from 'kysely'
-import { createIndex } from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect } from '../dialect.ts'
+import { createIndex } from '../schema/columns.ts'
 
 const links = [
   ['lead_tags', 'tag_id', 'lead_id'],

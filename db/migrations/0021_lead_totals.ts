@@ -2,8 +2,8 @@
 // million rows.
 
 import { type Kysely, sql } from 'kysely'
-import { createTable, id, integer } from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect } from '../dialect.ts'
+import { createTable, id, integer } from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(

@@ -1,8 +1,8 @@
 // Signing in: failures are counted by account over all addresses, networks that an account has signed in from are remembered, and a
 // session says from where it was begun.
 import type { Kysely } from 'kysely'
-import { addColumn, createTable, id, key, nullable, references, text, timestamp } from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect } from '../dialect.ts'
+import { addColumn, createTable, id, key, nullable, references, text, timestamp } from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   // The counts of the last minute are not carried over.

@@ -2,9 +2,9 @@
 // also in events and in the answers of receivers, goes. Workflows know the user who changed them last, whose rights they have.
 
 import { type Kysely, sql } from 'kysely'
-import { addColumn, integer, nullable, references } from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect } from '../dialect.ts'
 import type { Means } from '../migrate.ts'
+import { addColumn, integer, nullable, references } from '../schema/columns.ts'
 
 const mask = '••••••'
 /** Around the number of a placeholder; no stored text holds it. */

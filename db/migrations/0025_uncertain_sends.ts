@@ -2,8 +2,19 @@
 // and a user may send an uncertain one again.
 
 import { type Kysely, sql } from 'kysely'
-import { createTable, id, integer, key, nullable, oneOf, references, text, timestamp, timestamps } from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect } from '../dialect.ts'
+import {
+  createTable,
+  id,
+  integer,
+  key,
+  nullable,
+  oneOf,
+  references,
+  text,
+  timestamp,
+  timestamps,
+} from '../schema/columns.ts'
 
 const table = 'campaign_sends'
 const before = 'campaign_sends_before'

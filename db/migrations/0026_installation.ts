@@ -1,8 +1,8 @@
 // What an installation knows of itself: by which secret its values are encrypted. And what its uploads take, cheap to count.
 
 import { type Kysely, sql } from 'kysely'
-import { createTable, id, text, timestamps } from '../columns.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect } from '../dialect.ts'
+import { createTable, id, text, timestamps } from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(db, dialect, 'installation', {

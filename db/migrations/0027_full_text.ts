@@ -1,5 +1,5 @@
 // The indexes of words, which earlier versions made in other ways: some without the index of pieces, some with other settings. Every database
-// has the same from here on. What the records say is put into them when the last migration has run (db/search.ts).
+// has the same from here on. What the records say is put into them when the last migration has run (db/search/search-index.ts).
 
 import { type Kysely, sql } from 'kysely'
 

@@ -1,8 +1,8 @@
 // `accord campaign:process`: what the daily schedule does, for a day of choice. It queues; a server or a worker sends, and may run at
 // the same time.
-import type { Config } from '../config.ts'
-import { canonicalDate } from '../contract/formats.ts'
-import { today } from '../kernel/format.ts'
+import type { Config } from '../config/config.ts'
+import { canonicalDate } from '../contract/input/formats.ts'
+import { today } from '../kernel/values/format.ts'
 import { processNow } from '../resources/marketing/run.ts'
 import { asSystem } from './context.ts'
 import { CommandError } from './fail.ts'

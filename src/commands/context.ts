@@ -1,13 +1,13 @@
 // The context of a command: the same composition as the server, without listening, acting as the system. Rules, listeners
 // and the event log therefore hold for the command line as well.
 import { type App, buildApp } from '../app.ts'
-import type { Config } from '../config.ts'
-import { publishedOf } from '../data.ts'
+import type { Config } from '../config/config.ts'
 import { loadExtensions } from '../extensions.ts'
+import { publishedOf } from '../installation/data-folder.ts'
+import { generatedContract } from '../installation/package-info.ts'
+import { ensureSecret } from '../installation/secret.ts'
 import { type Context, systemContext } from '../kernel/context.ts'
-import { generatedContract } from '../package.ts'
-import { ensureSecret } from '../secret.ts'
-import { withInstalled } from './installed.ts'
+import { withInstalled } from './installed-store.ts'
 
 /** Runs `work` with everything a server is made of, on an installed data folder; nothing listens, and nothing is started. */
 export function withApp<T>(config: Config, work: (app: App) => Promise<T>): Promise<T> {

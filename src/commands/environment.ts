@@ -1,6 +1,6 @@
 // The configuration of a command: the environment over .env of the working folder. Warnings go to standard error.
 import { parse } from 'dotenv'
-import { type Config, environment, readConfig } from '../config.ts'
+import { type Config, environment, readConfig } from '../config/config.ts'
 
 export function readEnvironment(): Config {
   const { config, warnings } = readConfig(environment(parse))

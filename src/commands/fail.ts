@@ -1,6 +1,6 @@
 // How a command ends badly: one sentence for the person, the stack only for those who ask with ACCORD_LOG_LEVEL=debug.
-import { isDebugging } from '../config.ts'
-import { Problem } from '../contract/problems.ts'
+import { isDebugging } from '../config/config.ts'
+import { Problem } from '../contract/output/problems.ts'
 
 /** What a person can put right. Everything else is reported with its message as well, as a defect. */
 export class CommandError extends Error {

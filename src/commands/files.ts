@@ -1,5 +1,5 @@
 // `accord files clean`: what a server does by itself once a day.
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { cleanFiles, trashDays } from '../resources/files/clean.ts'
 import { asSystem } from './context.ts'
 

@@ -3,11 +3,11 @@
 import { createReadStream, existsSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { SingleBar } from 'cli-progress'
-import { foldText } from '../../db/fold.ts'
-import type { Config } from '../config.ts'
-import { bodyReader } from '../contract/bodies.ts'
+import { caseFold } from '../../db/schema/case-folding.ts'
+import type { Config } from '../config/config.ts'
+import { bodyReader } from '../contract/input/body-reader.ts'
 import type { Body, Schema } from '../contract/types.ts'
-import { signedInAs } from '../kernel/auth.ts'
+import { signedInAs } from '../kernel/auth/tokens.ts'
 import type { Context } from '../kernel/context.ts'
 import { invalid } from '../kernel/errors.ts'
 import { pathOf } from '../resources/data-transfer/paths.ts'
@@ -21,6 +21,7 @@ interface Options {
   action: string
   skipErrors?: boolean
   allowedErrors: string
+  replaceLists?: boolean
   separator: string
   as?: string
 }
@@ -51,7 +52,7 @@ async function actor(ctx: Context, config: Config, email = config.adminEmail) {
   const row = await ctx.db
     .selectFrom('users')
     .select('id')
-    .where('email_key', '=', foldText(email.trim()))
+    .where('email_key', '=', caseFold(email.trim()))
     .executeTakeFirst()
   const user = row ? await signedInAs(ctx.db, row.id) : null
   if (!user) throw new CommandError(`No active user has the e-mail address ${email}. Name one with --as.`)
@@ -65,6 +66,7 @@ async function create(ctx: Context, path: string, options: Options): Promise<Imp
     action: options.action,
     validation_strategy: options.skipErrors ? 'skip-errors' : 'stop-on-errors',
     allowed_errors: options.allowedErrors,
+    replace_lists: options.replaceLists === true,
     field_separator: options.separator === '\\t' ? '\t' : options.separator,
   }
   const sent = {
@@ -114,11 +116,12 @@ function failed(ctx: Context, { errors, ...rest }: Import, sentence: string): vo
   process.exitCode = 1
 }
 
-const mostTold = 10
+const maxTold = 10
 
 function tellErrors(ctx: Context, { id, errors, errors_count: count, invalid_rows_count: rows }: Import): void {
-  for (const { row, column, message } of errors.slice(0, mostTold))
+  for (const { row, column, message } of errors.slice(0, maxTold))
     console.error(`  ${[row > 0 ? `row ${row}` : '', column ?? ''].filter(Boolean).join(', ') || 'file'}: ${message}`)
-  if (count > mostTold) console.error(`  … ${count - mostTold} more`)
-  if (rows > 0) console.error(`The rows with what is wrong: GET ${ctx.base}${pathOf('downloadImportErrorReport', id)}`)
+  if (count > maxTold) console.error(`  … ${count - maxTold} more`)
+  if (rows > 0)
+    console.error(`The rows with what is wrong: GET ${ctx.baseUrl}${pathOf('downloadImportErrorReport', id)}`)
 }

@@ -1,5 +1,5 @@
 // `accord inbound-emails:process`: fetches the mails of the mailbox now, whatever the schedule says.
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { poll } from '../resources/emails/poll.ts'
 import { asSystem } from './context.ts'
 import { CommandError } from './fail.ts'

@@ -1,6 +1,6 @@
 // `accord migrate`: brings the database to the newest shape.
-import type { Config } from '../config.ts'
-import { migrateData, openData } from '../data.ts'
+import type { Config } from '../config/config.ts'
+import { migrateData, openData } from '../installation/data-folder.ts'
 
 export async function migrateCommand(config: Config): Promise<void> {
   const store = openData(config)

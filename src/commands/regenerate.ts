@@ -3,10 +3,10 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { findInstallation } from '../../db/installation.ts'
-import type { Config } from '../config.ts'
-import { publishContract } from '../data.ts'
-import { traces } from '../installation.ts'
-import { packageRoot } from '../package.ts'
+import type { Config } from '../config/config.ts'
+import { publishContract } from '../installation/data-folder.ts'
+import { traces } from '../installation/installation.ts'
+import { packageRoot } from '../installation/package-info.ts'
 
 export async function regenerateCommand(
   readConfig: () => Config,

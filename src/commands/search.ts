@@ -1,7 +1,12 @@
 // `accord search rebuild`: indexes every record anew, for an index that disagrees with the records (`accord doctor` tells).
-import { rebuildAll } from '../../db/search.ts'
-import type { Config } from '../config.ts'
-import { withInstalled } from './installed.ts'
+import type { Config } from '../config/config.ts'
+import { rebuildSearch } from '../resources/system/search-rebuild.ts'
+import { asSystem } from './context.ts'
+import { CommandError } from './fail.ts'
 
 export const rebuildSearchCommand = (config: Config): Promise<void> =>
-  withInstalled(config, async (store) => console.log(`Indexed ${await rebuildAll(store)} records.`))
+  asSystem(config, async (ctx) => {
+    const count = await rebuildSearch(ctx)
+    if (count === null) throw new CommandError('Another process rebuilds the search index. Wait until it is done.')
+    console.log(`Indexed ${count} records.`)
+  })

@@ -1,9 +1,9 @@
 // `accord serve` and `accord start`. Start is what a newcomer runs: it installs into an empty data folder, keeps an existing
 // one current, and says where everything is.
-import type { Config } from '../config.ts'
-import { openData } from '../data.ts'
+import type { Config } from '../config/config.ts'
+import { openData } from '../installation/data-folder.ts'
 import { closeOnSignals, type Running, startServer } from '../server.ts'
-import { install, isEmpty, printAdmin, printInboundUrl } from './install.ts'
+import { install, isEmpty, printAdmin, printInboundUrl } from './install/install.ts'
 
 export async function serveCommand(config: Config): Promise<Running> {
   const running = await startServer(config)

@@ -1,11 +1,11 @@
 // `accord token create`: a named token for a program, printed once.
-import { foldText } from '../../db/fold.ts'
-import type { Config } from '../config.ts'
-import { didYouMean } from '../contract/findings.ts'
-import { issueToken, knownAbilities } from '../kernel/auth.ts'
-import { daysAfter } from '../kernel/clock.ts'
+import { caseFold } from '../../db/schema/case-folding.ts'
+import type { Config } from '../config/config.ts'
+import { didYouMean } from '../contract/input/validation-errors.ts'
+import { issueToken, knownAbilities } from '../kernel/auth/tokens.ts'
 import { now } from '../kernel/context.ts'
-import { write } from '../kernel/write.ts'
+import { daysAfter } from '../kernel/runtime/clock.ts'
+import { write } from '../kernel/write/write.ts'
 import { presentToken, tokenRows } from '../resources/tokens/rows.ts'
 import { asSystem } from './context.ts'
 import { CommandError } from './fail.ts'
@@ -27,7 +27,7 @@ export async function createTokenCommand(config: Config, options: Options): Prom
     const user = await ctx.db
       .selectFrom('users')
       .select(['id', 'name', 'email', 'status'])
-      .where('email_key', '=', foldText(options.email.trim()))
+      .where('email_key', '=', caseFold(options.email.trim()))
       .executeTakeFirst()
     if (!user) throw new CommandError(`No user has the e-mail address ${options.email}.`)
     if (user.status !== 1) throw new CommandError(`${user.email} is not active, so a token would be refused.`)

@@ -1,35 +1,120 @@
-// `accord user create`: the createUser operation, called by the system.
-import type { Config } from '../config.ts'
+// `accord user`: the operations on users, called by the system. Listeners, the event log and the rule of the last administrator hold
+// for them as well.
+import { caseFold } from '../../db/schema/case-folding.ts'
+import type { Config } from '../config/config.ts'
 import type { Context } from '../kernel/context.ts'
+import { oneLine } from '../kernel/values/format.ts'
 import { handlers } from '../operations.ts'
 import { asSystem } from './context.ts'
 import { CommandError } from './fail.ts'
-import { randomPassword } from './install.ts'
+import { randomPassword } from './install/install.ts'
+import { askPassword, readPassword } from './password.ts'
 
-interface Options {
+interface Creation {
   name: string
   email: string
   role: string
   password?: string
+  passwordStdin?: boolean
 }
 
-export async function createUserCommand(config: Config, options: Options): Promise<void> {
+export async function createUserCommand(config: Config, options: Creation): Promise<void> {
   // The contract checks these for callers of the API; nobody else does here.
   const name = options.name.trim()
   if (name === '' || name.length > 100) throw new CommandError('--name must have 1 to 100 characters.')
   if (!/^[^\s@]+@[^\s@]+$/.test(options.email) || options.email.length > 254) {
     throw new CommandError(`--email must be an e-mail address, not "${options.email}".`)
   }
-  const password = options.password ?? randomPassword()
-  if (password.length < 8 || password.length > 128) throw new CommandError('--password must have 8 to 128 characters.')
+  const given = options.passwordStdin ? await readPassword() : options.password
+  const password = checked(given ?? randomPassword())
 
   await asSystem(config, async (ctx) => {
     const role_id = await roleId(ctx, options.role)
     const body = { name, email: options.email, role_id, password, password_confirmation: password }
     const { data } = await handlers.createUser(ctx, { params: {}, query: {} as never, body })
     console.log(`User ${data.id} created: ${data.name} <${data.email}>`)
-    if (options.password === undefined) console.log(`Password: ${password}   (shown only now)`)
+    if (given === undefined) console.log(`Password: ${password}   (shown only now)`)
   })
+}
+
+/** One line for each user, its fields separated by tabs. */
+export const listUsersCommand = (config: Config): Promise<void> =>
+  asSystem(config, async ({ db }) => {
+    const rows = await db
+      .selectFrom('users')
+      .innerJoin('roles', 'roles.id', 'users.role_id')
+      .select(['users.id', 'users.email', 'users.name', 'users.status', 'users.password_hash', 'roles.name as role'])
+      .orderBy('users.id')
+      .execute()
+    for (const { id, email, name, role, status, password_hash: hash } of rows) {
+      const state = status !== 1 ? 'disabled' : hash === null ? 'invited' : 'active'
+      console.log([id, email, oneLine(name), oneLine(role), state].join('\t'))
+    }
+  })
+
+/** The password comes from the terminal or from standard input: every user of the machine can read a command line. */
+export async function setPasswordCommand(
+  config: Config,
+  email: string,
+  { generate = false }: { generate?: boolean },
+): Promise<void> {
+  const given = generate ? undefined : process.stdin.isTTY ? await askPassword() : await readPassword()
+  const password = checked(given ?? randomPassword())
+  await asSystem(config, async (ctx) => {
+    const user = await userOf(ctx, email)
+    await update(ctx, user.id, { password, password_confirmation: password })
+    console.error(`The password of ${user.email} is set. All tokens and sessions of the user have ended.`)
+    // Alone on standard output, so that a script can take it.
+    if (given === undefined) console.log(password)
+    if (user.status !== 1) console.error('The user is disabled. To let the user sign in: accord user enable')
+  })
+}
+
+export const disableUserCommand = (config: Config, email: string): Promise<void> =>
+  switchUser(config, email, {
+    status: false,
+    done: 'is disabled. All tokens and sessions of the user have ended.',
+    before: 'was disabled already.',
+  })
+
+export const enableUserCommand = (config: Config, email: string): Promise<void> =>
+  switchUser(config, email, {
+    status: true,
+    done: 'is enabled and may sign in. Tokens that ended stay ended.',
+    before: 'was enabled already.',
+  })
+
+interface Switch {
+  status: boolean
+  done: string
+  before: string
+}
+
+const switchUser = (config: Config, email: string, { status, done, before }: Switch): Promise<void> =>
+  asSystem(config, async (ctx) => {
+    const user = await userOf(ctx, email)
+    const is = (user.status === 1) === status
+    if (!is) await update(ctx, user.id, { status })
+    console.log(`${user.email} ${is ? before : done}`)
+  })
+
+const update = (ctx: Context, id: number, body: Parameters<typeof handlers.updateUser>[1]['body']) =>
+  handlers.updateUser(ctx, { params: { id }, query: {} as never, body })
+
+async function userOf({ db }: Context, email: string): Promise<{ id: number; email: string; status: number }> {
+  const user = await db
+    .selectFrom('users')
+    .select(['id', 'email', 'status'])
+    .where('email_key', '=', caseFold(email.trim()))
+    .executeTakeFirst()
+  if (!user) throw new CommandError(`No user has the e-mail address ${email}. All users: accord user list`)
+  return user
+}
+
+function checked(password: string): string {
+  if (password.length < 8 || password.length > 128)
+    throw new CommandError('The password must have 8 to 128 characters.')
+  return password
 }
 
 async function roleId(ctx: Context, role: string): Promise<number> {

@@ -1,11 +1,12 @@
 // `accord worker`: what happens by itself, in a process of its own, for servers that run with ACCORD_WORKER=off. `accord jobs`: what
 // waits, and another try for what was given up.
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
+import { watchStorage } from '../installation/storage-watch.ts'
 import type { Context } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'
+import { sentenceOf, webhookStates } from '../resources/system/deliveries.ts'
 import { retry } from '../resources/system/jobs.ts'
 import { startWork, stopWork } from '../server.ts'
-import { watchStorage } from '../watching.ts'
 import { asSystem, withApp } from './context.ts'
 
 /** Works until SIGTERM or SIGINT. */
@@ -29,7 +30,11 @@ export const listJobsCommand = (config: Config, { state }: { state?: string }): 
     if (rows.length === 0) console.log('No job waits.')
     for (const { id, kind, state, attempts, run_at, last_error } of rows)
       console.log(`${id}\t${kind}\t${state}\t${attempts} tries\t${run_at}\t${last_error ?? ''}`)
+    if (state === undefined)
+      for (const each of await webhookStates(ctx.db, ctx.services.sights)) console.log(capitalized(sentenceOf(each)))
   })
+
+const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
 
 export const retryJobsCommand = (config: Config, ids: readonly string[]): Promise<void> =>
   asSystem(config, async (ctx) => {

@@ -2,7 +2,7 @@
 // only reads a date need not load a validator.
 import type { Ajv, Options } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { addFormats } from './formats.ts'
+import { addFormats } from './input/formats.ts'
 
 const common = {
   strict: false,

@@ -4,16 +4,16 @@ import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ErrorObject, Ajv as PlainAjv } from 'ajv'
 import { type Context as BackendContext, OpenAPIBackend } from 'openapi-backend'
-import { type Body, bodyFindings, readBody } from './body.ts'
-import { initialise, type Matched, prepared } from './definition.ts'
 import { type Checked, coercedParams, shortcutOf, validate } from './direct.ts'
-import { type Finding, fieldErrors } from './findings.ts'
-import { filesAsText } from './form.ts'
-import { intakeOf, normaliseBody, type Reading, type Shape } from './normalise.ts'
+import { type Body, bodyFindings, readBody } from './input/body.ts'
+import { filesAsText } from './input/form.ts'
+import { intakeOf, normaliseBody, type Reading, type Shape } from './input/normalise.ts'
+import { pruned } from './input/prune.ts'
+import { readQuery } from './input/query.ts'
+import { type Finding, fieldErrors } from './input/validation-errors.ts'
 import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
-import { type FieldErrors, Problem } from './problems.ts'
-import { pruned } from './prune.ts'
-import { readQuery } from './query.ts'
+import { type FieldErrors, Problem } from './output/problems.ts'
+import { initialise, type Matched, prepared } from './request-definition.ts'
 
 /** Who asks, as the log may know it. */
 export interface LoggedCaller {
@@ -76,20 +76,20 @@ export interface Pipeline {
   /** Who is calling. Throws a 401 problem, or 403 for a session that cannot be told from a forged call. */
   authenticate(call: Call): Promise<void>
   /** Prepares a call that needs no token. Throws for one that is not taken, whatever its body says. */
-  welcome(call: Call): Promise<void>
+  authorizePublic(call: Call): Promise<void>
   /** What the same caller was answered to the same call, while that holds: nothing else is asked then. */
-  recall(call: Call): unknown
+  cachedResponse(call: Call): unknown
   /** May they. Throws a 403 problem. */
   authorize(call: Call): void
   /** Reads a form with files; those are the pipeline's. */
   receive(call: Call, stream: Readable, schema: Shape): Promise<Body>
   /** Throws 404 or 412 for the record in the path: it is looked up before a refused body is reported. */
-  locate(call: Call, params: Record<string, unknown>): Promise<void>
+  assertRecordVisible(call: Call, params: Record<string, unknown>): Promise<void>
   /** What the rules have against what is left of a refused body. Writes nothing. */
   examine(call: Call, input: Input, refused: Refused): Promise<FieldErrors>
   handle(call: Call, input: Input): Promise<unknown>
   /** However a call ended. */
-  leave(call: Call, hasFailed: boolean): Promise<void>
+  finish(call: Call, hasFailed: boolean): Promise<void>
 }
 
 export interface Backend {
@@ -137,11 +137,18 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
   }
   for (const scheme of ['bearer', 'session']) api.registerSecurityHandler(scheme, admit)
 
+  const exactly = { ...reading, exact: true }
+  /** JSON has numbers and flags, and they are to be sent as such; a form has texts. */
+  const readingOf = ({ headers }: Call): Reading =>
+    /^application\/json\b/i.test(String(headers['content-type'])) ? exactly : reading
+
   /** What is between knowing who calls and knowing whether it is as the schemas want it. */
   async function read(call: Call, request: InternalRequest): Promise<void> {
-    if (call.fact.public) await pipeline.welcome(call)
+    if (call.fact.public) await pipeline.authorizePublic(call)
     pipeline.authorize(call)
     const query: Finding[] = []
+    if (isTriedInVain(call))
+      query.push(['header.Accord-Dry-Run', 'This operation cannot be tried: send the request without it.'])
     request.query = readQuery(call.query, queries.get(call.operation) ?? {}, reading, query)
     call.found = { query, body: [] }
     const schema = bodySchema(matched.get(call.operation))
@@ -153,7 +160,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
       return
     }
     const found = [...(body.found ?? [])]
-    request.body = schema ? normaliseBody(body.value, schema, intakeOf(call.fact), reading, found) : body.value
+    request.body = schema ? normaliseBody(body.value, schema, intakeOf(call.fact), readingOf(call), found) : body.value
     if (!call.stream) found.push(...filesAsText(request.body, schema))
     found.push(...bodyFindings(request.body, body.inexact))
     call.found = { query, body: found }
@@ -171,7 +178,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
         ({ instancePath, params }) =>
           instancePath.startsWith('/requestBody') || params.missingProperty === 'requestBody',
       )
-    if (isBodyAlone) await pipeline.locate(call, coercedParams(context))
+    if (isBodyAlone) await pipeline.assertRecordVisible(call, coercedParams(context))
     const errors = fieldErrors(findings, headerNames, [...query, ...body])
     if (isBodyAlone) Object.assign(errors, await ruled(context, call, sent, errors))
     throw new Problem('validation_failed', undefined, { errors })
@@ -246,7 +253,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
       const params = shortcuts.get(call.operation)?.(call)
       if (params === undefined) return handleThrough(call)
       if (!call.fact.public && !(await isAdmitted(call, pipeline))) return unauthorized(call)
-      const known = pipeline.recall(call)
+      const known = pipeline.cachedResponse(call)
       if (known !== undefined) return known
       const request = requestOf(call)
       await read(call, request)
@@ -254,7 +261,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
       const checked = { validation: validate(validators, { params, request }), request: { params } }
       return finish(checked, call, request)
     },
-    leave: (call, hasFailed) => pipeline.leave(call, hasFailed),
+    leave: (call, hasFailed) => pipeline.finish(call, hasFailed),
     async warmUp() {
       for (const id of matched.keys()) {
         api.validator.getRequestValidatorsForOperation(id)
@@ -274,6 +281,10 @@ async function isAdmitted(call: Call, pipeline: Pipeline): Promise<boolean> {
     return false
   }
 }
+
+/** A dry run of what knows none: it would be done in earnest. */
+const isTriedInVain = ({ fact, headers }: Call): boolean =>
+  !fact.dryRun && fact.method !== 'get' && (headers['accord-dry-run'] ?? 'false') !== 'false'
 
 const bodySchema = (operation: Matched | undefined): Shape | undefined =>
   Object.values(operation?.requestBody?.content ?? {})[0]?.schema

@@ -2,8 +2,8 @@
 // what the route has parsed already. test/contract/direct.test.ts holds it to what openapi-backend answers.
 import type { ErrorObject, ValidateFunction } from 'ajv'
 import type { Call, InternalRequest } from './backend.ts'
-import type { Matched } from './definition.ts'
-import { Problem } from './problems.ts'
+import { Problem } from './output/problems.ts'
+import type { Matched } from './request-definition.ts'
 
 /** Of visible letters, none of which stands for another. */
 const plainPath = /^[\x21-\x24\x26-\x7e]*$/

@@ -2,10 +2,10 @@
 // request, hands it to openapi-backend, and turns what comes back into the reply the contract describes.
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { isForAnyOrigin, type RouteFacts, routeFactsOf, routeOf, shadowedMethods } from './allowed-methods.ts'
 import type { Backend, Call } from './backend.ts'
-import { factsOf, hiddenMethods, isForAnyOrigin, type RouteFacts, routeOf } from './methods.ts'
 import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
-import { Problem } from './problems.ts'
+import { Problem } from './output/problems.ts'
 
 /** What a call answers: everything but the status of success, which the contract has. */
 export interface Answered {
@@ -17,7 +17,7 @@ export interface Answered {
   mediaType: string
 }
 
-const longestQuery = 8 * 1024
+const maxQueryLength = 8 * 1024
 
 /** Registers every operation that has a handler. `docs` operations are served by docs.ts, under the same contract. */
 export function registerRoutes(app: FastifyInstance, backend: Backend): void {
@@ -25,7 +25,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
   // files is left in the connection until then.
   app.addContentTypeParser(form, (_request, _payload, done) => done(null))
   app.addHook('onRequest', (request, reply, done) => {
-    const { methods: allow } = factsOf(request)
+    const { methods: allow } = routeFactsOf(request)
     // Before a body is read: it is of no interest.
     if (allow !== undefined) return void refuseMethod(allow, request, reply, done)
     if (request.is404 || request.headers['content-type'] !== undefined)
@@ -39,7 +39,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
       method: fact.method.toUpperCase(),
       url: routeOf(fact),
       // A form that is not left in the connection is no longer either.
-      ...(fact.longestForm !== null && fact.longestForm < longestBody && { bodyLimit: fact.longestForm }),
+      ...(fact.longestForm !== null && fact.longestForm < maxBodyLength && { bodyLimit: fact.longestForm }),
       config: {
         operation: id,
         isPublic: fact.public,
@@ -54,7 +54,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
     })
   }
   const handler = (_request: FastifyRequest, reply: FastifyReply): void => reply.callNotFound()
-  for (const { url, methods: method, facts: config } of hiddenMethods())
+  for (const { url, methods: method, facts: config } of shadowedMethods())
     app.route({ method: [...method], url, config, exposeHeadRoute: false, handler })
   finish()
 }
@@ -80,16 +80,26 @@ function putOff(app: FastifyInstance): () => void {
 }
 
 /** Of what is no form, unless the server is told otherwise (app.ts). */
-const longestBody = 1024 * 1024
+const maxBodyLength = 1024 * 1024
 
 const form = 'multipart/form-data'
 const plainForm = 'application/x-www-form-urlencoded'
 
 /** Whether this is a form that is read after it is known who asks. */
 export function isForm(request: FastifyRequest): boolean {
-  const { forms = [] } = factsOf(request)
+  const { forms = [] } = routeFactsOf(request)
   const [type = ''] = (request.raw.headers['content-type'] ?? '').split(';')
   return forms.includes(type.trim().toLowerCase())
+}
+
+/** Which methods there are, and what is meant by one that others have for it. */
+function knownMethods(method: string, allow: string): string {
+  const methods = allow.split(', ').filter((each) => each !== 'HEAD' && each !== 'OPTIONS')
+  const hint =
+    method === 'PATCH' && methods.includes('PUT')
+      ? ' Did you mean PUT? It changes what is sent and leaves the rest.'
+      : ''
+  return `This path does not know ${method}. It knows ${methods.join(', ')}.${hint}`
 }
 
 function refuseMethod(
@@ -99,7 +109,7 @@ function refuseMethod(
   done: (error: Error) => void,
 ): void {
   if (method === 'OPTIONS') reply.code(204).headers({ allow }).send()
-  else done(new Problem('method_not_allowed', undefined, { headers: { allow } }))
+  else done(new Problem('method_not_allowed', knownMethods(method, allow), { headers: { allow } }))
 }
 
 async function answered(
@@ -110,7 +120,7 @@ async function answered(
   ageMs: number,
 ): Promise<Answered> {
   const [path = '', query = ''] = split(request.url)
-  if (query.length > longestQuery) throw new Problem('malformed_request', 'The query string is longer than 8 KiB.')
+  if (query.length > maxQueryLength) throw new Problem('malformed_request', 'The query string is longer than 8 KiB.')
   const call: Call = {
     operation: id,
     fact,

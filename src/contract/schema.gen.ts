@@ -20,7 +20,7 @@ export interface paths {
          *     No account is locked: the right password is taken after the wait.
          *     An account does not wait for failures elsewhere at an address from which it has signed in within 90 days.
          *     The addresses of one /64 of IPv6 count as one.
-         *     Beyond 50 live tokens the login token used least recently is revoked.
+         *     An account has up to 50 live login tokens: beyond that the one used least recently is revoked. Personal tokens are not counted with them.
          */
         post: operations["login"];
         delete?: never;
@@ -85,7 +85,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with a cookie
-         * @description Checks e-mail address and password as login does, and sets the cookie `accord_session`, which scripts cannot read, with a new `XSRF-TOKEN`. Over https both names begin with `__Host-`. It ends 8 hours after the last call and 24 hours after signing in; with `remember` 30 days after. Needs the header `X-XSRF-TOKEN`. A session that came with the call is ended.
+         * @description Checks e-mail address and password as login does, and sets the cookie `accord_session`, which scripts cannot read, with a new `XSRF-TOKEN`. Over https both names begin with `__Host-`. It ends 8 hours after the last call and 24 hours after signing in; with `remember` 30 days after. Needs the header `X-XSRF-TOKEN`. A session that came with the call is ended. The login page, which a request that does not ask for JSON gets with a 401, signs in here.
          */
         post: operations["createSession"];
         /**
@@ -231,6 +231,7 @@ export interface paths {
         /**
          * Create a personal token
          * @description Issues a token with the abilities named. Its secret is shown in this reply only.
+         *     A user has up to 50 live personal tokens, else 409. Tokens of `POST /api/admin/login` are not counted with them.
          */
         post: operations["createToken"];
         delete?: never;
@@ -1273,7 +1274,7 @@ export interface paths {
         };
         /**
          * Print a quote
-         * @description The quote as a PDF document. The server draws one document or chart of a user at a time, and two of all users. The others wait. 429 when four of yours are waiting, 503 when the wait or the drawing takes too long.
+         * @description The quote as a PDF document, with the seller of the configuration (`general.company`), the organization of the person and the description as terms. Amounts have the decimals of the currency; numbers and days follow `ACCORD_LOCALE`. The server draws one document or chart of a user at a time, and two of all users. The others wait. 429 when four of yours are waiting, 503 when the wait or the drawing takes too long.
          */
         get: operations["printQuote"];
         put?: never;
@@ -2817,7 +2818,7 @@ export interface paths {
         get: operations["getRole"];
         /**
          * Change a role
-         * @description Keys left out stay as they are. Permissions that are sent are the complete list.
+         * @description Keys left out stay as they are. Permissions that are sent are the complete list. What the role grants is changed only by callers who see every owner that its users see, else 403.
          */
         put: operations["updateRole"];
         post?: never;
@@ -2959,7 +2960,7 @@ export interface paths {
         put?: never;
         /**
          * Create an e-mail template
-         * @description Creates an e-mail template.
+         * @description Creates an e-mail template. A placeholder that means nothing is refused; one that stands in a stored template already may stay.
          */
         post: operations["createEmailTemplate"];
         delete?: never;
@@ -3051,7 +3052,7 @@ export interface paths {
         put?: never;
         /**
          * Create a workflow
-         * @description Creates a workflow: when an event happens to a record that meets the conditions, the actions run in order. A token needs the abilities for what the actions read and do; `add_tag` creates a tag that is not there, so it needs `settings:write`.
+         * @description Creates a workflow: when an event happens to a record that meets the conditions, the actions run in order. A token needs the abilities for what the actions read and do; `add_tag` creates a tag that is not there, so it needs `settings:write`. A note, and the template of an action, must not have placeholders that mean nothing for such records.
          */
         post: operations["createWorkflow"];
         delete?: never;
@@ -3163,7 +3164,7 @@ export interface paths {
         put?: never;
         /**
          * Create a webhook
-         * @description Creates a webhook. Its signing secret is shown in this reply only.
+         * @description Creates a webhook. Its signing secret is shown in this reply only. It is sent events of those records that the user who changed it last may see, when they happen and at every attempt; `silent_reason` says when that is nothing. The events of one record arrive in their order; after five failed tries of a delivery, later events of the record pass it.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -3186,7 +3187,7 @@ export interface paths {
         get: operations["getWebhook"];
         /**
          * Change a webhook
-         * @description Keys left out stay as they are. The values of headers and query parameters are write-only: the mask that replies show keeps the stored value.
+         * @description Keys left out stay as they are. A change lends the webhook the permissions and the visibility of the caller: it is sent what the caller may see. The values of headers and query parameters are write-only: the mask that replies show keeps the stored value.
          */
         put: operations["updateWebhook"];
         post?: never;
@@ -3251,7 +3252,7 @@ export interface paths {
         put?: never;
         /**
          * Send a delivery again
-         * @description Queues a delivery that succeeded or failed once more, with the same `webhook-id` and body, so that a receiver that knows it can pass over it. One that still waits, or whose webhook is switched off, answers 409.
+         * @description Queues a delivery that succeeded or failed once more, with the same `webhook-id` and body, so that a receiver that knows it can pass over it. One that still waits, or whose webhook is switched off or is sent nothing (`silent_reason`), answers 409.
          */
         post: operations["replayWebhookDelivery"];
         delete?: never;
@@ -3291,7 +3292,7 @@ export interface paths {
         put?: never;
         /**
          * Send events of the past to a webhook
-         * @description Queues every stored event behind `after_event_id` that the webhook subscribes to, also those it got before, with the `webhook-id` each had. At most 10,000 events are looked at and 200 queued; `last_event_id` of the answer is where to go on. A webhook that is switched off answers 409.
+         * @description Queues every stored event behind `after_event_id` that the webhook subscribes to, also those it got before, with the `webhook-id` each had. At most 10,000 events are looked at and 200 queued; `last_event_id` of the answer is where to go on. Events that the user who changed the webhook last may not see are passed over. A webhook that is switched off, or is sent nothing (`silent_reason`), answers 409.
          */
         post: operations["replayWebhook"];
         delete?: never;
@@ -3392,7 +3393,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/admin/web-forms/forms/{form_id}": {
+    "/web-forms/forms/{form_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -3407,7 +3408,7 @@ export interface paths {
         put?: never;
         /**
          * Submit a form
-         * @description Makes a person, and a lead when the form does so. Values stand under `persons` and `leads` by the code of their attribute, own attributes beside the built-in ones; a form of HTML sends the same as `persons[name]`, `persons[emails][0][value]`. A known e-mail address selects the person it belongs to, who is never changed; what must be unique and another person has is refused, whether the address is known or not. A dry run is none here. A field the form does not have is refused, and so is a hidden one, which always gets its default. `website` must stay empty: people do not see it. Ten a minute from one address. Answers any origin.
+         * @description Makes a person, and a lead when the form does so. Values stand under `persons` and `leads` by the code of their attribute, own attributes beside the built-in ones; a form of HTML sends the same as `persons[name]`, `persons[emails][0][value]`. A known e-mail address selects the person it belongs to, who is never changed. Nobody is refused for what is known already: an address or number that is not stored with the person, such as one that must be unique and is that of somebody else, is added to the description of the lead; a form that creates none leaves it out. What is required and the form does not ask for is not asked of visitors. A dry run is refused. A field the form does not have is refused, and so is a hidden one, which always gets its default. `website` must stay empty: people do not see it. Ten a minute from one address. Answers any origin.
          */
         post: operations["submitWebForm"];
         delete?: never;
@@ -3416,7 +3417,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/admin/web-forms/forms/{form_id}/form.html": {
+    "/web-forms/forms/{form_id}/form.html": {
         parameters: {
             query?: never;
             header?: never;
@@ -3436,7 +3437,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/admin/web-forms/forms/{form_id}/form.js": {
+    "/web-forms/forms/{form_id}/form.js": {
         parameters: {
             query?: never;
             header?: never;
@@ -4075,7 +4076,7 @@ export interface paths {
         put?: never;
         /**
          * Create an import
-         * @description Records an import with its file: csv, txt or xlsx in UTF-8, with at most 100,000 rows. The first row names the columns, as the sample of the type does; columns of an export that cannot be written are passed over. An empty cell leaves the field as it is, the word NULL clears it. With `append` a row changes the record it matches and creates one where there is none: persons match by any e-mail address, organizations by name, products by SKU, leads by id; others than those the creator sees are not matched.
+         * @description Records an import with its file: csv, txt or xlsx in UTF-8, with at most 100,000 rows. The first row names the columns, as the sample of the type does; columns of an export that cannot be written are passed over. An empty cell leaves the field as it is, the word NULL clears it. With `append` a row changes the record it matches and creates one where there is none: persons match by any e-mail address, those of a row without one by a telephone number and, where the row has one, the name; organizations by name, products by SKU, leads by id; others than those the creator sees are not matched. Addresses and numbers are added to those of the person, unless `replace_lists` is true.
          */
         post: operations["createImport"];
         delete?: never;
@@ -4143,7 +4144,7 @@ export interface paths {
         put?: never;
         /**
          * Validate an import
-         * @description Tries every row as if it were imported and keeps nothing. In the background, unless `process_in_queue` is false: then up to 1,000 rows are tried at once, and more answer 409. Only a pending import can be validated, else 409. One of another user becomes that of the caller, who must see all records, else 409.
+         * @description Tries every row as if it were imported and keeps nothing. In the background, unless `process_in_queue` is false: then up to 1,000 rows are tried at once, and more answer 409. Only a pending import can be validated, else 409. One of another user becomes that of the caller, who must see all records, else 409. A token needs the ability to write the records, `settings:write` for a column `tags`, and `organizations:write` for a column `organization_name`: what is not there of that name is created.
          */
         post: operations["validateImport"];
         delete?: never;
@@ -4163,7 +4164,7 @@ export interface paths {
         put?: never;
         /**
          * Start an import
-         * @description Imports the rows in batches of 100, each of which is kept or not as a whole; a row that is refused leaves the others alone. It runs with the permissions that its user has at that time: whoever changed or validated it last, and nobody else, can start it. A validated import is started; one that failed or was cancelled goes on behind the last batch; any other answers 409. With `process_in_queue` false up to 1,000 rows are imported before the answer.
+         * @description Imports the rows in batches of 100, each of which is kept or not as a whole; a row that is refused leaves the others alone. It runs with the permissions that its user has at that time: whoever changed or validated it last, and nobody else, can start it. A validated import is started; one that failed or was cancelled goes on behind the last batch; any other answers 409. With `process_in_queue` false up to 1,000 rows are imported before the answer. A token needs the abilities that validateImport asks for.
          */
         post: operations["startImport"];
         delete?: never;
@@ -4505,7 +4506,7 @@ export interface paths {
         };
         /**
          * Report the best customers
-         * @description The five persons with the highest value of leads that were won in the period. Of a person out of sight, name and first e-mail address are shown.
+         * @description The five persons with the highest value of leads that were won in the period. Of a person whom the caller may not read, name and first e-mail address are shown.
          */
         get: operations["getTopPersonsReport"];
         put?: never;
@@ -4525,7 +4526,7 @@ export interface paths {
         };
         /**
          * Report open leads by stage
-         * @description Leads that were created in the period and are still open, by stage in the order of the pipelines.
+         * @description Leads that are open, by stage in the order of the pipelines: all of them, or with `start` or `end` those that were created in the period. Without a period `date_range` is null.
          */
         get: operations["getOpenLeadsByStatesReport"];
         put?: never;
@@ -4625,7 +4626,7 @@ export interface paths {
         };
         /**
          * This contract as YAML
-         * @description The contract with this installation's custom attributes; while there are none, as its authors wrote it, byte for byte.
+         * @description The contract with this installation's custom attributes. It says what the JSON says.
          */
         get: operations["getOpenapiYaml"];
         put?: never;
@@ -4776,25 +4777,45 @@ export interface components {
         NullableId: number | null;
         /**
          * Format: date-time
-         * @description A moment in UTC with milliseconds. On input any RFC 3339 offset is accepted; a value without an offset (`2026-03-01 09:30`) is read in the installation's time zone.
+         * @description A moment in UTC with milliseconds.
          * @example 2026-03-01T09:30:00.000Z
          */
         Timestamp: string;
         /**
          * Format: date-time
-         * @description A moment in UTC with milliseconds, or null. Input rules as for Timestamp.
+         * @description A moment in UTC with milliseconds, or null.
          * @example 2026-03-01T09:30:00.000Z
          */
         NullableTimestamp: string | null;
         /**
          * Format: date
-         * @description A calendar date, or null. On input a timestamp is accepted; its date in the installation's time zone is used.
+         * @description A calendar date, or null.
          * @example 2026-03-31
          */
         NullableDate: string | null;
         /**
-         * Format: money
-         * @description An amount of at most 4 decimals, zero or more, in the installation's currency. Exact: stored as a scaled integer. On input a numeric string is accepted as well.
+         * @description A moment with any RFC 3339 offset, or null. Without an offset (`2026-03-01 09:30`) it is read in the installation's time zone.
+         * @example 2026-03-01T09:30:00.000Z
+         */
+        NullableTimestampInput: string | null;
+        /**
+         * @description A date, or a moment with any RFC 3339 offset; without one it is read in the installation's time zone.
+         * @example 2026-03-01
+         */
+        Instant: string;
+        /**
+         * @description A calendar date, or null. Of a timestamp its date in the installation's time zone is used.
+         * @example 2026-03-31
+         */
+        NullableDateInput: string | null;
+        /**
+         * @description A calendar date. Of a timestamp its date in the installation's time zone is used.
+         * @example 2026-03-31
+         */
+        DateInput: string;
+        /**
+         * Format: double
+         * @description An amount of at most 4 decimals, zero or more, in the installation's currency. Exact: stored as a scaled integer.
          * @example 4821.5
          */
         Money: number;
@@ -4804,7 +4825,7 @@ export interface components {
          */
         MoneySum: number;
         /**
-         * Format: decimal
+         * Format: double
          * @description A quantity of zero or more with at most 4 decimals.
          * @example 12
          */
@@ -4835,10 +4856,7 @@ export interface components {
          *     }
          */
         EmailPointInput: {
-            /**
-             * Format: email
-             * @description The address; compared without regard to case.
-             */
+            /** @description The address; compared without regard to case. */
             value: string | null;
             /** @description Kind of address, `work` when left out. */
             label?: string | null;
@@ -4851,10 +4869,7 @@ export interface components {
          *     }
          */
         PhonePointInput: {
-            /**
-             * Format: phone
-             * @description The number: digits, spaces and ( ) . - / after an optional +.
-             */
+            /** @description The number: any text with at least three digits, kept as it is and compared by its digits. */
             value: string | null;
             /** @description Kind of number, `work` when left out. */
             label?: string | null;
@@ -4893,10 +4908,7 @@ export interface components {
         AddressInput: {
             /** @description Street and number. */
             address?: string | null;
-            /**
-             * Format: country
-             * @description ISO 3166-1 alpha-2 code, either case.
-             */
+            /** @description ISO 3166-1 alpha-2 code, either case. */
             country?: string | null;
             /** @description State or province. */
             state?: string | null;
@@ -4905,6 +4917,27 @@ export interface components {
             /** @description Postal code. */
             postcode?: string | null;
         } | null;
+        /**
+         * @description A postal address that mail arrives at; the state may be missing.
+         * @example {
+         *       "address": "12 Analytical Way",
+         *       "country": "GB",
+         *       "city": "London",
+         *       "postcode": "W1 2AB"
+         *     }
+         */
+        NewAddressInput: {
+            /** @description Street and number. */
+            address: string;
+            /** @description ISO 3166-1 alpha-2 code, either case. */
+            country: string;
+            /** @description State or province. */
+            state?: string | null;
+            /** @description City. */
+            city: string;
+            /** @description Postal code. */
+            postcode: string;
+        };
         /**
          * @description The complete set of tags of the record. Left out, the tags stay as they are; `[]` removes all.
          * @example [
@@ -4915,18 +4948,18 @@ export interface components {
         TagIds: components["schemas"]["Id"][];
         /**
          * Format: date
-         * @description A calendar date. On input a timestamp is accepted; its date in the installation's time zone is used.
+         * @description A calendar date.
          * @example 2026-03-31
          */
         CalendarDate: string;
         /**
-         * Format: money
+         * Format: double
          * @description An amount of at most 4 decimals, also below zero, in the installation's currency.
          * @example -25.5
          */
         SignedMoney: number;
         /**
-         * Format: decimal
+         * Format: double
          * @description A percentage from 0 to 100 with at most 4 decimals.
          * @example 12.5
          */
@@ -5185,8 +5218,7 @@ export interface components {
             detail: string;
             /** @description Path of the request. */
             instance: string;
-            /** @description What went wrong, for programs. */
-            code: string;
+            code: components["schemas"]["ProblemCode"];
             /** @description Names this request in logs, in the event log and in the X-Request-Id header. */
             request_id: string;
             /** @description The first field error and how many more there are, else the detail. */
@@ -5204,6 +5236,12 @@ export interface components {
             /** @description The records of a mass operation that were refused (422 `mass_failed`). */
             failed?: components["schemas"]["MassFailure"][];
         };
+        /**
+         * @description What went wrong, for programs. What each of them means is told at `/api/admin/documentation/errors`.
+         * @example validation_failed
+         * @enum {string}
+         */
+        ProblemCode: "malformed_json" | "malformed_request" | "unauthenticated" | "invalid_credentials" | "stateful_domain_mismatch" | "account_inactive" | "forbidden" | "csrf_mismatch" | "event_vetoed" | "not_found" | "method_not_allowed" | "unique_violation" | "in_use" | "state_conflict" | "schedule_conflict" | "protected" | "idempotency_in_flight" | "version_mismatch" | "payload_too_large" | "unsupported_media_type" | "range_not_satisfiable" | "validation_failed" | "mass_failed" | "idempotency_key_reused" | "rate_limited" | "internal_error" | "unavailable";
         /**
          * @description One record in the way of a change. The id is null when the caller may not see that record.
          * @example {
@@ -5245,8 +5283,7 @@ export interface components {
             id: components["schemas"]["Id"];
             /** @description The status the single operation would have answered. */
             status: number;
-            /** @description The problem code the single operation would have answered. */
-            code: string;
+            code: components["schemas"]["ProblemCode"];
             /** @description The sentence for people. */
             detail: string;
         };
@@ -5603,7 +5640,7 @@ export interface components {
              *     `users` covers users, roles, groups and the tokens of other users; `settings` covers none of these.
              */
             abilities?: string[];
-            expires_at?: components["schemas"]["NullableTimestamp"];
+            expires_at?: components["schemas"]["NullableTimestampInput"];
             /** @description Days it lives, 90 when neither is sent. Null for never needs the permission settings.user.tokens. */
             expires_in_days?: number | null;
             /** @description Addresses and CIDR ranges it may be used from, within those of the calling token; those when left out. */
@@ -5679,7 +5716,7 @@ export interface components {
          *       "lost_reason": null,
          *       "closed_at": null,
          *       "expected_close_date": "2026-03-31",
-         *       "rotten_days": -12,
+         *       "rotten_days": 0,
          *       "is_rotten": false,
          *       "stage_changed_at": "2026-03-01T09:30:00.000Z",
          *       "user_id": 1,
@@ -5752,7 +5789,7 @@ export interface components {
             lost_reason: string | null;
             closed_at: components["schemas"]["NullableTimestamp"];
             expected_close_date: components["schemas"]["NullableDate"];
-            /** @description Days past its pipeline's rotten days: negative while fresh, 0 when closed. */
+            /** @description Whole days past the rotten days of its pipeline; 0 while fresh and when closed. */
             rotten_days: number;
             /** @description Whether rotten_days is above 0. */
             is_rotten: boolean;
@@ -5808,7 +5845,7 @@ export interface components {
          *       "lost_reason": null,
          *       "closed_at": null,
          *       "expected_close_date": "2026-03-31",
-         *       "rotten_days": -12,
+         *       "rotten_days": 0,
          *       "is_rotten": false,
          *       "stage_changed_at": "2026-03-01T09:30:00.000Z",
          *       "user_id": 1,
@@ -5881,7 +5918,7 @@ export interface components {
             lost_reason: string | null;
             closed_at: components["schemas"]["NullableTimestamp"];
             expected_close_date: components["schemas"]["NullableDate"];
-            /** @description Days past its pipeline's rotten days: negative while fresh, 0 when closed. */
+            /** @description Whole days past the rotten days of its pipeline; 0 while fresh and when closed. */
             rotten_days: number;
             /** @description Whether rotten_days is above 0. */
             is_rotten: boolean;
@@ -5983,8 +6020,8 @@ export interface components {
             description?: components["schemas"]["LongText"];
             lead_value: components["schemas"]["Money"];
             lost_reason?: components["schemas"]["LongText"];
-            closed_at?: components["schemas"]["NullableTimestamp"];
-            expected_close_date?: components["schemas"]["NullableDate"];
+            closed_at?: components["schemas"]["NullableTimestampInput"];
+            expected_close_date?: components["schemas"]["NullableDateInput"];
             user_id?: components["schemas"]["NullableId"];
             person_id?: components["schemas"]["NullableId"];
             person?: components["schemas"]["LeadPersonInput"];
@@ -6011,8 +6048,8 @@ export interface components {
             description?: components["schemas"]["LongText"];
             lead_value?: components["schemas"]["Money"];
             lost_reason?: components["schemas"]["LongText"];
-            closed_at?: components["schemas"]["NullableTimestamp"];
-            expected_close_date?: components["schemas"]["NullableDate"];
+            closed_at?: components["schemas"]["NullableTimestampInput"];
+            expected_close_date?: components["schemas"]["NullableDateInput"];
             user_id?: components["schemas"]["NullableId"];
             person_id?: components["schemas"]["NullableId"];
             person?: components["schemas"]["LeadPersonInput"];
@@ -6055,9 +6092,9 @@ export interface components {
             id?: components["schemas"]["NullableId"];
             /** @description Full name. */
             name?: string;
-            /** @description E-mail addresses in order; each unique over all persons. */
+            /** @description E-mail addresses in order; each unique over all persons. There may be none. */
             emails?: components["schemas"]["EmailPointInput"][];
-            /** @description Telephone numbers in order; each unique over all persons. */
+            /** @description Telephone numbers in order. Several persons may have the same, unless its attribute is made unique. */
             contact_numbers?: components["schemas"]["PhonePointInput"][];
             /** @description Position in the organization. */
             job_title?: string | null;
@@ -6076,7 +6113,7 @@ export interface components {
          */
         LeadMove: {
             lead_pipeline_stage_id: components["schemas"]["Id"];
-            closed_at?: components["schemas"]["NullableTimestamp"];
+            closed_at?: components["schemas"]["NullableTimestampInput"];
             lost_reason?: components["schemas"]["LongText"];
         };
         /**
@@ -6255,11 +6292,40 @@ export interface components {
             total: number;
             lead_value: components["schemas"]["MoneySum"];
         };
+        /**
+         * @description Something that was taken although it may be a mistake.
+         * @example {
+         *       "field": "expected_close_date",
+         *       "message": "It lies in the past."
+         *     }
+         */
+        WarningNote: {
+            /** @description Path of the field in the body. */
+            field: string;
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description There when there is something to say about what was taken.
+         * @example {
+         *       "warnings": [
+         *         {
+         *           "field": "expected_close_date",
+         *           "message": "It lies in the past."
+         *         }
+         *       ]
+         *     }
+         */
+        WarningsMeta: {
+            /** @description What may be a mistake. */
+            warnings: components["schemas"]["WarningNote"][];
+        };
         /** @description The lead after the change. */
         LeadResult: {
             data: components["schemas"]["Lead"];
             /** @description A sentence for people. */
             message: string;
+            meta?: components["schemas"]["WarningsMeta"];
         };
         /**
          * @description A contact.
@@ -6451,11 +6517,11 @@ export interface components {
             id: components["schemas"]["Id"];
             /** @description Name of the organization. */
             name: string;
-            /** @description Its address; null also when the caller may not see the organization. */
+            /** @description Its address; null also when the caller may not read the organization. */
             address: components["schemas"]["Address"] | null;
         };
         /**
-         * @description A new person.
+         * @description A new person. A name is enough.
          * @example {
          *       "name": "Ada Lovelace",
          *       "emails": [
@@ -6469,9 +6535,9 @@ export interface components {
         PersonCreate: {
             /** @description Full name. */
             name: string;
-            /** @description E-mail addresses in order; each unique over all persons. */
-            emails: components["schemas"]["EmailPointInput"][];
-            /** @description Telephone numbers in order; each unique over all persons. */
+            /** @description E-mail addresses in order; each unique over all persons. There may be none. */
+            emails?: components["schemas"]["EmailPointInput"][];
+            /** @description Telephone numbers in order. Several persons may have the same, unless its attribute is made unique. */
             contact_numbers?: components["schemas"]["PhonePointInput"][];
             /** @description Position in the organization. */
             job_title?: string | null;
@@ -6493,9 +6559,9 @@ export interface components {
         PersonUpdate: {
             /** @description Full name. */
             name?: string;
-            /** @description E-mail addresses in order; each unique over all persons. */
+            /** @description E-mail addresses in order; each unique over all persons. There may be none. */
             emails?: components["schemas"]["EmailPointInput"][];
-            /** @description Telephone numbers in order; each unique over all persons. */
+            /** @description Telephone numbers in order. Several persons may have the same, unless its attribute is made unique. */
             contact_numbers?: components["schemas"]["PhonePointInput"][];
             /** @description Position in the organization. */
             job_title?: string | null;
@@ -7112,8 +7178,55 @@ export interface components {
             comment?: components["schemas"]["LongText"];
             /** @description Where it takes place. */
             location?: string | null;
-            schedule_from?: components["schemas"]["NullableTimestamp"];
-            schedule_to?: components["schemas"]["NullableTimestamp"];
+            schedule_from?: components["schemas"]["NullableTimestampInput"];
+            schedule_to?: components["schemas"]["NullableTimestampInput"];
+            /** @description Whether it is finished; notes and files are from the start. */
+            is_done?: boolean;
+            user_id?: components["schemas"]["NullableId"];
+            participants?: components["schemas"]["ParticipantsInput"];
+            /** @description Accept a meeting that overlaps another one of its owner or participants. */
+            allow_overlap?: boolean;
+            /** @description The complete set of linked leads. */
+            lead_ids?: components["schemas"]["Id"][];
+            /** @description The complete set of linked persons. */
+            person_ids?: components["schemas"]["Id"][];
+            /** @description The complete set of linked organizations. */
+            organization_ids?: components["schemas"]["Id"][];
+            /** @description The complete set of linked products. */
+            product_ids?: components["schemas"]["Id"][];
+            /** @description The complete set of linked warehouses. */
+            warehouse_ids?: components["schemas"]["Id"][];
+            /** @description The complete set of linked quotes. */
+            quote_ids?: components["schemas"]["Id"][];
+            lead_id?: components["schemas"]["Id"];
+            person_id?: components["schemas"]["Id"];
+            organization_id?: components["schemas"]["Id"];
+            product_id?: components["schemas"]["Id"];
+            warehouse_id?: components["schemas"]["Id"];
+            quote_id?: components["schemas"]["Id"];
+            /** @description Uploads to attach. */
+            file_ids?: components["schemas"]["Id"][];
+        };
+        /**
+         * @description A new activity. Calls, meetings and lunches need a title and both times, notes a comment, files a file.
+         * @example {
+         *       "type": "note",
+         *       "comment": "Prefers to be called in the morning.",
+         *       "lead_ids": [
+         *         7
+         *       ]
+         *     }
+         */
+        ActivityForm: {
+            /** @description What kind of activity; cannot be changed later. */
+            type: components["schemas"]["ActivityType"];
+            /** @description What it is about. */
+            title?: string | null;
+            comment?: components["schemas"]["LongText"];
+            /** @description Where it takes place. */
+            location?: string | null;
+            schedule_from?: components["schemas"]["NullableTimestampInput"];
+            schedule_to?: components["schemas"]["NullableTimestampInput"];
             /** @description Whether it is finished; notes and files are from the start. */
             is_done?: boolean;
             user_id?: components["schemas"]["NullableId"];
@@ -7142,7 +7255,7 @@ export interface components {
             file_ids?: components["schemas"]["Id"][];
             /**
              * Format: binary
-             * @description A file to attach; only in a form.
+             * @description A file to attach.
              */
             file?: string;
             /** @description Name to show for `file`. */
@@ -7162,8 +7275,8 @@ export interface components {
             comment?: components["schemas"]["LongText"];
             /** @description Where it takes place. */
             location?: string | null;
-            schedule_from?: components["schemas"]["NullableTimestamp"];
-            schedule_to?: components["schemas"]["NullableTimestamp"];
+            schedule_from?: components["schemas"]["NullableTimestampInput"];
+            schedule_to?: components["schemas"]["NullableTimestampInput"];
             /** @description Whether it is finished; notes and files are from the start. */
             is_done?: boolean;
             user_id?: components["schemas"]["NullableId"];
@@ -7302,9 +7415,10 @@ export interface components {
          *     }
          */
         TagAttach: {
-            tag_id?: components["schemas"]["Id"];
+            tag_id: components["schemas"]["Id"];
+        } | {
             /** @description Name of the tag. */
-            name?: string;
+            name: string;
         };
         /**
          * @description The tags of a record, by name.
@@ -7899,6 +8013,7 @@ export interface components {
             data: components["schemas"]["AttributeDefinition"];
             /** @description A sentence for people. */
             message: string;
+            meta?: components["schemas"]["WarningsMeta"];
         };
         /**
          * @description A record by id and name.
@@ -8151,6 +8266,12 @@ export interface components {
          */
         RolePermissionType: "all" | "custom";
         /**
+         * @description What a role may allow.
+         * @example leads.create
+         * @enum {string}
+         */
+        PermissionKey: "dashboard" | "leads" | "leads.create" | "leads.edit" | "leads.delete" | "leads.view" | "leads.export" | "quotes" | "quotes.create" | "quotes.edit" | "quotes.delete" | "quotes.print" | "quotes.export" | "mail" | "mail.inbox" | "mail.draft" | "mail.outbox" | "mail.sent" | "mail.trash" | "mail.compose" | "mail.view" | "mail.edit" | "mail.delete" | "activities" | "activities.create" | "activities.edit" | "activities.delete" | "activities.export" | "contacts" | "contacts.persons" | "contacts.persons.create" | "contacts.persons.edit" | "contacts.persons.delete" | "contacts.persons.view" | "contacts.persons.export" | "contacts.organizations" | "contacts.organizations.create" | "contacts.organizations.edit" | "contacts.organizations.delete" | "contacts.organizations.export" | "products" | "products.create" | "products.edit" | "products.delete" | "products.view" | "products.inventory" | "products.export" | "settings" | "settings.user" | "settings.user.groups" | "settings.user.groups.create" | "settings.user.groups.edit" | "settings.user.groups.delete" | "settings.user.roles" | "settings.user.roles.create" | "settings.user.roles.edit" | "settings.user.roles.delete" | "settings.user.users" | "settings.user.users.create" | "settings.user.users.edit" | "settings.user.users.delete" | "settings.user.tokens" | "settings.lead" | "settings.lead.pipelines" | "settings.lead.pipelines.create" | "settings.lead.pipelines.edit" | "settings.lead.pipelines.delete" | "settings.lead.sources" | "settings.lead.sources.create" | "settings.lead.sources.edit" | "settings.lead.sources.delete" | "settings.lead.types" | "settings.lead.types.create" | "settings.lead.types.edit" | "settings.lead.types.delete" | "settings.automation" | "settings.automation.attributes" | "settings.automation.attributes.create" | "settings.automation.attributes.edit" | "settings.automation.attributes.delete" | "settings.automation.email_templates" | "settings.automation.email_templates.create" | "settings.automation.email_templates.edit" | "settings.automation.email_templates.delete" | "settings.automation.workflows" | "settings.automation.workflows.create" | "settings.automation.workflows.edit" | "settings.automation.workflows.delete" | "settings.automation.events" | "settings.automation.events.create" | "settings.automation.events.edit" | "settings.automation.events.delete" | "settings.automation.campaigns" | "settings.automation.campaigns.create" | "settings.automation.campaigns.edit" | "settings.automation.campaigns.delete" | "settings.automation.campaigns.send" | "settings.automation.webhooks" | "settings.automation.webhooks.create" | "settings.automation.webhooks.edit" | "settings.automation.webhooks.delete" | "settings.other_settings" | "settings.other_settings.tags" | "settings.other_settings.tags.create" | "settings.other_settings.tags.edit" | "settings.other_settings.tags.delete" | "settings.other_settings.web_forms" | "settings.other_settings.web_forms.create" | "settings.other_settings.web_forms.edit" | "settings.other_settings.web_forms.delete" | "settings.other_settings.web_forms.view" | "settings.inventory" | "settings.inventory.warehouses" | "settings.inventory.warehouses.create" | "settings.inventory.warehouses.edit" | "settings.inventory.warehouses.delete" | "settings.inventory.locations" | "settings.inventory.locations.create" | "settings.inventory.locations.edit" | "settings.inventory.locations.delete" | "settings.data_transfer" | "settings.data_transfer.imports" | "settings.data_transfer.imports.create" | "settings.data_transfer.imports.edit" | "settings.data_transfer.imports.delete" | "settings.data_transfer.imports.import" | "configuration" | "events";
+        /**
          * @description What its users may do.
          * @example {
          *       "id": 2,
@@ -8177,7 +8298,7 @@ export interface components {
             /** @description Every permission, present and future, or the listed ones. */
             permission_type: components["schemas"]["RolePermissionType"];
             /** @description Permission keys with their ancestors; null for all. */
-            permissions: string[] | null;
+            permissions: components["schemas"]["PermissionKey"][] | null;
             /** @description Users with this role the caller may see. */
             users_count: number;
             created_at: components["schemas"]["Timestamp"];
@@ -8219,7 +8340,7 @@ export interface components {
             /** @description Every permission, present and future, or the listed ones. */
             permission_type: components["schemas"]["RolePermissionType"];
             /** @description Permission keys; ancestors are added. */
-            permissions?: string[] | null;
+            permissions?: components["schemas"]["PermissionKey"][] | null;
         };
         /**
          * @description Changes to a role. Only permissions the caller holds can be granted.
@@ -8237,7 +8358,7 @@ export interface components {
             /** @description Every permission, present and future, or the listed ones. */
             permission_type?: components["schemas"]["RolePermissionType"];
             /** @description Permission keys; ancestors are added. */
-            permissions?: string[] | null;
+            permissions?: components["schemas"]["PermissionKey"][] | null;
         };
         /** @description One page of roles. */
         RolePage: {
@@ -8996,7 +9117,7 @@ export interface components {
             /** @description Name on the quote; the product's when left out. */
             name?: string;
             /**
-             * Format: decimal
+             * Format: double
              * @description How many, 1 when a new item leaves it out.
              */
             quantity?: number;
@@ -9036,9 +9157,9 @@ export interface components {
             description?: components["schemas"]["LongText"];
             person_id: components["schemas"]["Id"];
             user_id?: components["schemas"]["Id"];
-            billing_address: components["schemas"]["AddressInput"];
+            billing_address: components["schemas"]["NewAddressInput"];
             shipping_address?: components["schemas"]["AddressInput"];
-            expired_at: components["schemas"]["CalendarDate"];
+            expired_at: components["schemas"]["DateInput"];
             discount_percent?: components["schemas"]["Percent"];
             adjustment_amount?: components["schemas"]["SignedMoney"];
             /** @description The complete list of items; one with an id changes that item, one left out is removed. */
@@ -9062,7 +9183,7 @@ export interface components {
             user_id?: components["schemas"]["NullableId"];
             billing_address?: components["schemas"]["AddressInput"];
             shipping_address?: components["schemas"]["AddressInput"];
-            expired_at?: components["schemas"]["CalendarDate"];
+            expired_at?: components["schemas"]["DateInput"];
             discount_percent?: components["schemas"]["Percent"];
             adjustment_amount?: components["schemas"]["SignedMoney"];
             /** @description The complete list of items; one with an id changes that item, one left out is removed. */
@@ -9276,16 +9397,27 @@ export interface components {
             updated_at: components["schemas"]["Timestamp"];
         };
         /**
-         * @description Either an upload by its id or the file itself, and the name to show.
+         * @description An upload by its id, and the name to show.
          * @example {
          *       "file_id": 6
          *     }
          */
         ActivityFileAttach: {
+            file_id: components["schemas"]["Id"];
+            /** @description Name to show; that of the file when left out. */
+            name?: string | null;
+        };
+        /**
+         * @description Either an upload by its id or the file itself, and the name to show.
+         * @example {
+         *       "file_id": 6
+         *     }
+         */
+        ActivityFileForm: {
             file_id?: components["schemas"]["Id"];
             /**
              * Format: binary
-             * @description The file itself; only in a form.
+             * @description The file itself.
              */
             file?: string;
             /** @description Name to show; that of the file when left out. */
@@ -9660,7 +9792,53 @@ export interface components {
             /** @description Uploaded files to attach, 25 MiB at most together with those of the form. */
             attachment_ids?: components["schemas"]["Id"][];
             tag_ids?: components["schemas"]["TagIds"];
-            /** @description Files to attach; only in a form. */
+            /** @description The e-mail it answers; it cannot change later. */
+            parent_id?: components["schemas"]["Id"] | null;
+            /** @description Keep it as a draft instead of queueing it. */
+            is_draft?: boolean;
+        };
+        /**
+         * @description A new e-mail. Unless it is a draft it needs a body and a recipient; it has at most 100 recipients in all.
+         * @example {
+         *       "subject": "Your quote",
+         *       "reply": "<p>Please find it attached.</p>",
+         *       "reply_to": [
+         *         "ada@example.com"
+         *       ],
+         *       "attachment_ids": [
+         *         9
+         *       ],
+         *       "is_draft": true
+         *     }
+         * @example {
+         *       "subject": "Your quote",
+         *       "reply": "<p>Please find it attached.</p>",
+         *       "reply_to": [
+         *         "ada@example.com"
+         *       ]
+         *     }
+         */
+        EmailForm: {
+            /** @description Subject; an answer without one takes "Re: " and that of the e-mail it answers. */
+            subject?: string | null;
+            /** @description Body as HTML, sanitised; needed unless it is a draft. */
+            reply?: string | null;
+            /** @description The recipients (To). */
+            reply_to?: string[];
+            /** @description Recipients of a copy. */
+            cc?: string[];
+            /** @description Hidden recipients. */
+            bcc?: string[];
+            /** @description Folders beside draft or outbox, which the server sets. */
+            folders?: components["schemas"]["EmailFolder"][];
+            /** @description Whether it was read; true when left out. */
+            is_read?: boolean;
+            person_id?: components["schemas"]["NullableId"];
+            lead_id?: components["schemas"]["NullableId"];
+            /** @description Uploaded files to attach, 25 MiB at most together with those of the form. */
+            attachment_ids?: components["schemas"]["Id"][];
+            tag_ids?: components["schemas"]["TagIds"];
+            /** @description Files to attach. */
             attachments?: string[];
             /** @description The e-mail it answers; it cannot change later. */
             parent_id?: components["schemas"]["Id"] | null;
@@ -9875,11 +10053,11 @@ export interface components {
          */
         WorkflowEntityType: "leads" | "activities" | "persons" | "quotes";
         /**
-         * @description The event that makes a workflow run.
+         * @description The event that makes a workflow run. `lead.won`, `lead.lost` and `lead.reopened` follow an update that moves a lead into or out of such a stage.
          * @example lead.create.after
          * @enum {string}
          */
-        WorkflowEvent: "lead.create.after" | "lead.update.after" | "lead.delete.before" | "activity.create.after" | "activity.update.after" | "activity.delete.before" | "contacts.person.create.after" | "contacts.person.update.after" | "contacts.person.delete.before" | "quote.create.after" | "quote.update.after" | "quote.delete.before";
+        WorkflowEvent: "lead.create.after" | "lead.update.after" | "lead.won" | "lead.lost" | "lead.reopened" | "lead.delete.before" | "activity.create.after" | "activity.update.after" | "activity.delete.before" | "contacts.person.create.after" | "contacts.person.update.after" | "contacts.person.delete.before" | "quote.create.after" | "quote.update.after" | "quote.delete.before";
         /**
          * @description Whether all conditions of a workflow must hold or one of them.
          * @example and
@@ -9898,7 +10076,7 @@ export interface components {
          *       "conditions": [
          *         {
          *           "attribute": "status",
-         *           "operator": "==",
+         *           "operator": "changed_to",
          *           "value": 2
          *         }
          *       ],
@@ -9910,6 +10088,7 @@ export interface components {
          *         }
          *       ],
          *       "is_active": true,
+         *       "run_on_restore": false,
          *       "sort_order": 3,
          *       "changed_by": {
          *         "id": 1,
@@ -9940,6 +10119,8 @@ export interface components {
             actions: components["schemas"]["WorkflowAction"][];
             /** @description Whether it runs. */
             is_active: boolean;
+            /** @description Whether a record that comes back after its deletion counts as created. */
+            run_on_restore: boolean;
             /** @description Order among the workflows of one event. */
             sort_order: number;
             /** @description The user who changed it last. It acts with the permissions and the visibility of that user. It is null when that user is gone; then its runs fail until somebody changes it. */
@@ -9961,10 +10142,10 @@ export interface components {
             /** @description Code of the attribute. */
             attribute: string;
             /**
-             * @description Comparison; `{}` contains, `!{}` does not.
+             * @description Comparison; `{}` contains, `!{}` does not. `changed_to` holds for the event by which the value came to be this one, or the list to hold it.
              * @enum {string}
              */
-            operator: "==" | "!=" | ">=" | "<=" | ">" | "<" | "{}" | "!{}";
+            operator: "==" | "!=" | ">=" | "<=" | ">" | "<" | "{}" | "!{}" | "changed_to";
             /** @description What it is compared with; of the type of the attribute. */
             value: unknown;
         };
@@ -10001,10 +10182,10 @@ export interface components {
             /** @description Ignored. */
             attribute_type?: string | null;
             /**
-             * @description Comparison; `{}` contains, `!{}` does not.
+             * @description Comparison; `{}` contains, `!{}` does not. `changed_to` holds for the event by which the value came to be this one, or the list to hold it.
              * @enum {string}
              */
-            operator: "==" | "!=" | ">=" | "<=" | ">" | "<" | "{}" | "!{}";
+            operator: "==" | "!=" | ">=" | "<=" | ">" | "<" | "{}" | "!{}" | "changed_to";
             /** @description What it is compared with; of the type of the attribute. */
             value?: unknown;
         };
@@ -10035,7 +10216,7 @@ export interface components {
          *       "conditions": [
          *         {
          *           "attribute": "status",
-         *           "operator": "==",
+         *           "operator": "changed_to",
          *           "value": 2
          *         }
          *       ],
@@ -10064,6 +10245,8 @@ export interface components {
             actions: components["schemas"]["WorkflowActionInput"][];
             /** @description Whether it runs. */
             is_active?: boolean;
+            /** @description Whether a record that comes back after its deletion counts as created, false when left out. */
+            run_on_restore?: boolean;
             /** @description Order among the workflows of one event, last when left out. */
             sort_order?: number;
         };
@@ -10090,6 +10273,8 @@ export interface components {
             actions?: components["schemas"]["WorkflowActionInput"][];
             /** @description Whether it runs. */
             is_active?: boolean;
+            /** @description Whether a record that comes back after its deletion counts as created, false when left out. */
+            run_on_restore?: boolean;
             /** @description Order among the workflows of one event, last when left out. */
             sort_order?: number;
         };
@@ -10125,7 +10310,7 @@ export interface components {
          *       "matched_conditions": [
          *         {
          *           "attribute": "status",
-         *           "operator": "==",
+         *           "operator": "changed_to",
          *           "value": 2
          *         }
          *       ],
@@ -10294,8 +10479,15 @@ export interface components {
          *       "changed": [],
          *       "is_active": true,
          *       "disabled_reason": null,
+         *       "silent_reason": null,
          *       "last_status": null,
          *       "failing_since": null,
+         *       "changed_by": {
+         *         "id": 1,
+         *         "name": "Example Admin",
+         *         "email": "admin@example.com",
+         *         "image_url": null
+         *       },
          *       "created_at": "2026-03-01T09:30:00.000Z",
          *       "updated_at": "2026-03-01T09:30:00.000Z",
          *       "version": 1
@@ -10331,9 +10523,13 @@ export interface components {
             is_active: boolean;
             /** @description Why the server switched it off. */
             disabled_reason: string | null;
+            /** @description Why nothing is sent although it is active: the user in `changed_by` is gone, not active, or may read nothing of it. */
+            silent_reason: string | null;
             /** @description Status of the last answer. */
             last_status: number | null;
             failing_since: components["schemas"]["NullableTimestamp"];
+            /** @description The user who changed it last. It is sent only what that user may see. It is null when that user is gone; then nothing is sent until somebody changes it. */
+            changed_by: components["schemas"]["UserRef"] | null;
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -10359,8 +10555,15 @@ export interface components {
          *       "changed": [],
          *       "is_active": true,
          *       "disabled_reason": null,
+         *       "silent_reason": null,
          *       "last_status": null,
          *       "failing_since": null,
+         *       "changed_by": {
+         *         "id": 1,
+         *         "name": "Example Admin",
+         *         "email": "admin@example.com",
+         *         "image_url": null
+         *       },
          *       "created_at": "2026-03-01T09:30:00.000Z",
          *       "updated_at": "2026-03-01T09:30:00.000Z",
          *       "version": 1,
@@ -10397,9 +10600,13 @@ export interface components {
             is_active: boolean;
             /** @description Why the server switched it off. */
             disabled_reason: string | null;
+            /** @description Why nothing is sent although it is active: the user in `changed_by` is gone, not active, or may read nothing of it. */
+            silent_reason: string | null;
             /** @description Status of the last answer. */
             last_status: number | null;
             failing_since: components["schemas"]["NullableTimestamp"];
+            /** @description The user who changed it last. It is sent only what that user may see. It is null when that user is gone; then nothing is sent until somebody changes it. */
+            changed_by: components["schemas"]["UserRef"] | null;
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /** @description 1 at creation and 1 more with every change; also the ETag. */
@@ -10713,6 +10920,7 @@ export interface components {
          *       "form_submit_button_color": null,
          *       "attribute_label_color": null,
          *       "attributes": [],
+         *       "warnings": [],
          *       "is_active": true,
          *       "created_at": "2026-03-01T09:30:00.000Z",
          *       "updated_at": "2026-03-01T09:30:00.000Z",
@@ -10741,6 +10949,8 @@ export interface components {
             attribute_label_color: components["schemas"]["HexColor"];
             /** @description Fields in order. */
             attributes: components["schemas"]["WebFormAttribute"][];
+            /** @description Required attributes that the form does not ask for. Visitors are not refused for them. */
+            warnings: components["schemas"]["WarningNote"][];
             /** @description Whether the public form answers. */
             is_active: boolean;
             created_at: components["schemas"]["Timestamp"];
@@ -10900,6 +11110,7 @@ export interface components {
             data: components["schemas"]["WebForm"];
             /** @description A sentence for people. */
             message: string;
+            meta?: components["schemas"]["WarningsMeta"];
         };
         /**
          * @description A form as its visitors see it.
@@ -11224,9 +11435,9 @@ export interface components {
             contact_name: string;
             /** @description E-mail addresses in order; each unique over all warehouses. */
             contact_emails: components["schemas"]["EmailPointInput"][];
-            /** @description Telephone numbers in order; each unique over all warehouses. */
+            /** @description Telephone numbers in order. Several warehouses may have the same, unless its attribute is made unique. */
             contact_numbers?: components["schemas"]["PhonePointInput"][];
-            contact_address: components["schemas"]["AddressInput"];
+            contact_address: components["schemas"]["NewAddressInput"];
             tag_ids?: components["schemas"]["TagIds"];
             custom_attributes?: components["schemas"]["WarehouseAttributesInput"];
         };
@@ -11244,7 +11455,7 @@ export interface components {
             contact_name?: string;
             /** @description E-mail addresses in order; each unique over all warehouses. */
             contact_emails?: components["schemas"]["EmailPointInput"][];
-            /** @description Telephone numbers in order; each unique over all warehouses. */
+            /** @description Telephone numbers in order. Several warehouses may have the same, unless its attribute is made unique. */
             contact_numbers?: components["schemas"]["PhonePointInput"][];
             contact_address?: components["schemas"]["AddressInput"];
             tag_ids?: components["schemas"]["TagIds"];
@@ -11432,6 +11643,14 @@ export interface components {
             "general.general.locale_settings.locale"?: string | null;
             /** @description Logo: an uploaded bmp, jpeg, png or webp. */
             "general.general.admin_logo.logo_image"?: components["schemas"]["NullableId"] | components["schemas"]["FileRefInput"];
+            /** @description Name of the seller on printed quotes; `ACCORD_APP_NAME` when left out. */
+            "general.company.name"?: string | null;
+            /** @description Address of the seller on printed quotes, with line breaks. */
+            "general.company.address"?: string | null;
+            /** @description Tax number of the seller on printed quotes. */
+            "general.company.tax_id"?: string | null;
+            /** @description Logo on printed quotes: an uploaded jpeg or png of at most 1 MiB. A damaged or interlaced png, or one of more than 4 million pixels, is left out. */
+            "general.company.logo"?: components["schemas"]["NullableId"] | components["schemas"]["FileRefInput"];
             /** @description Footer as HTML, sanitised. */
             "general.settings.footer.label"?: string | null;
             /** @description Label in the menu. */
@@ -11546,7 +11765,7 @@ export interface components {
             name: string;
             /** @description What happens. */
             description: string;
-            date?: components["schemas"]["NullableDate"];
+            date?: components["schemas"]["NullableDateInput"];
         };
         /**
          * @description Changes to a marketing event.
@@ -11559,7 +11778,7 @@ export interface components {
             name?: string;
             /** @description What happens. */
             description?: string;
-            date?: components["schemas"]["NullableDate"];
+            date?: components["schemas"]["NullableDateInput"];
         };
         /** @description One page of marketing events. */
         MarketingEventPage: {
@@ -11763,6 +11982,7 @@ export interface components {
          *       "recipients": 120,
          *       "suppressed": 2,
          *       "already_sent": 0,
+         *       "without_address": 3,
          *       "next_run": "2026-12-01",
          *       "unknown_placeholders": []
          *     }
@@ -11779,6 +11999,8 @@ export interface components {
             suppressed: number;
             /** @description Addresses that have this occurrence. */
             already_sent: number;
+            /** @description Persons it cannot go to because they have no address. */
+            without_address: number;
             /**
              * Format: date
              * @description The day of the next run; null when there will be none.
@@ -11897,6 +12119,7 @@ export interface components {
          *       "validation_strategy": "skip-errors",
          *       "allowed_errors": 0,
          *       "field_separator": ",",
+         *       "replace_lists": false,
          *       "process_in_queue": true,
          *       "state": "pending",
          *       "processed_rows_count": 0,
@@ -11932,6 +12155,8 @@ export interface components {
             allowed_errors: number;
             /** @description Character between the columns. */
             field_separator: components["schemas"]["ImportFieldSeparator"];
+            /** @description Whether addresses and numbers of a person that is found are replaced by those of the row. */
+            replace_lists: boolean;
             /** @description Whether rows are imported in the background. */
             process_in_queue: boolean;
             /** @description How far it got. */
@@ -12018,9 +12243,40 @@ export interface components {
             allowed_errors?: number;
             /** @description Character between the columns, a comma when left out. */
             field_separator?: components["schemas"]["ImportFieldSeparator"];
+            /** @description Whether addresses and numbers of a person that is found are replaced by those of the row; when left out or false they are added. */
+            replace_lists?: boolean;
             /** @description Whether rows are imported in the background; true when left out. */
             process_in_queue?: boolean;
-            /** @description The file itself, in a form; or as a reply gives it. */
+            /** @description The file as a reply gives it. */
+            file?: components["schemas"]["FileRefInput"];
+            /** @description An uploaded file instead of `file`. */
+            file_id?: number;
+        };
+        /**
+         * @description A new import.
+         * @example {
+         *       "type": "persons",
+         *       "action": "append",
+         *       "validation_strategy": "skip-errors",
+         *       "file_id": 6
+         *     }
+         */
+        ImportForm: {
+            /** @description What is imported; cannot be changed later. */
+            type: components["schemas"]["ImportType"];
+            /** @description Create and update records, or delete them. */
+            action: components["schemas"]["ImportAction"];
+            /** @description What becomes of rows that cannot be imported. */
+            validation_strategy: components["schemas"]["ImportValidationStrategy"];
+            /** @description Errors from which on stop-on-errors stops, 0 when left out. */
+            allowed_errors?: number;
+            /** @description Character between the columns, a comma when left out. */
+            field_separator?: components["schemas"]["ImportFieldSeparator"];
+            /** @description Whether addresses and numbers of a person that is found are replaced by those of the row; when left out or false they are added. */
+            replace_lists?: boolean;
+            /** @description Whether rows are imported in the background; true when left out. */
+            process_in_queue?: boolean;
+            /** @description The file itself, or as a reply gives it. */
             file?: string | components["schemas"]["FileRefInput"];
             /** @description An uploaded file instead of `file`. */
             file_id?: number;
@@ -12042,9 +12298,37 @@ export interface components {
             allowed_errors?: number;
             /** @description Character between the columns, a comma when left out. */
             field_separator?: components["schemas"]["ImportFieldSeparator"];
+            /** @description Whether addresses and numbers of a person that is found are replaced by those of the row; when left out or false they are added. */
+            replace_lists?: boolean;
             /** @description Whether rows are imported in the background; true when left out. */
             process_in_queue?: boolean;
-            /** @description The file itself, in a form; or as a reply gives it. */
+            /** @description The file as a reply gives it. */
+            file?: components["schemas"]["FileRefInput"];
+            /** @description An uploaded file instead of `file`. */
+            file_id?: number;
+        };
+        /**
+         * @description Changes to an import.
+         * @example {
+         *       "allowed_errors": 5
+         *     }
+         */
+        ImportChangeForm: {
+            /** @description What is imported; cannot be changed later. */
+            type?: components["schemas"]["ImportType"];
+            /** @description Create and update records, or delete them. */
+            action?: components["schemas"]["ImportAction"];
+            /** @description What becomes of rows that cannot be imported. */
+            validation_strategy?: components["schemas"]["ImportValidationStrategy"];
+            /** @description Errors from which on stop-on-errors stops, 0 when left out. */
+            allowed_errors?: number;
+            /** @description Character between the columns, a comma when left out. */
+            field_separator?: components["schemas"]["ImportFieldSeparator"];
+            /** @description Whether addresses and numbers of a person that is found are replaced by those of the row; when left out or false they are added. */
+            replace_lists?: boolean;
+            /** @description Whether rows are imported in the background; true when left out. */
+            process_in_queue?: boolean;
+            /** @description The file itself, or as a reply gives it. */
             file?: string | components["schemas"]["FileRefInput"];
             /** @description An uploaded file instead of `file`. */
             file_id?: number;
@@ -12086,6 +12370,7 @@ export interface components {
          *         "validation_strategy": "skip-errors",
          *         "allowed_errors": 0,
          *         "field_separator": ",",
+         *         "replace_lists": false,
          *         "process_in_queue": true,
          *         "state": "pending",
          *         "processed_rows_count": 0,
@@ -12251,17 +12536,17 @@ export interface components {
          */
         ReportFigure: {
             /**
-             * Format: decimal
+             * Format: double
              * @description In the period before.
              */
             previous: number;
             /**
-             * Format: decimal
+             * Format: double
              * @description In the period.
              */
             current: number;
             /**
-             * Format: decimal
+             * Format: double
              * @description Change in percent; null when there was nothing before.
              */
             progress: number | null;
@@ -12326,7 +12611,7 @@ export interface components {
             /** @description Its name; of a deleted product the name it was sold under. */
             name: string;
             /**
-             * Format: money
+             * Format: double
              * @description Its price now; null when it is deleted.
              */
             price: number | null;
@@ -12707,7 +12992,7 @@ export interface components {
             };
         };
         /**
-         * @description Open leads of a period by stage.
+         * @description Open leads by stage.
          * @example {
          *       "data": {
          *         "statistics": [
@@ -12718,12 +13003,7 @@ export interface components {
          *             "lead_value": 9200
          *           }
          *         ],
-         *         "date_range": {
-         *           "start": "2026-02-01",
-         *           "end": "2026-03-02",
-         *           "previous_start": "2026-01-02",
-         *           "previous_end": "2026-01-31"
-         *         }
+         *         "date_range": null
          *       }
          *     }
          */
@@ -12732,7 +13012,8 @@ export interface components {
             data: {
                 /** @description In the order of the pipelines and their stages. */
                 statistics: components["schemas"]["ReportStage"][];
-                date_range: components["schemas"]["ReportRange"];
+                /** @description The period; null for all leads that are open. */
+                date_range: components["schemas"]["ReportRange"] | null;
             };
         };
         /**
@@ -12789,6 +13070,10 @@ export interface components {
          *         "documentation": "ok",
          *         "worker": "ok",
          *         "mail": "unconfigured",
+         *         "webhooks": {
+         *           "failing": 0,
+         *           "waiting": 0
+         *         },
          *         "disk": "ok",
          *         "maintenance": "ok"
          *       }
@@ -12821,6 +13106,13 @@ export interface components {
                  * @enum {string}
                  */
                 mail: "ok" | "unconfigured" | "failing";
+                /** @description Counts for people to look at; the server is ready whatever they are. `accord doctor` names the webhooks. */
+                webhooks: {
+                    /** @description Webhooks whose last delivery failed, those the server has switched off, and those that send nothing for want of a user with the rights. */
+                    failing: number;
+                    /** @description Deliveries that wait for their first or another try, 10,000 of a webhook at most. */
+                    waiting: number;
+                };
                 /**
                  * @description `low` when less than 1 GiB or a twentieth is free, `full` when nothing can be written: then this answers 503.
                  * @enum {string}
@@ -13103,9 +13395,13 @@ export interface components {
         };
     };
     responses: {
-        /** @description The record is still the one with this ETag. */
+        /** @description What was asked for is still what has this ETag. */
         NotModified: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                ETag: components["headers"]["ETag"];
                 [name: string]: unknown;
             };
             content?: never;
@@ -13113,109 +13409,312 @@ export interface components {
         /** @description The request could not be read: `malformed_json`, `malformed_request`. */
         BadRequest: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "http://localhost:8000/api/admin/documentation/errors#malformed_json",
+                 *       "title": "Bad Request",
+                 *       "status": 400,
+                 *       "detail": "The body is not a JSON object.",
+                 *       "instance": "/api/admin/leads",
+                 *       "code": "malformed_json",
+                 *       "request_id": "01JQ8Z7V2M",
+                 *       "message": "The body is not a JSON object."
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `unauthenticated`, `invalid_credentials`, `stateful_domain_mismatch`, `account_inactive`. A request that does not ask for JSON gets the login page. */
+        /** @description `unauthenticated`, `invalid_credentials`, `stateful_domain_mismatch`, `account_inactive`. */
         Unauthenticated: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "http://localhost:8000/api/admin/documentation/errors#unauthenticated",
+                 *       "title": "Unauthorized",
+                 *       "status": 401,
+                 *       "detail": "No valid bearer token was sent.",
+                 *       "instance": "/api/admin/leads",
+                 *       "code": "unauthenticated",
+                 *       "request_id": "01JQ8Z7V2M",
+                 *       "message": "No valid bearer token was sent."
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
-                "text/html": string;
             };
         };
         /** @description `forbidden` names the missing permission or ability, `event_vetoed` the reason of a listener; `csrf_mismatch` is a session without its CSRF header. */
         Forbidden: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "http://localhost:8000/api/admin/documentation/errors#forbidden",
+                 *       "title": "Forbidden",
+                 *       "status": 403,
+                 *       "detail": "You need the permission leads.create for this.",
+                 *       "instance": "/api/admin/leads",
+                 *       "code": "forbidden",
+                 *       "request_id": "01JQ8Z7V2M",
+                 *       "message": "You need the permission leads.create for this.",
+                 *       "required": "leads.create"
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /** @description `not_found`: no such record, or none the caller may see. */
         NotFound: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "http://localhost:8000/api/admin/documentation/errors#not_found",
+                 *       "title": "Not Found",
+                 *       "status": 404,
+                 *       "detail": "No lead has id 7.",
+                 *       "instance": "/api/admin/leads/7",
+                 *       "code": "not_found",
+                 *       "request_id": "01JQ8Z7V2M",
+                 *       "message": "No lead has id 7."
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /** @description `unique_violation`, `in_use`, `state_conflict`, `schedule_conflict`, `protected`, `idempotency_in_flight`. */
         Conflict: {
             headers: {
+                /** @description Seconds to wait, with `idempotency_in_flight`. */
+                "Retry-After"?: string;
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "http://localhost:8000/api/admin/documentation/errors#unique_violation",
+                 *       "title": "Conflict",
+                 *       "status": 409,
+                 *       "detail": "A value that must be unique is taken.",
+                 *       "instance": "/api/admin/contacts/persons",
+                 *       "code": "unique_violation",
+                 *       "request_id": "01JQ8Z7V2M",
+                 *       "message": "This value is taken.",
+                 *       "errors": {
+                 *         "emails.0.value": [
+                 *           "This value is taken."
+                 *         ]
+                 *       },
+                 *       "conflicts": [
+                 *         {
+                 *           "entity_type": "persons",
+                 *           "id": 12,
+                 *           "field": "emails.0.value"
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /** @description `version_mismatch`: the record has changed since the ETag in If-Match. */
         VersionMismatch: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "http://localhost:8000/api/admin/documentation/errors#version_mismatch",
+                 *       "title": "Precondition Failed",
+                 *       "status": 412,
+                 *       "detail": "The record is at version 3 by now.",
+                 *       "instance": "/api/admin/leads/7",
+                 *       "code": "version_mismatch",
+                 *       "request_id": "01JQ8Z7V2M",
+                 *       "message": "The record is at version 3 by now."
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /** @description `payload_too_large`: the body is larger than 1 MiB, or a file in it than 25 MiB. */
         TooLarge: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "http://localhost:8000/api/admin/documentation/errors#payload_too_large",
+                 *       "title": "Content Too Large",
+                 *       "status": 413,
+                 *       "detail": "The body is too large.",
+                 *       "instance": "/api/admin/files",
+                 *       "code": "payload_too_large",
+                 *       "request_id": "01JQ8Z7V2M",
+                 *       "message": "The body is too large."
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /** @description `range_not_satisfiable`: the range begins behind the last byte; Content-Range says how many there are. */
         RangeNotSatisfiable: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Content-Range": components["headers"]["Content-Range"];
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "http://localhost:8000/api/admin/documentation/errors#range_not_satisfiable",
+                 *       "title": "Range Not Satisfiable",
+                 *       "status": 416,
+                 *       "detail": "There are 4096 bytes.",
+                 *       "instance": "/api/admin/files/7/content",
+                 *       "code": "range_not_satisfiable",
+                 *       "request_id": "01JQ8Z7V2M",
+                 *       "message": "There are 4096 bytes."
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /** @description `unsupported_media_type`: the body is not of a type this operation takes. */
         UnsupportedMediaType: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "http://localhost:8000/api/admin/documentation/errors#unsupported_media_type",
+                 *       "title": "Unsupported Media Type",
+                 *       "status": 415,
+                 *       "detail": "The body has a media type this operation does not take.",
+                 *       "instance": "/api/admin/leads",
+                 *       "code": "unsupported_media_type",
+                 *       "request_id": "01JQ8Z7V2M",
+                 *       "message": "The body has a media type this operation does not take."
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /** @description `validation_failed` lists every refused field in `errors`; also `mass_failed`, `idempotency_key_reused`. */
         Invalid: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "http://localhost:8000/api/admin/documentation/errors#validation_failed",
+                 *       "title": "Unprocessable Content",
+                 *       "status": 422,
+                 *       "detail": "The request is not valid.",
+                 *       "instance": "/api/admin/leads",
+                 *       "code": "validation_failed",
+                 *       "request_id": "01JQ8Z7V2M",
+                 *       "message": "The field is required.",
+                 *       "errors": {
+                 *         "title": [
+                 *           "The field is required."
+                 *         ]
+                 *       }
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /** @description `rate_limited`: too many requests; Retry-After says how many seconds to wait. */
         RateLimited: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Retry-After": components["headers"]["Retry-After"];
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "http://localhost:8000/api/admin/documentation/errors#rate_limited",
+                 *       "title": "Too Many Requests",
+                 *       "status": 429,
+                 *       "detail": "Too many requests.",
+                 *       "instance": "/api/admin/leads",
+                 *       "code": "rate_limited",
+                 *       "request_id": "01JQ8Z7V2M",
+                 *       "message": "Too many requests."
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /** @description `unavailable`: overloaded, busy or shutting down; Retry-After says how many seconds to wait. */
         Unavailable: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Retry-After": components["headers"]["Retry-After"];
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "http://localhost:8000/api/admin/documentation/errors#unavailable",
+                 *       "title": "Service Unavailable",
+                 *       "status": 503,
+                 *       "detail": "The server has too much to do.",
+                 *       "instance": "/api/admin/leads",
+                 *       "code": "unavailable",
+                 *       "request_id": "01JQ8Z7V2M",
+                 *       "message": "The server has too much to do."
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
@@ -13247,7 +13746,7 @@ export interface components {
         PerPage: number;
         /** @description With `none` the total is not counted, which is faster on large lists. */
         Count: "none";
-        /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+        /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
         Cursor: string;
         /** @description Keys of the record to keep in the reply. */
         Fields: string[];
@@ -13258,21 +13757,21 @@ export interface components {
         /** @description The record. None of the listed ids. */
         FilterIdNot: components["schemas"]["Id"][];
         /** @description created_at after this timestamp or date. */
-        CreatedAtGt: string;
+        CreatedAtGt: components["schemas"]["Instant"];
         /** @description created_at at or after this timestamp or date. */
-        CreatedAtGte: string;
+        CreatedAtGte: components["schemas"]["Instant"];
         /** @description created_at before this timestamp or date. */
-        CreatedAtLt: string;
+        CreatedAtLt: components["schemas"]["Instant"];
         /** @description created_at at or before this timestamp or date. */
-        CreatedAtLte: string;
+        CreatedAtLte: components["schemas"]["Instant"];
         /** @description updated_at after this timestamp or date. */
-        UpdatedAtGt: string;
+        UpdatedAtGt: components["schemas"]["Instant"];
         /** @description updated_at at or after this timestamp or date. */
-        UpdatedAtGte: string;
+        UpdatedAtGte: components["schemas"]["Instant"];
         /** @description updated_at before this timestamp or date. */
-        UpdatedAtLt: string;
+        UpdatedAtLt: components["schemas"]["Instant"];
         /** @description updated_at at or before this timestamp or date. */
-        UpdatedAtLte: string;
+        UpdatedAtLte: components["schemas"]["Instant"];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         TokenSort: ("id" | "name" | "created_at" | "last_used_at" | "expires_at" | "-id" | "-name" | "-created_at" | "-last_used_at" | "-expires_at")[];
         /** @description The owner. Any of the listed ids. */
@@ -13292,21 +13791,21 @@ export interface components {
         /** @description True for records without last_used_at, false for those with it. */
         LastUsedAtNull: boolean;
         /** @description expires_at after this timestamp or date. */
-        ExpiresAtGt: string;
+        ExpiresAtGt: components["schemas"]["Instant"];
         /** @description expires_at at or after this timestamp or date. */
-        ExpiresAtGte: string;
+        ExpiresAtGte: components["schemas"]["Instant"];
         /** @description expires_at before this timestamp or date. */
-        ExpiresAtLt: string;
+        ExpiresAtLt: components["schemas"]["Instant"];
         /** @description expires_at at or before this timestamp or date. */
-        ExpiresAtLte: string;
+        ExpiresAtLte: components["schemas"]["Instant"];
         /** @description last_used_at after this timestamp or date. */
-        LastUsedAtGt: string;
+        LastUsedAtGt: components["schemas"]["Instant"];
         /** @description last_used_at at or after this timestamp or date. */
-        LastUsedAtGte: string;
+        LastUsedAtGte: components["schemas"]["Instant"];
         /** @description last_used_at before this timestamp or date. */
-        LastUsedAtLt: string;
+        LastUsedAtLt: components["schemas"]["Instant"];
         /** @description last_used_at at or before this timestamp or date. */
-        LastUsedAtLte: string;
+        LastUsedAtLte: components["schemas"]["Instant"];
         /** @description The title. Any of the listed values, in either case; a comma inside a value needs a backslash before it. */
         Title: string[];
         /** @description The title. None of the listed values. */
@@ -13380,21 +13879,21 @@ export interface components {
         /** @description expected_close_date at or before this value. */
         ExpectedCloseDateLte: string;
         /** @description closed_at after this timestamp or date. */
-        ClosedAtGt: string;
+        ClosedAtGt: components["schemas"]["Instant"];
         /** @description closed_at at or after this timestamp or date. */
-        ClosedAtGte: string;
+        ClosedAtGte: components["schemas"]["Instant"];
         /** @description closed_at before this timestamp or date. */
-        ClosedAtLt: string;
+        ClosedAtLt: components["schemas"]["Instant"];
         /** @description closed_at at or before this timestamp or date. */
-        ClosedAtLte: string;
+        ClosedAtLte: components["schemas"]["Instant"];
         /** @description stage_changed_at after this timestamp or date. */
-        StageChangedAtGt: string;
+        StageChangedAtGt: components["schemas"]["Instant"];
         /** @description stage_changed_at at or after this timestamp or date. */
-        StageChangedAtGte: string;
+        StageChangedAtGte: components["schemas"]["Instant"];
         /** @description stage_changed_at before this timestamp or date. */
-        StageChangedAtLt: string;
+        StageChangedAtLt: components["schemas"]["Instant"];
         /** @description stage_changed_at at or before this timestamp or date. */
-        StageChangedAtLte: string;
+        StageChangedAtLte: components["schemas"]["Instant"];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         LeadSort: ("id" | "title" | "lead_value" | "status" | "expected_close_date" | "closed_at" | "stage_changed_at" | "created_at" | "updated_at" | "person_name" | "user_name" | "stage_sort_order" | "-id" | "-title" | "-lead_value" | "-status" | "-expected_close_date" | "-closed_at" | "-stage_changed_at" | "-created_at" | "-updated_at" | "-person_name" | "-user_name" | "-stage_sort_order")[];
         /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
@@ -13485,7 +13984,7 @@ export interface components {
         ProductCustomAttributes: {
             [key: string]: string;
         };
-        /** @description `inventories` adds them; `custom_labels` the names of chosen options and records. */
+        /** @description `inventories` adds them for callers who may read those; `custom_labels` the names of chosen options and records. */
         ProductInclude: ("inventories" | "custom_labels")[];
         /** @description The kind of activity. Any of the listed values. */
         FilterActivityType: ("call" | "meeting" | "lunch" | "note")[];
@@ -13510,21 +14009,21 @@ export interface components {
         /** @description True for records without schedule_from, false for those with it. */
         ScheduleFromNull: boolean;
         /** @description schedule_from after this timestamp or date. */
-        ScheduleFromGt: string;
+        ScheduleFromGt: components["schemas"]["Instant"];
         /** @description schedule_from at or after this timestamp or date. */
-        ScheduleFromGte: string;
+        ScheduleFromGte: components["schemas"]["Instant"];
         /** @description schedule_from before this timestamp or date. */
-        ScheduleFromLt: string;
+        ScheduleFromLt: components["schemas"]["Instant"];
         /** @description schedule_from at or before this timestamp or date. */
-        ScheduleFromLte: string;
+        ScheduleFromLte: components["schemas"]["Instant"];
         /** @description schedule_to after this timestamp or date. */
-        ScheduleToGt: string;
+        ScheduleToGt: components["schemas"]["Instant"];
         /** @description schedule_to at or after this timestamp or date. */
-        ScheduleToGte: string;
+        ScheduleToGte: components["schemas"]["Instant"];
         /** @description schedule_to before this timestamp or date. */
-        ScheduleToLt: string;
+        ScheduleToLt: components["schemas"]["Instant"];
         /** @description schedule_to at or before this timestamp or date. */
-        ScheduleToLte: string;
+        ScheduleToLte: components["schemas"]["Instant"];
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
         ActivitySort: ("id" | "title" | "type" | "is_done" | "schedule_from" | "schedule_to" | "created_at" | "updated_at" | "-id" | "-title" | "-type" | "-is_done" | "-schedule_from" | "-schedule_to" | "-created_at" | "-updated_at")[];
         /** @description References to replace by the full resource. One whose own record the caller may not read stays as it is. */
@@ -13597,7 +14096,9 @@ export interface components {
         AttributeSort: ("id" | "code" | "name" | "type" | "entity_type" | "sort_order" | "created_at" | "-id" | "-code" | "-name" | "-type" | "-entity_type" | "-sort_order" | "-created_at")[];
         /** @description Take removed options from the records that have them. */
         Force: boolean;
-        /** @description With `false` the contract without custom attributes, as its authors wrote it. */
+        /** @description With `true` the operations that the caller may use: those that the permissions of the user and the abilities of the token allow. Needs a token or session, else 401. */
+        Mine: boolean;
+        /** @description With `false` the contract without custom attributes. */
         Custom: boolean;
         /** @description The e-mail address. Any of the listed values, in either case. */
         UserEmail: string[];
@@ -13711,7 +14212,7 @@ export interface components {
         ExpiredAtLt: string;
         /** @description expired_at on or before this date. */
         ExpiredAtLte: string;
-        /** @description One JSON object a line, or comma-separated values. */
+        /** @description One JSON object a line, or comma-separated values. Without it `Accept` chooses: `text/csv` gives CSV, anything else JSON lines. */
         ExportFormat: "ndjson" | "csv";
         /** @description The warehouse. Any of the listed ids. */
         WarehouseId: components["schemas"]["Id"][];
@@ -13764,13 +14265,13 @@ export interface components {
         /** @description All but e-mails that answer no other, or all but answers. */
         IsRootNot: boolean;
         /** @description sent_at after this timestamp or date. */
-        SentAtGt: string;
+        SentAtGt: components["schemas"]["Instant"];
         /** @description sent_at at or after this timestamp or date. */
-        SentAtGte: string;
+        SentAtGte: components["schemas"]["Instant"];
         /** @description sent_at before this timestamp or date. */
-        SentAtLt: string;
+        SentAtLt: components["schemas"]["Instant"];
         /** @description sent_at at or before this timestamp or date. */
-        SentAtLte: string;
+        SentAtLte: components["schemas"]["Instant"];
         /** @description Move it to the trash, or delete it for good. Left out, what is in the trash is deleted and the rest moved there. */
         EmailDeletion: "trash" | "delete";
         /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
@@ -13878,21 +14379,21 @@ export interface components {
         /** @description How far it got. None of the listed values. */
         FilterImportStateNot: components["schemas"]["ImportState"][];
         /** @description started_at after this timestamp or date. */
-        StartedAtGt: string;
+        StartedAtGt: components["schemas"]["Instant"];
         /** @description started_at at or after this timestamp or date. */
-        StartedAtGte: string;
+        StartedAtGte: components["schemas"]["Instant"];
         /** @description started_at before this timestamp or date. */
-        StartedAtLt: string;
+        StartedAtLt: components["schemas"]["Instant"];
         /** @description started_at at or before this timestamp or date. */
-        StartedAtLte: string;
+        StartedAtLte: components["schemas"]["Instant"];
         /** @description completed_at after this timestamp or date. */
-        CompletedAtGt: string;
+        CompletedAtGt: components["schemas"]["Instant"];
         /** @description completed_at at or after this timestamp or date. */
-        CompletedAtGte: string;
+        CompletedAtGte: components["schemas"]["Instant"];
         /** @description completed_at before this timestamp or date. */
-        CompletedAtLt: string;
+        CompletedAtLt: components["schemas"]["Instant"];
         /** @description completed_at at or before this timestamp or date. */
-        CompletedAtLte: string;
+        CompletedAtLte: components["schemas"]["Instant"];
         /** @description What is to be imported. */
         PathImportType: components["schemas"]["ImportType"];
         /**
@@ -13902,7 +14403,7 @@ export interface components {
         SearchQ: string;
         /** @description The types to search, all that may be listed when left out. */
         SearchTypes: components["schemas"]["EntityType"][];
-        /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+        /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out, unless the report says otherwise. */
         ReportStart: string;
         /** @description Last day of the period. It is at most three years long. */
         ReportEnd: string;
@@ -13986,7 +14487,34 @@ export interface components {
         EventRequestId: string[];
     };
     requestBodies: never;
-    headers: never;
+    headers: {
+        /** @description Names this request in logs and in the event log. What the caller sent in this header, if it was fit. */
+        "X-Request-Id": string;
+        /** @description Calls that are left, and seconds until all are back (draft-ietf-httpapi-ratelimit-headers). Not sent where calls are not counted. */
+        RateLimit: string;
+        /** @description The limits that apply to the caller. Not sent where calls are not counted. */
+        "RateLimit-Policy": string;
+        /** @description Version of the record, or hash of what was read; for `If-Match` and `If-None-Match`. */
+        ETag: string;
+        /** @description Address of the new record. */
+        Location: string;
+        /** @description The pages beside this one (RFC 8288), as in `links`. */
+        Link: string;
+        /** @description This is the first answer to the Idempotency-Key once more. */
+        "Idempotency-Replayed": "true";
+        /** @description Nothing of this was kept. */
+        "Accord-Dry-Run": "true";
+        /** @description Whether to show or to keep the file; and its name. */
+        "Content-Disposition": string;
+        /** @description Parts of the bytes can be asked for with `Range`. */
+        "Accept-Ranges": "bytes";
+        /** @description Which bytes these are, and of how many. */
+        "Content-Range": string;
+        /** @description Seconds to wait before the next try. */
+        "Retry-After": string;
+        /** @description Sent where a bearer token is missing or not accepted. */
+        "WWW-Authenticate": "Bearer";
+    };
     pathItems: never;
 }
 export type $defs = Record<string, never>;
@@ -14011,6 +14539,10 @@ export interface operations {
             /** @description Signed in. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14048,6 +14580,11 @@ export interface operations {
             /** @description Signed out. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14077,6 +14614,9 @@ export interface operations {
             /** @description The cookie is set. */
             204: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -14099,6 +14639,10 @@ export interface operations {
             /** @description The account. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14131,6 +14675,10 @@ export interface operations {
             /** @description Signed in. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14162,6 +14710,10 @@ export interface operations {
             /** @description Signed out. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14195,6 +14747,9 @@ export interface operations {
             /** @description A mail is on its way, if there is such an account. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14221,6 +14776,9 @@ export interface operations {
             /** @description The page. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14249,6 +14807,9 @@ export interface operations {
             /** @description The password is set. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14279,6 +14840,10 @@ export interface operations {
             /** @description The account. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14316,6 +14881,11 @@ export interface operations {
             /** @description The account after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14343,7 +14913,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -14358,6 +14928,11 @@ export interface operations {
             /** @description One page of sessions. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14391,6 +14966,10 @@ export interface operations {
             /** @description The session is ended. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14417,7 +14996,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["TokenSort"];
@@ -14482,6 +15061,11 @@ export interface operations {
             /** @description One page of tokens. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14515,9 +15099,28 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenCreated"];
+                };
+            };
             /** @description The token with its secret. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14556,6 +15159,10 @@ export interface operations {
             /** @description The token. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14592,6 +15199,10 @@ export interface operations {
             /** @description It is revoked. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14618,7 +15229,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
@@ -14755,6 +15366,11 @@ export interface operations {
             /** @description One page of leads. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14788,9 +15404,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeadResult"];
+                };
+            };
             /** @description The created lead. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14950,6 +15587,10 @@ export interface operations {
             /** @description The board. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14988,6 +15629,10 @@ export interface operations {
             /** @description The lead. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15030,6 +15675,11 @@ export interface operations {
             /** @description The lead after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15069,6 +15719,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15109,6 +15763,11 @@ export interface operations {
             /** @description What was done, record by record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15147,6 +15806,11 @@ export interface operations {
             /** @description What was done, record by record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15167,7 +15831,7 @@ export interface operations {
     exportLeads: {
         parameters: {
             query?: {
-                /** @description One JSON object a line, or comma-separated values. */
+                /** @description One JSON object a line, or comma-separated values. Without it `Accept` chooses: `text/csv` gives CSV, anything else JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
@@ -15297,6 +15961,10 @@ export interface operations {
             /** @description The leads. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15336,6 +16004,11 @@ export interface operations {
             /** @description The moved lead. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15372,6 +16045,10 @@ export interface operations {
             /** @description Its product lines. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15414,6 +16091,11 @@ export interface operations {
             /** @description The line. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15459,6 +16141,10 @@ export interface operations {
             /** @description The line after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15499,6 +16185,10 @@ export interface operations {
             /** @description It is removed. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15535,6 +16225,10 @@ export interface operations {
             /** @description Its tags. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15577,6 +16271,11 @@ export interface operations {
             /** @description The tags after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15618,6 +16317,10 @@ export interface operations {
             /** @description It is detached. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15645,7 +16348,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -15663,6 +16366,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15701,6 +16409,12 @@ export interface operations {
             /** @description The restored record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15734,7 +16448,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
                 type?: components["parameters"]["FilterTimelineType"];
@@ -15764,6 +16478,11 @@ export interface operations {
             /** @description One page of the timeline. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15789,7 +16508,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["QuoteSort"];
@@ -15907,6 +16626,11 @@ export interface operations {
             /** @description One page of quotes. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15949,6 +16673,12 @@ export interface operations {
             /** @description The lead after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15990,6 +16720,10 @@ export interface operations {
             /** @description It is unlinked. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16018,7 +16752,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["EmailSort"];
@@ -16134,6 +16868,11 @@ export interface operations {
             /** @description One page of e-mails. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16176,6 +16915,12 @@ export interface operations {
             /** @description The e-mail after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16217,6 +16962,10 @@ export interface operations {
             /** @description It is unlinked. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16245,7 +16994,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["PersonSort"];
@@ -16324,6 +17073,11 @@ export interface operations {
             /** @description One page of persons. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16357,9 +17111,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonResult"];
+                };
+            };
             /** @description The created person. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16400,6 +17175,10 @@ export interface operations {
             /** @description The person. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16442,6 +17221,11 @@ export interface operations {
             /** @description The person after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16481,6 +17265,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16521,6 +17309,11 @@ export interface operations {
             /** @description What was done, record by record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16559,6 +17352,11 @@ export interface operations {
             /** @description What was done, record by record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16579,7 +17377,7 @@ export interface operations {
     exportPersons: {
         parameters: {
             query?: {
-                /** @description One JSON object a line, or comma-separated values. */
+                /** @description One JSON object a line, or comma-separated values. Without it `Accept` chooses: `text/csv` gives CSV, anything else JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["PersonSort"];
@@ -16651,6 +17449,10 @@ export interface operations {
             /** @description The persons. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16675,7 +17477,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
@@ -16815,6 +17617,11 @@ export interface operations {
             /** @description One page of leads. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16849,6 +17656,10 @@ export interface operations {
             /** @description Its tags. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16891,6 +17702,11 @@ export interface operations {
             /** @description The tags after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16932,6 +17748,10 @@ export interface operations {
             /** @description It is detached. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16959,7 +17779,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -16977,6 +17797,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17015,6 +17840,12 @@ export interface operations {
             /** @description The restored record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17048,7 +17879,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
                 type?: components["parameters"]["FilterTimelineType"];
@@ -17078,6 +17909,11 @@ export interface operations {
             /** @description One page of the timeline. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17103,7 +17939,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["QuoteSort"];
@@ -17221,6 +18057,11 @@ export interface operations {
             /** @description One page of quotes. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17246,7 +18087,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["EmailSort"];
@@ -17362,6 +18203,11 @@ export interface operations {
             /** @description One page of e-mails. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17387,7 +18233,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["OrganizationSort"];
@@ -17450,6 +18296,11 @@ export interface operations {
             /** @description One page of organizations. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17483,9 +18334,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrganizationResult"];
+                };
+            };
             /** @description The created organization. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17526,6 +18398,10 @@ export interface operations {
             /** @description The organization. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17568,6 +18444,11 @@ export interface operations {
             /** @description The organization after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17607,6 +18488,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17647,6 +18532,11 @@ export interface operations {
             /** @description What was done, record by record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17667,7 +18557,7 @@ export interface operations {
     exportOrganizations: {
         parameters: {
             query?: {
-                /** @description One JSON object a line, or comma-separated values. */
+                /** @description One JSON object a line, or comma-separated values. Without it `Accept` chooses: `text/csv` gives CSV, anything else JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["OrganizationSort"];
@@ -17723,6 +18613,10 @@ export interface operations {
             /** @description The organizations. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17747,7 +18641,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["PersonSort"];
@@ -17829,6 +18723,11 @@ export interface operations {
             /** @description One page of persons. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17854,7 +18753,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
@@ -17994,6 +18893,11 @@ export interface operations {
             /** @description One page of leads. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18028,6 +18932,10 @@ export interface operations {
             /** @description Its tags. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18070,6 +18978,11 @@ export interface operations {
             /** @description The tags after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18111,6 +19024,10 @@ export interface operations {
             /** @description It is detached. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18138,7 +19055,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -18156,6 +19073,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18194,6 +19116,12 @@ export interface operations {
             /** @description The restored record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18227,7 +19155,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
                 type?: components["parameters"]["FilterTimelineType"];
@@ -18257,6 +19185,11 @@ export interface operations {
             /** @description One page of the timeline. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18282,7 +19215,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["QuoteSort"];
@@ -18397,6 +19330,11 @@ export interface operations {
             /** @description One page of quotes. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18430,9 +19368,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuoteResult"];
+                };
+            };
             /** @description The created quote. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18473,6 +19432,10 @@ export interface operations {
             /** @description The quote. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18515,6 +19478,11 @@ export interface operations {
             /** @description The quote after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18554,6 +19522,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18594,6 +19566,11 @@ export interface operations {
             /** @description What was done, record by record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18614,7 +19591,7 @@ export interface operations {
     exportQuotes: {
         parameters: {
             query?: {
-                /** @description One JSON object a line, or comma-separated values. */
+                /** @description One JSON object a line, or comma-separated values. Without it `Accept` chooses: `text/csv` gives CSV, anything else JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["QuoteSort"];
@@ -18722,6 +19699,10 @@ export interface operations {
             /** @description The quotes. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18752,6 +19733,10 @@ export interface operations {
             /** @description The document. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18776,7 +19761,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LeadSort"];
@@ -18916,6 +19901,11 @@ export interface operations {
             /** @description One page of leads. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18958,6 +19948,12 @@ export interface operations {
             /** @description The quote after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18999,6 +19995,10 @@ export interface operations {
             /** @description It is unlinked. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19036,6 +20036,10 @@ export interface operations {
             /** @description Its tags. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19078,6 +20082,11 @@ export interface operations {
             /** @description The tags after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19119,6 +20128,10 @@ export interface operations {
             /** @description It is detached. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19146,7 +20159,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
                 type?: components["parameters"]["FilterTimelineType"];
@@ -19176,6 +20189,11 @@ export interface operations {
             /** @description One page of the timeline. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19201,7 +20219,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -19219,6 +20237,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19257,6 +20280,12 @@ export interface operations {
             /** @description The restored record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19290,13 +20319,13 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["ProductSort"];
                 /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["ProductCustomAttributes"];
-                /** @description `inventories` adds them; `custom_labels` the names of chosen options and records. */
+                /** @description `inventories` adds them for callers who may read those; `custom_labels` the names of chosen options and records. */
                 include?: components["parameters"]["ProductInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -19383,6 +20412,11 @@ export interface operations {
             /** @description One page of products. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19416,9 +20450,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProductResult"];
+                };
+            };
             /** @description The created product. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19439,7 +20494,7 @@ export interface operations {
     getProduct: {
         parameters: {
             query?: {
-                /** @description `inventories` adds them; `custom_labels` the names of chosen options and records. */
+                /** @description `inventories` adds them for callers who may read those; `custom_labels` the names of chosen options and records. */
                 include?: components["parameters"]["ProductInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -19459,6 +20514,10 @@ export interface operations {
             /** @description The product. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19501,6 +20560,11 @@ export interface operations {
             /** @description The product after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19540,6 +20604,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19580,6 +20648,11 @@ export interface operations {
             /** @description What was done, record by record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19600,7 +20673,7 @@ export interface operations {
     exportProducts: {
         parameters: {
             query?: {
-                /** @description One JSON object a line, or comma-separated values. */
+                /** @description One JSON object a line, or comma-separated values. Without it `Accept` chooses: `text/csv` gives CSV, anything else JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["ProductSort"];
@@ -19686,6 +20759,10 @@ export interface operations {
             /** @description The products. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19719,6 +20796,10 @@ export interface operations {
             /** @description Its tags. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19761,6 +20842,11 @@ export interface operations {
             /** @description The tags after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19802,6 +20888,10 @@ export interface operations {
             /** @description It is detached. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19829,7 +20919,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -19847,6 +20937,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19885,6 +20980,12 @@ export interface operations {
             /** @description The restored record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19918,7 +21019,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
                 type?: components["parameters"]["FilterTimelineType"];
@@ -19948,6 +21049,11 @@ export interface operations {
             /** @description One page of the timeline. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19985,6 +21091,10 @@ export interface operations {
             /** @description Its inventories. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20025,6 +21135,10 @@ export interface operations {
             /** @description The inventories after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20062,6 +21176,10 @@ export interface operations {
             /** @description Its stock. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20087,7 +21205,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["ActivitySort"];
@@ -20194,6 +21312,11 @@ export interface operations {
             /** @description One page of activities. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20224,13 +21347,34 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ActivityCreate"];
-                "multipart/form-data": components["schemas"]["ActivityCreate"];
+                "multipart/form-data": components["schemas"]["ActivityForm"];
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActivityResult"];
+                };
+            };
             /** @description The created activity. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20271,6 +21415,10 @@ export interface operations {
             /** @description The activity. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20313,6 +21461,11 @@ export interface operations {
             /** @description The activity after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20352,6 +21505,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20392,6 +21549,11 @@ export interface operations {
             /** @description What was done, record by record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20430,6 +21592,11 @@ export interface operations {
             /** @description What was done, record by record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20450,7 +21617,7 @@ export interface operations {
     exportActivities: {
         parameters: {
             query?: {
-                /** @description One JSON object a line, or comma-separated values. */
+                /** @description One JSON object a line, or comma-separated values. Without it `Accept` chooses: `text/csv` gives CSV, anything else JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["ActivitySort"];
@@ -20550,6 +21717,10 @@ export interface operations {
             /** @description The activities. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20574,7 +21745,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -20592,6 +21763,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20630,6 +21806,12 @@ export interface operations {
             /** @description The restored record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20672,6 +21854,10 @@ export interface operations {
             /** @description Its files. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20708,13 +21894,31 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ActivityFileAttach"];
-                "multipart/form-data": components["schemas"]["ActivityFileAttach"];
+                "multipart/form-data": components["schemas"]["ActivityFileForm"];
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActivityFileResult"];
+                };
+            };
             /** @description The attached file. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20756,6 +21960,10 @@ export interface operations {
             /** @description It is removed. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20797,6 +22005,12 @@ export interface operations {
             /** @description All bytes. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20806,6 +22020,13 @@ export interface operations {
             /** @description The range asked for. */
             206: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
+                    "Content-Range": components["headers"]["Content-Range"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20838,6 +22059,11 @@ export interface operations {
             /** @description The calendar. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20862,7 +22088,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["EmailSort"];
@@ -20975,6 +22201,11 @@ export interface operations {
             /** @description One page of e-mails. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21005,13 +22236,34 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["EmailCreate"];
-                "multipart/form-data": components["schemas"]["EmailCreate"];
+                "multipart/form-data": components["schemas"]["EmailForm"];
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmailResult"];
+                };
+            };
             /** @description The e-mail. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21052,6 +22304,10 @@ export interface operations {
             /** @description The e-mail. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21094,6 +22350,11 @@ export interface operations {
             /** @description The e-mail after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21136,6 +22397,10 @@ export interface operations {
             /** @description It is in the trash or deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21176,6 +22441,11 @@ export interface operations {
             /** @description What was done, record by record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21214,6 +22484,11 @@ export interface operations {
             /** @description What was done, record by record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21250,9 +22525,29 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmailResult"];
+                };
+            };
             /** @description The queued e-mail. */
             202: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21294,6 +22589,12 @@ export interface operations {
             /** @description The e-mail after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21322,7 +22623,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -21342,6 +22643,11 @@ export interface operations {
             /** @description One page of the thread. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21380,6 +22686,12 @@ export interface operations {
             /** @description All bytes. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21389,6 +22701,13 @@ export interface operations {
             /** @description The range asked for. */
             206: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
+                    "Content-Range": components["headers"]["Content-Range"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21424,6 +22743,10 @@ export interface operations {
             /** @description Its tags. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21466,6 +22789,11 @@ export interface operations {
             /** @description The tags after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21507,6 +22835,10 @@ export interface operations {
             /** @description It is detached. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21534,7 +22866,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -21552,6 +22884,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21590,6 +22927,12 @@ export interface operations {
             /** @description The restored record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21634,6 +22977,12 @@ export interface operations {
             /** @description All bytes. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21643,6 +22992,13 @@ export interface operations {
             /** @description The range asked for. */
             206: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
+                    "Content-Range": components["headers"]["Content-Range"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21683,6 +23039,9 @@ export interface operations {
             /** @description It is stored, or was before. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21710,7 +23069,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["TagSort"];
@@ -21767,6 +23126,11 @@ export interface operations {
             /** @description One page of tags. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21800,9 +23164,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TagResult"];
+                };
+            };
             /** @description The created tag. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21843,6 +23228,10 @@ export interface operations {
             /** @description The tag. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21885,6 +23274,11 @@ export interface operations {
             /** @description The tag after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21924,6 +23318,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21964,6 +23362,11 @@ export interface operations {
             /** @description What was done, record by record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21990,7 +23393,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -22008,6 +23411,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22033,7 +23441,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["SourceSort"];
@@ -22078,6 +23486,11 @@ export interface operations {
             /** @description One page of sources. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22111,9 +23524,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SourceResult"];
+                };
+            };
             /** @description The created source. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22152,6 +23586,10 @@ export interface operations {
             /** @description The source. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22194,6 +23632,11 @@ export interface operations {
             /** @description The source after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22233,6 +23676,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22261,7 +23708,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -22279,6 +23726,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22304,7 +23756,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["TypeSort"];
@@ -22349,6 +23801,11 @@ export interface operations {
             /** @description One page of types. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22382,9 +23839,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeadTypeResult"];
+                };
+            };
             /** @description The created type. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22423,6 +23901,10 @@ export interface operations {
             /** @description The type. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22465,6 +23947,11 @@ export interface operations {
             /** @description The type after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22504,6 +23991,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22532,7 +24023,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -22550,6 +24041,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22575,7 +24071,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["PipelineSort"];
@@ -22632,6 +24128,11 @@ export interface operations {
             /** @description One page of pipelines. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22665,9 +24166,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineResult"];
+                };
+            };
             /** @description The created pipeline. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22706,6 +24228,10 @@ export interface operations {
             /** @description The pipeline. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22748,6 +24274,11 @@ export interface operations {
             /** @description The pipeline after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22787,6 +24318,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22824,6 +24359,10 @@ export interface operations {
             /** @description Its stages. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22849,7 +24388,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -22867,6 +24406,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22892,7 +24436,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["AttributeSort"];
@@ -22973,6 +24517,11 @@ export interface operations {
             /** @description One page of attributes. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23006,9 +24555,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AttributeResult"];
+                };
+            };
             /** @description The created attribute. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23047,6 +24617,10 @@ export interface operations {
             /** @description The attribute. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23092,6 +24666,11 @@ export interface operations {
             /** @description The attribute after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23131,6 +24710,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23171,6 +24754,11 @@ export interface operations {
             /** @description What was done. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23209,6 +24797,11 @@ export interface operations {
             /** @description What was done. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23235,7 +24828,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Words that must all occur in the searchable fields, in either case. */
                 q?: components["parameters"]["Q"];
@@ -23259,6 +24852,11 @@ export interface operations {
             /** @description One page of choices. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23284,7 +24882,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -23302,6 +24900,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23327,7 +24930,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["UserSort"];
@@ -23394,6 +24997,11 @@ export interface operations {
             /** @description One page of users. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23427,9 +25035,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserResult"];
+                };
+            };
             /** @description The created user. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23470,6 +25099,10 @@ export interface operations {
             /** @description The user. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23512,6 +25145,11 @@ export interface operations {
             /** @description The user after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23554,6 +25192,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23594,6 +25236,11 @@ export interface operations {
             /** @description What was done, record by record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23632,6 +25279,11 @@ export interface operations {
             /** @description What was done, record by record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23658,7 +25310,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -23676,6 +25328,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23701,7 +25358,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["RoleSort"];
@@ -23750,6 +25407,11 @@ export interface operations {
             /** @description One page of roles. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23783,9 +25445,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoleResult"];
+                };
+            };
             /** @description The created role. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23824,6 +25507,10 @@ export interface operations {
             /** @description The role. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23866,6 +25553,11 @@ export interface operations {
             /** @description The role after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23905,6 +25597,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23939,6 +25635,10 @@ export interface operations {
             /** @description The tree. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23963,7 +25663,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -23981,6 +25681,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24006,7 +25711,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["GroupSort"];
@@ -24057,6 +25762,11 @@ export interface operations {
             /** @description One page of groups. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24090,9 +25800,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupResult"];
+                };
+            };
             /** @description The created group. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24133,6 +25864,10 @@ export interface operations {
             /** @description The group. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24175,6 +25910,11 @@ export interface operations {
             /** @description The group after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24214,6 +25954,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24242,7 +25986,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -24260,6 +26004,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24285,7 +26034,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["EmailTemplateSort"];
@@ -24330,6 +26079,11 @@ export interface operations {
             /** @description One page of email templates. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24363,9 +26117,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmailTemplateResult"];
+                };
+            };
             /** @description The created e-mail template. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24404,6 +26179,10 @@ export interface operations {
             /** @description The e-mail template. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24446,6 +26225,11 @@ export interface operations {
             /** @description The e-mail template after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24485,6 +26269,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24528,6 +26316,11 @@ export interface operations {
             /** @description Subject and content as they would be sent. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24555,7 +26348,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -24573,6 +26366,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24598,7 +26396,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["WorkflowSort"];
@@ -24655,6 +26453,11 @@ export interface operations {
             /** @description One page of workflows. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24688,9 +26491,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowResult"];
+                };
+            };
             /** @description The created workflow. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24729,6 +26553,10 @@ export interface operations {
             /** @description The workflow. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24771,6 +26599,11 @@ export interface operations {
             /** @description The workflow after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24810,6 +26643,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24838,7 +26675,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["WorkflowRunSort"];
@@ -24880,6 +26717,11 @@ export interface operations {
             /** @description One page of runs. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24902,6 +26744,8 @@ export interface operations {
             header?: {
                 /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
             };
             path: {
                 /** @description Id of the record. */
@@ -24918,6 +26762,11 @@ export interface operations {
             /** @description What would happen. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24945,7 +26794,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -24963,6 +26812,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24988,7 +26842,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["WebhookSort"];
@@ -25041,6 +26895,11 @@ export interface operations {
             /** @description One page of webhooks. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25074,9 +26933,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookSecretResult"];
+                };
+            };
             /** @description The created webhook. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25115,6 +26995,10 @@ export interface operations {
             /** @description The webhook. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25157,6 +27041,11 @@ export interface operations {
             /** @description The webhook after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25196,6 +27085,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25237,6 +27130,12 @@ export interface operations {
             /** @description The webhook with its new secret. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25265,7 +27164,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["WebhookDeliverySort"];
@@ -25303,6 +27202,11 @@ export interface operations {
             /** @description One page of deliveries. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25325,6 +27229,8 @@ export interface operations {
             header?: {
                 /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
             };
             path: {
                 /** @description Id of the record. */
@@ -25336,9 +27242,27 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDeliveryResult"];
+                };
+            };
             /** @description The queued delivery. */
             202: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25363,6 +27287,8 @@ export interface operations {
             header?: {
                 /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
             };
             path: {
                 /** @description Id of the record. */
@@ -25375,6 +27301,11 @@ export interface operations {
             /** @description What came back. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25399,6 +27330,8 @@ export interface operations {
             header?: {
                 /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
             };
             path: {
                 /** @description Id of the record. */
@@ -25412,9 +27345,27 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookReplayResult"];
+                };
+            };
             /** @description How many were queued. */
             202: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25442,7 +27393,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -25460,6 +27411,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25485,7 +27441,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["WebFormSort"];
@@ -25538,6 +27494,11 @@ export interface operations {
             /** @description One page of web forms. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25571,9 +27532,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebFormResult"];
+                };
+            };
             /** @description The created web form. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25612,6 +27594,10 @@ export interface operations {
             /** @description The web form. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25654,6 +27640,11 @@ export interface operations {
             /** @description The web form after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25693,6 +27684,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25721,7 +27716,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -25739,6 +27734,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25773,6 +27773,10 @@ export interface operations {
             /** @description The form. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25807,6 +27811,9 @@ export interface operations {
             /** @description It was taken; as a page for a browser that posted the form by itself. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25843,6 +27850,10 @@ export interface operations {
             /** @description The page. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25875,6 +27886,10 @@ export interface operations {
             /** @description The script. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25898,7 +27913,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["WarehouseSort"];
@@ -25955,6 +27970,11 @@ export interface operations {
             /** @description One page of warehouses. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -25988,9 +28008,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WarehouseResult"];
+                };
+            };
             /** @description The created warehouse. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26031,6 +28072,10 @@ export interface operations {
             /** @description The warehouse. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26073,6 +28118,11 @@ export interface operations {
             /** @description The warehouse after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26112,6 +28162,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26140,13 +28194,13 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["ProductSort"];
                 /** @description Values of custom attributes by code, such as `custom_attributes[industry]=3,4`: any of the listed values; of lists, those that hold any of them. */
                 custom_attributes?: components["parameters"]["ProductCustomAttributes"];
-                /** @description `inventories` adds them; `custom_labels` the names of chosen options and records. */
+                /** @description `inventories` adds them for callers who may read those; `custom_labels` the names of chosen options and records. */
                 include?: components["parameters"]["ProductInclude"];
                 /** @description Keys of the record to keep in the reply. */
                 fields?: components["parameters"]["Fields"];
@@ -26236,6 +28290,11 @@ export interface operations {
             /** @description One page of products. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26270,6 +28329,10 @@ export interface operations {
             /** @description Its tags. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26312,6 +28375,11 @@ export interface operations {
             /** @description The tags after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26353,6 +28421,10 @@ export interface operations {
             /** @description It is detached. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26380,7 +28452,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The kind of entry. Any of the listed values. */
                 type?: components["parameters"]["FilterTimelineType"];
@@ -26410,6 +28482,11 @@ export interface operations {
             /** @description One page of the timeline. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26435,7 +28512,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -26453,6 +28530,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26478,7 +28560,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["LocationSort"];
@@ -26529,6 +28611,11 @@ export interface operations {
             /** @description One page of locations. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26562,9 +28649,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LocationResult"];
+                };
+            };
             /** @description The created location. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26605,6 +28713,10 @@ export interface operations {
             /** @description The location. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26647,6 +28759,11 @@ export interface operations {
             /** @description The location after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26686,6 +28803,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26714,7 +28835,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -26732,6 +28853,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26763,6 +28889,10 @@ export interface operations {
             /** @description The configuration. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26782,6 +28912,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description Change the record only if its ETag is still this one, else 412. */
+                "If-Match"?: components["parameters"]["IfMatch"];
                 /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
             };
@@ -26797,6 +28929,11 @@ export interface operations {
             /** @description The configuration after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26807,6 +28944,7 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             409: components["responses"]["Conflict"];
+            412: components["responses"]["VersionMismatch"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
@@ -26823,7 +28961,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -26838,6 +28976,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26862,7 +29005,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["MarketingEventSort"];
@@ -26921,6 +29064,11 @@ export interface operations {
             /** @description One page of marketing events. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26954,9 +29102,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MarketingEventResult"];
+                };
+            };
             /** @description The created marketing event. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -26995,6 +29164,10 @@ export interface operations {
             /** @description The marketing event. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27037,6 +29210,11 @@ export interface operations {
             /** @description The marketing event after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27076,6 +29254,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27116,6 +29298,11 @@ export interface operations {
             /** @description What was done, record by record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27142,7 +29329,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -27160,6 +29347,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27185,7 +29377,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["CampaignSort"];
@@ -27248,6 +29440,11 @@ export interface operations {
             /** @description One page of campaigns. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27281,9 +29478,30 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CampaignResult"];
+                };
+            };
             /** @description The created campaign. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27324,6 +29542,10 @@ export interface operations {
             /** @description The campaign. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27366,6 +29588,11 @@ export interface operations {
             /** @description The campaign after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27405,6 +29632,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27445,6 +29676,11 @@ export interface operations {
             /** @description What was done, record by record. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27471,7 +29707,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
@@ -27489,6 +29725,11 @@ export interface operations {
             /** @description One page of its history. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27514,7 +29755,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["CampaignSendSort"];
@@ -27548,6 +29789,11 @@ export interface operations {
             /** @description One page of the ledger. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27585,6 +29831,10 @@ export interface operations {
             /** @description The filled-in e-mail and the numbers. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27620,9 +29870,27 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CampaignSendResult"];
+                };
+            };
             /** @description The queued e-mail. */
             202: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27658,9 +29926,29 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CampaignResult"];
+                };
+            };
             /** @description The campaign that runs. */
             202: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27688,7 +29976,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["SuppressionSort"];
@@ -27723,6 +30011,11 @@ export interface operations {
             /** @description One page of suppressed addresses. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27756,9 +30049,27 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SuppressionResult"];
+                };
+            };
             /** @description The suppressed address. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27794,6 +30105,10 @@ export interface operations {
             /** @description It is no longer suppressed. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27827,6 +30142,9 @@ export interface operations {
             /** @description The page. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27860,6 +30178,9 @@ export interface operations {
             /** @description A page that says so. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27886,7 +30207,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["ImportSort"];
@@ -27953,6 +30274,11 @@ export interface operations {
             /** @description One page of imports. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27983,13 +30309,34 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ImportCreate"];
-                "multipart/form-data": components["schemas"]["ImportCreate"];
+                "multipart/form-data": components["schemas"]["ImportForm"];
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportResult"];
+                };
+            };
             /** @description The created import. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28028,6 +30375,10 @@ export interface operations {
             /** @description The import. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28064,13 +30415,18 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ImportUpdate"];
-                "multipart/form-data": components["schemas"]["ImportUpdate"];
+                "multipart/form-data": components["schemas"]["ImportChangeForm"];
             };
         };
         responses: {
             /** @description The import after the change. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28110,6 +30466,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28149,6 +30509,12 @@ export interface operations {
             /** @description All bytes. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28158,6 +30524,13 @@ export interface operations {
             /** @description The range asked for. */
             206: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
+                    "Content-Range": components["headers"]["Content-Range"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28183,6 +30556,8 @@ export interface operations {
                 "If-Match"?: components["parameters"]["IfMatch"];
                 /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
             };
             path: {
                 /** @description Id of the record. */
@@ -28192,9 +30567,29 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportResult"];
+                };
+            };
             /** @description The import, being validated. */
             202: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28222,6 +30617,8 @@ export interface operations {
                 "If-Match"?: components["parameters"]["IfMatch"];
                 /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
             };
             path: {
                 /** @description Id of the record. */
@@ -28231,9 +30628,29 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportResult"];
+                };
+            };
             /** @description The import, being processed. */
             202: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28261,6 +30678,8 @@ export interface operations {
                 "If-Match"?: components["parameters"]["IfMatch"];
                 /** @description The first answer to this key is stored in the transaction of the write, for 24 hours, and given again with `Idempotency-Replayed: true`, also after a crash of the server. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` everything is checked and answered (status 200), nothing is kept and no event fires. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
             };
             path: {
                 /** @description Id of the record. */
@@ -28270,9 +30689,29 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportResult"];
+                };
+            };
             /** @description The cancelled import. */
             202: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28310,6 +30749,10 @@ export interface operations {
             /** @description How far it is. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28346,6 +30789,12 @@ export interface operations {
             /** @description All bytes. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28355,6 +30804,13 @@ export interface operations {
             /** @description The range asked for. */
             206: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
+                    "Content-Range": components["headers"]["Content-Range"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28387,6 +30843,10 @@ export interface operations {
             /** @description The sample. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28420,9 +30880,28 @@ export interface operations {
             };
         };
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileResult"];
+                };
+            };
             /** @description The uploaded file. */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28461,6 +30940,10 @@ export interface operations {
             /** @description The file. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28497,6 +30980,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28535,6 +31022,12 @@ export interface operations {
             /** @description All bytes. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28544,6 +31037,13 @@ export interface operations {
             /** @description The range asked for. */
             206: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
+                    "Content-Range": components["headers"]["Content-Range"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28586,6 +31086,12 @@ export interface operations {
             /** @description All bytes. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28595,6 +31101,13 @@ export interface operations {
             /** @description The range asked for. */
             206: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
+                    "Content-Range": components["headers"]["Content-Range"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28636,6 +31149,10 @@ export interface operations {
             /** @description What was found, best first. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28691,6 +31208,11 @@ export interface operations {
             /** @description What happened. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Version of the record, or hash of what was read; for `If-Match` and `If-None-Match`. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -28710,7 +31232,7 @@ export interface operations {
     getOverAllReport: {
         parameters: {
             query?: {
-                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out, unless the report says otherwise. */
                 start?: components["parameters"]["ReportStart"];
                 /** @description Last day of the period. It is at most three years long. */
                 end?: components["parameters"]["ReportEnd"];
@@ -28731,6 +31253,12 @@ export interface operations {
             /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    /** @description Whether to show or to keep the file; and its name. */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -28750,7 +31278,7 @@ export interface operations {
     getRevenueStatsReport: {
         parameters: {
             query?: {
-                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out, unless the report says otherwise. */
                 start?: components["parameters"]["ReportStart"];
                 /** @description Last day of the period. It is at most three years long. */
                 end?: components["parameters"]["ReportEnd"];
@@ -28771,6 +31299,12 @@ export interface operations {
             /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    /** @description Whether to show or to keep the file; and its name. */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -28790,7 +31324,7 @@ export interface operations {
     getTotalLeadsReport: {
         parameters: {
             query?: {
-                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out, unless the report says otherwise. */
                 start?: components["parameters"]["ReportStart"];
                 /** @description Last day of the period. It is at most three years long. */
                 end?: components["parameters"]["ReportEnd"];
@@ -28811,6 +31345,12 @@ export interface operations {
             /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    /** @description Whether to show or to keep the file; and its name. */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -28830,7 +31370,7 @@ export interface operations {
     getRevenueBySourcesReport: {
         parameters: {
             query?: {
-                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out, unless the report says otherwise. */
                 start?: components["parameters"]["ReportStart"];
                 /** @description Last day of the period. It is at most three years long. */
                 end?: components["parameters"]["ReportEnd"];
@@ -28851,6 +31391,12 @@ export interface operations {
             /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    /** @description Whether to show or to keep the file; and its name. */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -28870,7 +31416,7 @@ export interface operations {
     getRevenueByTypesReport: {
         parameters: {
             query?: {
-                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out, unless the report says otherwise. */
                 start?: components["parameters"]["ReportStart"];
                 /** @description Last day of the period. It is at most three years long. */
                 end?: components["parameters"]["ReportEnd"];
@@ -28891,6 +31437,12 @@ export interface operations {
             /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    /** @description Whether to show or to keep the file; and its name. */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -28910,7 +31462,7 @@ export interface operations {
     getTopSellingProductsReport: {
         parameters: {
             query?: {
-                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out, unless the report says otherwise. */
                 start?: components["parameters"]["ReportStart"];
                 /** @description Last day of the period. It is at most three years long. */
                 end?: components["parameters"]["ReportEnd"];
@@ -28931,6 +31483,12 @@ export interface operations {
             /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    /** @description Whether to show or to keep the file; and its name. */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -28950,7 +31508,7 @@ export interface operations {
     getTopPersonsReport: {
         parameters: {
             query?: {
-                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out, unless the report says otherwise. */
                 start?: components["parameters"]["ReportStart"];
                 /** @description Last day of the period. It is at most three years long. */
                 end?: components["parameters"]["ReportEnd"];
@@ -28971,6 +31529,12 @@ export interface operations {
             /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    /** @description Whether to show or to keep the file; and its name. */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -28990,7 +31554,7 @@ export interface operations {
     getOpenLeadsByStatesReport: {
         parameters: {
             query?: {
-                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out, unless the report says otherwise. */
                 start?: components["parameters"]["ReportStart"];
                 /** @description Last day of the period. It is at most three years long. */
                 end?: components["parameters"]["ReportEnd"];
@@ -29011,6 +31575,12 @@ export interface operations {
             /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    /** @description Whether to show or to keep the file; and its name. */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -29030,7 +31600,7 @@ export interface operations {
     getForecastReport: {
         parameters: {
             query?: {
-                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out. */
+                /** @description First day of the period, in the time zone of the installation. The last 30 days when both ends are left out, unless the report says otherwise. */
                 start?: components["parameters"]["ReportStart"];
                 /** @description Last day of the period. It is at most three years long. */
                 end?: components["parameters"]["ReportEnd"];
@@ -29051,6 +31621,12 @@ export interface operations {
             /** @description The report; with `Accept: image/svg+xml` as a chart, drawn as printQuote draws. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    /** @description Whether to show or to keep the file; and its name. */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -29079,6 +31655,9 @@ export interface operations {
             /** @description The page. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -29103,6 +31682,9 @@ export interface operations {
             /** @description The page. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -29118,8 +31700,10 @@ export interface operations {
     getOpenapiJson: {
         parameters: {
             query?: {
-                /** @description With `false` the contract without custom attributes, as its authors wrote it. */
+                /** @description With `false` the contract without custom attributes. */
                 custom?: components["parameters"]["Custom"];
+                /** @description With `true` the operations that the caller may use: those that the permissions of the user and the abilities of the token allow. Needs a token or session, else 401. */
+                mine?: components["parameters"]["Mine"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -29133,6 +31717,10 @@ export interface operations {
             /** @description The OpenAPI document. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -29143,6 +31731,7 @@ export interface operations {
             };
             304: components["responses"]["NotModified"];
             400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
             404: components["responses"]["NotFound"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
@@ -29152,8 +31741,10 @@ export interface operations {
     getOpenapiYaml: {
         parameters: {
             query?: {
-                /** @description With `false` the contract without custom attributes, as its authors wrote it. */
+                /** @description With `false` the contract without custom attributes. */
                 custom?: components["parameters"]["Custom"];
+                /** @description With `true` the operations that the caller may use: those that the permissions of the user and the abilities of the token allow. Needs a token or session, else 401. */
+                mine?: components["parameters"]["Mine"];
             };
             header?: {
                 /** @description Answer 304 without a body if the ETag is still this one. */
@@ -29167,6 +31758,10 @@ export interface operations {
             /** @description The OpenAPI document. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -29175,6 +31770,7 @@ export interface operations {
             };
             304: components["responses"]["NotModified"];
             400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
             404: components["responses"]["NotFound"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
@@ -29190,7 +31786,7 @@ export interface operations {
                 per_page?: components["parameters"]["PerPage"];
                 /** @description With `none` the total is not counted, which is faster on large lists. */
                 count?: components["parameters"]["Count"];
-                /** @description Page by cursor: empty to start, then what links.next carries. Rows that come or go meanwhile shift nothing. */
+                /** @description Page by cursor: empty to start, then `meta.next_cursor` until it is null. Rows that come or go meanwhile shift nothing. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Up to 3 keys in order of weight; `-` sorts downwards. Text sorts without regard to case, empty values last. */
                 sort?: components["parameters"]["JobSort"];
@@ -29229,6 +31825,11 @@ export interface operations {
             /** @description One page of jobs. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -29265,6 +31866,10 @@ export interface operations {
             /** @description The job. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -29301,6 +31906,10 @@ export interface operations {
             /** @description It is deleted. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -29336,9 +31945,27 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description To a dry run: what would be answered. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobResult"];
+                };
+            };
             /** @description The waiting job. */
             202: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -29369,6 +31996,7 @@ export interface operations {
             /** @description It is alive. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -29392,6 +32020,7 @@ export interface operations {
             /** @description It is ready. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -29415,6 +32044,9 @@ export interface operations {
             /** @description The figures. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {

@@ -1,7 +1,8 @@
 // The contract as TypeScript: what a handler receives and returns, by operationId. Derived from the generated types; a
 // change of openapi.yaml reaches every handler through here.
-import type { Download } from './download.ts'
+
 import type { operations as facts } from './operations.gen.ts'
+import type { Download } from './output/download.ts'
 import type { components, operations } from './schema.gen.ts'
 
 export type { EventBase, OperationFact } from './operations.gen.ts'
@@ -19,10 +20,13 @@ export type Query<O extends OperationId> = NonNullable<Parameters<O>['query']>
 
 export type Params<O extends OperationId> = Parameters<O> extends { path: infer P } ? P : Record<string, never>
 
+/** That of a form has what JSON has, and files. */
 export type Body<O extends OperationId> = operations[O] extends { requestBody?: infer R }
-  ? NonNullable<R> extends { content: { 'application/json': infer B } | { 'multipart/form-data': infer B } }
-    ? B
-    : Record<string, never>
+  ? NonNullable<R> extends { content: { 'multipart/form-data': infer F } }
+    ? F
+    : NonNullable<R> extends { content: { 'application/json': infer B } }
+      ? B
+      : Record<string, never>
   : Record<string, never>
 
 type Success = 200 | 201 | 202

@@ -1,8 +1,9 @@
 // Durable jobs (DOMAIN 25.1): a row each, written in the transaction of the write that needs the work. How they are claimed and
-// run is claims.ts and worker.ts.
-import { stamp } from '../kernel/clock.ts'
+// run is leases.ts and worker.ts.
+
 import { type Context, now, type Services } from '../kernel/context.ts'
-import { transaction } from '../kernel/write.ts'
+import { stamp } from '../kernel/runtime/clock.ts'
+import { transaction } from '../kernel/write/write.ts'
 
 /** What a job is told of its own run. */
 export interface Running {
@@ -19,7 +20,7 @@ export interface Running {
 
 /** It is not done, but nothing failed: it runs again then, as the same try. */
 export interface Later {
-  again: Date
+  runAgainAt: Date
 }
 
 export interface JobKind<Payload extends object> {
@@ -58,7 +59,7 @@ export const defineJob = <Payload extends object>(job: Defined<Payload>): JobKin
 })
 
 /** Thrown by a job that can never succeed: it is buried without further tries. */
-export class Bury extends Error {}
+export class BuryJob extends Error {}
 
 export interface Enqueued {
   /** No second job is made while one with this key is unfinished. */
@@ -152,7 +153,7 @@ export const letKeyGo = async ({ db }: Context, jobId: number): Promise<void> =>
   void (await db.updateTable('jobs').set({ dedupe_key: null }).where('id', '=', jobId).execute())
 
 /** Jobs with these keys that wait for a later time than `at` run then; their order in a sequence stays. */
-export const hurry = (ctx: Context, keys: readonly string[], at: Date = ctx.time): Promise<void> =>
+export const expedite = (ctx: Context, keys: readonly string[], at: Date = ctx.time): Promise<void> =>
   transaction(ctx, async (ctx) => {
     for (let from = 0; from < keys.length; from += atOnce)
       await ctx.db

@@ -2,15 +2,15 @@
 // node-cron says when the next minute begins, in UTC, where no minute is skipped or doubled. The timer is ours: a started task of
 // node-cron walks through every minute that a clock which jumps ahead leaves out, and freezes the server.
 import { createTask, type ScheduledTask } from 'node-cron'
-import { stamp, systemClock } from '../kernel/clock.ts'
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
-import { ownName } from '../kernel/owners.ts'
-import { ifItCan } from '../kernel/unavailable.ts'
-import { transaction } from '../kernel/write.ts'
-import { hold, letGo } from './lock.ts'
+import { stamp, systemClock } from '../kernel/runtime/clock.ts'
+import { newOwnerId } from '../kernel/runtime/process-identity.ts'
+import { bestEffort } from '../kernel/runtime/unavailable.ts'
+import { transaction } from '../kernel/write/write.ts'
+import { bringBack } from './clock-setback.ts'
+import { acquire, release } from './locks.ts'
 import { enqueue } from './queue.ts'
 import { lastDue, type Schedule } from './schedules.ts'
-import { bringBack } from './setback.ts'
 
 export interface Scheduler {
   start(): void
@@ -26,14 +26,14 @@ export const schedulerLockMs = 90_000
 const maxPauseMs = 60_000
 
 export function createScheduler(services: Services, schedules: readonly Schedule[]): Scheduler {
-  const own = ownName()
+  const own = newOwnerId()
   let task: ScheduledTask | undefined
   let timer: NodeJS.Timeout | undefined
   let lastTickAt = Number.POSITIVE_INFINITY
   const context = (): Context => systemContext(services, 'api')
 
   async function tick(): Promise<boolean> {
-    if (!(await hold(context(), schedulerLock, own, schedulerLockMs))) return false
+    if (!(await acquire(context(), schedulerLock, own, schedulerLockMs))) return false
     const at = services.clock.now().getTime()
     // Also with the first: the clock may have been set back while nobody looked.
     if (at < lastTickAt) await bringBack(context())
@@ -65,7 +65,7 @@ export function createScheduler(services: Services, schedules: readonly Schedule
       task = undefined
       await last?.destroy()
       // Of a process that has ended it can be taken at once.
-      await ifItCan(() => letGo(context(), schedulerLock, own))
+      await bestEffort(() => release(context(), schedulerLock, own))
     },
   }
 }

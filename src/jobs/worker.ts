@@ -1,13 +1,13 @@
 // The worker (DOMAIN 25.1): feeds the readers of the event log, claims what is due and runs it, as many at once as each kind allows.
 // It is woken by commits of its own process, and looks by itself every second for those of others.
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
-import { ownName } from '../kernel/owners.ts'
-import { giveWay } from '../kernel/pace.ts'
-import { bury, claim, finish, isClaimed, type JobRow, leaseMs, postpone, release, renew } from './claims.ts'
-import { hold } from './lock.ts'
-import { patience } from './patience.ts'
-import { type AnyJob, Bury } from './queue.ts'
-import { createFeeder, type EventReader } from './readers.ts'
+import { yieldToEventLoop } from '../kernel/runtime/cooperative.ts'
+import { newOwnerId } from '../kernel/runtime/process-identity.ts'
+import { createFeeder, type EventReader } from './event-consumers.ts'
+import { bury, claim, finish, isClaimed, type JobRow, leaseMs, postpone, release, renew } from './leases.ts'
+import { acquire } from './locks.ts'
+import { type AnyJob, BuryJob } from './queue.ts'
+import { patience } from './storage-retry.ts'
 
 export interface Worker {
   start(): void
@@ -22,15 +22,15 @@ export interface Worker {
 const pollMs = 1000
 const wakeMs = 10
 const presenceMs = 20_000
-const mostClaimed = 50
-const longestError = 500
+const maxClaimed = 50
+const maxErrorLength = 500
 /** When a job is tried again that met a full disk or a locked database. */
 const passesSeconds = 15
 /** Of one job, one after another: then it is what ends the workers. */
-export const mostCrashes = 10
+export const maxCrashes = 10
 
 export function createWorker(services: Services, jobs: readonly AnyJob[], readers: readonly EventReader[]): Worker {
-  const own = ownName()
+  const own = newOwnerId()
   const feeder = createFeeder(services, readers)
   const kinds = new Map(jobs.map((job) => [job.kind, job]))
   const running = new Map<number, { done: Promise<void>; stop: AbortController }>()
@@ -58,7 +58,7 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
     if (await guarded('events', feeder.feed)) found = true
     const claimed = await guarded('claim', async () => {
       await release(context(), { running: ids() })
-      return isStopping ? [] : claim(context(), own, free(), mostClaimed, ids())
+      return isStopping ? [] : claim(context(), own, free(), maxClaimed, ids())
     })
     for (const row of claimed || []) launch(row)
     return found || (claimed || []).length > 0
@@ -102,8 +102,8 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
     }, leaseMs / 3)
     try {
       // The database answers without leaving this turn of the event loop: a backlog must not keep requests waiting.
-      await giveWay()
-      if (row.crashes >= mostCrashes) throw new Bury(row.last_error ?? 'It never came to an end.')
+      await yieldToEventLoop()
+      if (row.crashes >= maxCrashes) throw new BuryJob(row.last_error ?? 'It never came to an end.')
       const outcome = await job.run(context(), payload, {
         id: row.id,
         attempt: row.attempts,
@@ -112,7 +112,9 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
         isOurs: (ctx) => isClaimed(ctx, row),
       })
       await stored(() =>
-        outcome ? postpone(context(), row, outcome.again, { attempts: 0, last_error: null }) : finish(context(), row),
+        outcome
+          ? postpone(context(), row, outcome.runAgainAt, { attempts: 0, last_error: null })
+          : finish(context(), row),
       )
     } catch (cause) {
       await failed(row, job, cause, giveUp)
@@ -128,12 +130,12 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
     try {
       // What was stopped with the worker has not failed, nor what found no room on the disk.
       const isPassed = isPassing(cause)
-      if ((isStopping || isPassed) && !(cause instanceof Bury)) {
+      if ((isStopping || isPassed) && !(cause instanceof BuryJob)) {
         const at = isStopping ? context().time : later(context().time, passesSeconds)
         return await stored(() => postpone(context(), row, at, { attempts: row.attempts - 1 }))
       }
       const delay = job.retryAfter[row.attempts - 1]
-      if (cause instanceof Bury || delay === undefined) {
+      if (cause instanceof BuryJob || delay === undefined) {
         services.log.error({ ...about, err: cause }, 'A job was buried.')
         return await stored(() =>
           giveUp(sentence).catch((error: unknown) => {
@@ -182,7 +184,7 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
   }
 
   const present = (): Promise<unknown> =>
-    guarded('presence', () => hold(context(), 'worker', own, 3 * presenceMs, true))
+    guarded('presence', () => acquire(context(), 'worker', own, 3 * presenceMs, true))
 
   return {
     start() {
@@ -220,4 +222,4 @@ function later(time: Date, seconds: number): Date {
 }
 
 const sentenceOf = (cause: unknown): string =>
-  (cause instanceof Error ? cause.message : String(cause)).replaceAll(/\s+/g, ' ').slice(0, longestError)
+  (cause instanceof Error ? cause.message : String(cause)).replaceAll(/\s+/g, ' ').slice(0, maxErrorLength)

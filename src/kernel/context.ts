@@ -1,31 +1,31 @@
 // What every handler receives first: who is calling, through which database, at what time. Plain data and functions;
 // inside a transaction the context is a copy whose `db` is that transaction (house rule 4).
 import { randomUUID } from 'node:crypto'
-import type { Db, Store } from '../../db/open.ts'
-import type { Config } from '../config.ts'
+import type { Db, Store } from '../../db/store.ts'
+import type { Config } from '../config/config.ts'
 import { operations } from '../contract/operations.gen.ts'
 import type { OperationFact, OperationId } from '../contract/types.ts'
 import type { Mailer } from '../mail/outbound.ts'
-import { covers } from './auth.ts'
-import type { Resource } from './definition.ts'
-import type { Disk } from './disk.ts'
+import type { Encryption } from './auth/encryption.ts'
+import { covers } from './auth/tokens.ts'
 import { forbidden, Problem } from './errors.ts'
-import type { Emitter } from './events.ts'
-import type { FileStore } from './files.ts'
-import type { KeyedRequest } from './idempotency.ts'
-import type { Lasting } from './kept.replies.ts'
-import type { Metrics } from './metrics.ts'
-import type { Uploads } from './multipart.ts'
-import type { Offload } from './offload.ts'
-import type { Outbound } from './outbound.ts'
-import type { Releases } from './releases.ts'
-import type { Seal } from './seal.ts'
-import type { Sight } from './sights.ts'
-import type { Unit } from './write.ts'
+import type { FileStore } from './files/file-store.ts'
+import type { Uploads } from './files/multipart.ts'
+import type { Releases } from './history/delete-hooks.ts'
+import type { Outbound } from './outbound/client.ts'
+import type { Sight } from './query/event-visibility.ts'
+import type { Freshness } from './query/response-cache.ts'
+import type { Resource } from './resource/definition.ts'
+import type { Disk } from './runtime/disk-space.ts'
+import type { Metrics } from './runtime/metrics.ts'
+import type { Offload } from './runtime/offload.ts'
+import type { Emitter } from './write/events.ts'
+import type { KeyedRequest } from './write/idempotency.ts'
+import type { Unit } from './write/write.ts'
 
 export type Origin = 'api' | 'session' | 'import' | 'web_form' | 'inbound_mail' | 'workflow' | 'campaign' | 'cli'
 
-export interface SignedIn {
+export interface CurrentUser {
   id: number
   name: string
   email: string
@@ -79,7 +79,7 @@ export interface Services {
   clock: { now(): Date }
   log: Log
   /** Encrypts what must be kept but not be readable in the file. */
-  seal: Seal
+  seal: Encryption
   statefulDomains: () => readonly string[]
   /** What the server counts of itself. */
   metrics: Metrics
@@ -87,6 +87,8 @@ export interface Services {
   disk: Disk
   /** Moves every lead of a stage to another one, with one event each; handed in because leads come after pipelines. */
   moveLeads: (ctx: Context, from: { stageId: number }, to: { stageId: number }) => Promise<void>
+  /** What a form of the public does not ask for by an attribute's id; handed in because web forms come after attributes. */
+  formsLacking: (ctx: Context, attributeId: number) => Promise<Warning[]>
   /** Mail going out. */
   mailer: Mailer
   /** Work that would hold the event loop up. */
@@ -107,11 +109,16 @@ export interface Log {
   info(about: object, message: string): void
 }
 
+export interface Warning {
+  field: string
+  message: string
+}
+
 export interface Context {
   readonly services: Services
   readonly db: Db
   readonly operation: OperationId | null
-  readonly user: SignedIn | null
+  readonly user: CurrentUser | null
   readonly token: CallingToken | null
   /** Instead of a token, which then is null; it can do all that its user can. */
   readonly session: CallingSession | null
@@ -125,25 +132,29 @@ export interface Context {
   readonly ifMatch: string | null
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   /** Scheme and host of this server as the caller sees it, without a trailing slash. */
-  readonly base: string
+  readonly baseUrl: string
   /** Scheme and host the request was sent to, whatever ACCORD_APP_URL says; a forwarded host counts from a trusted proxy only. */
-  readonly calledAt: string
+  readonly requestOrigin: string
   readonly path: string
   readonly query: string
   readonly time: Date
-  /** Set when the reply may be kept; what changes with time says there for how long it holds (`lasting` of kept.replies.ts). */
-  readonly lasting?: Lasting
+  /** Set when the reply may be kept; what changes with time says there for how long it holds (`lasting` of response-cache.ts). */
+  readonly lasting?: Freshness
   /** The generation of the store before it was looked who calls. */
   readonly knownAt?: number
   readonly unit: Unit | null
+  /** Attributes that records may lack here although they are required: by id. */
+  readonly excused?: ReadonlySet<number>
   /** The run of a workflow on whose behalf this happens; what it changes is marked with it, so that no chain runs in a circle. */
   readonly workflowRun?: number
   /** Set with the answer (cookies.ts). */
   readonly cookies: string[]
+  /** What was taken although something speaks against it; told in `meta.warnings` of the reply. */
+  readonly warnings: Warning[]
   /** The files that came with the body. */
   readonly uploads?: Uploads
   /** One record the caller may see whoever owns it: the one just written. */
-  readonly admitted?: { table: string; id: number }
+  readonly visibleRecord?: { table: string; id: number }
   /** Set for a request with an Idempotency-Key whose handler opens its own transactions (idempotency.ts). */
   readonly keyed: KeyedRequest | null
   /** Records that the caller was found to see in this transaction, by entity: it is not looked again when one is referred to. */
@@ -167,16 +178,26 @@ export function systemContext(services: Services, origin: Origin): Context {
     dryRun: false,
     ifMatch: null,
     headers: {},
-    base,
-    calledAt: base,
+    baseUrl: base,
+    requestOrigin: base,
     path: '',
     query: '',
     time: clock.now(),
     unit: null,
     cookies: [],
+    warnings: [],
     keyed: null,
   }
 }
+
+/** Says in the reply that something was taken which may be a mistake; once. */
+export function warn({ warnings }: Context, field: string, message: string): void {
+  if (!warnings.some((each) => each.field === field && each.message === message)) warnings.push({ field, message })
+}
+
+/** The part of a reply that tells of warnings, if there are any. */
+export const warned = ({ warnings }: Context): { meta?: { warnings: Warning[] } } =>
+  warnings.length === 0 ? {} : { meta: { warnings } }
 
 /** For what is written beside the work of a call, whatever becomes of that: never rehearsed, never part of an idempotent answer. */
 export const apart = (ctx: Context): Context => ({ ...ctx, dryRun: false, unit: null, keyed: null })
@@ -194,32 +215,32 @@ function textOf(at: Date): string {
 }
 
 /** The signed-in user; only operations behind a token reach code that asks. */
-export function signedIn(ctx: Context): SignedIn {
+export function requireUser(ctx: Context): CurrentUser {
   if (!ctx.user) throw new Error('This needs a signed-in user: the operation must not be public.')
   return ctx.user
 }
 
 /** In whose name something is written. A workflow has the rights of a user and writes in the name of the system (DOMAIN 18.3). */
-export const author = ({ user, workflowRun }: Pick<Context, 'user' | 'workflowRun'>): SignedIn | null =>
+export const author = ({ user, workflowRun }: Pick<Context, 'user' | 'workflowRun'>): CurrentUser | null =>
   workflowRun === undefined ? user : null
 
 /** Whether the caller's role has a permission. Where an operation asks, `may` asks about its ability as well. */
-export const holds = (ctx: Context, key: string): boolean =>
+export const hasPermission = (ctx: Pick<Context, 'user'>, key: string): boolean =>
   ctx.user === null || ctx.user.permissions === 'all' || ctx.user.permissions.has(key)
 
-const hasAbility = ({ token }: Context, ability: string | null): boolean =>
+const hasAbility = ({ token }: Pick<Context, 'token'>, ability: string | null): boolean =>
   ability === null || token === null || covers(token.abilities, ability)
 
 type Needs = Pick<OperationFact, 'permission' | 'ability'>
 
 /** Whether the caller could call an operation that needs this: the role has the permission, the token the ability. */
-export const may = (ctx: Context, { permission, ability }: Needs): boolean =>
-  hasAbility(ctx, ability) && (permission === null || holds(ctx, permission))
+export const canCall = (ctx: Pick<Context, 'user' | 'token'>, { permission, ability }: Needs): boolean =>
+  hasAbility(ctx, ability) && (permission === null || hasPermission(ctx, permission))
 
 /** For a write that does on the way what another operation does. Throws 403 with what is missing for that one. */
-export function requireCall(ctx: Context, operation: OperationId | Needs): void {
+export function assertCanCall(ctx: Context, operation: OperationId | Needs): void {
   const { permission, ability }: Needs = typeof operation === 'string' ? operations[operation] : operation
   if (ability !== null && !hasAbility(ctx, ability))
     throw new Problem('forbidden', `This token lacks the ability ${ability}.`, { required: ability })
-  if (permission !== null && !holds(ctx, permission)) throw forbidden(permission)
+  if (permission !== null && !hasPermission(ctx, permission)) throw forbidden(permission)
 }

@@ -1,7 +1,7 @@
 // The sentences and codes that rules throw (DOMAIN 4.2), and `Findings`, which collects all of them before it refuses.
-import { type Conflict, type FieldErrors, Problem } from '../contract/problems.ts'
+import { type Conflict, type FieldErrors, Problem } from '../contract/output/problems.ts'
 
-export { Problem } from '../contract/problems.ts'
+export { Problem } from '../contract/output/problems.ts'
 
 export const invalid = (errors: FieldErrors): Problem => new Problem('validation_failed', undefined, { errors })
 export const notFound = (noun: string, id: number | string): Problem =>
@@ -15,7 +15,7 @@ export const inUse = (detail: string, conflicts: Conflict[]): Problem => new Pro
  * Everything that is wrong with one write. `settle` throws 422 when any field is invalid (with the taken values in it as
  * well), 409 when values are taken and nothing else is wrong, and returns otherwise (DOMAIN 4.3).
  */
-export class Findings {
+export class ValidationErrors {
   readonly #invalid: FieldErrors = {}
   readonly #taken: FieldErrors = {}
   readonly #conflicts: Conflict[] = []
@@ -44,12 +44,12 @@ export class Findings {
   }
 
   /** Findings of a nested record, below `prefix`. */
-  below(prefix: string): Findings {
-    const inner = new Findings()
+  nested(prefix: string): ValidationErrors {
+    const inner = new ValidationErrors()
     inner.invalid = (field, sentence) => this.invalid(`${prefix}.${field}`, sentence)
     inner.taken = (field, entity, id, sentence) => this.taken(`${prefix}.${field}`, entity, id, sentence)
     inner.isRefused = (field) => this.isRefused(`${prefix}.${field}`)
-    inner.settle = () => undefined
+    inner.throwIfAny = () => undefined
     return inner
   }
 
@@ -67,7 +67,7 @@ export class Findings {
     return { ...this.#taken, ...this.#invalid }
   }
 
-  settle(): void {
+  throwIfAny(): void {
     if (this.#refused.length + Object.keys(this.#invalid).length > 0)
       throw invalid({ ...this.#invalid, ...this.#taken })
     if (this.#conflicts.length > 0)

@@ -4,9 +4,9 @@ import { type Address, addressParser } from 'postal-mime'
 import { oneLine } from './failures.ts'
 
 /** Of one header; more make no difference to any rule. */
-const mostAddresses = 1000
-const mostIds = 100
-const longestId = 500
+const maxAddresses = 1000
+const maxIds = 100
+const maxIdLength = 500
 
 export interface Mailbox {
   address: string
@@ -21,7 +21,7 @@ export function mailboxes(addresses: readonly Address[] | undefined): Mailbox[] 
       const plain = oneLine(address ?? '').replaceAll(/[\s<>]/g, '')
       if (!/^[^@]+@[^@]+$/.test(plain) || plain.length > 320) continue
       found.push({ address: plain, name: oneLine(name ?? '').slice(0, 255) })
-      if (found.length === mostAddresses) return found
+      if (found.length === maxAddresses) return found
     }
   }
   return found
@@ -40,11 +40,11 @@ export function idsIn(header: string | null | undefined): string[] {
   const text = oneLine(header ?? '')
   const bracketed = [...text.matchAll(/<([^<>]*)>/g)].map(([, inner = '']) => inner)
   const ids = (bracketed.length > 0 ? bracketed : text.split(/[\s,]+/)).map(plainId).filter((id) => id !== '')
-  return [...new Set(ids)].slice(-mostIds)
+  return [...new Set(ids)].slice(-maxIds)
 }
 
 /** Longer ones are no ids: nothing could be found by them. */
 export function plainId(text: string): string {
   const id = text.replaceAll(/[\s<>]/g, '')
-  return id.length <= longestId ? id : ''
+  return id.length <= maxIdLength ? id : ''
 }

@@ -1,9 +1,9 @@
 // Polls a mailbox over IMAP: looks, takes, and leaves everything as it was. Mails stay unread, and the connection is closed
 // whatever happens.
 import type { ImapFlow, ListResponse } from 'imapflow'
-import { mostBytes } from './bounds.ts'
 import { MailboxFailed, Stop, sentence } from './failures.ts'
-import { watch } from './watch.ts'
+import { maxBytes } from './size-limits.ts'
+import { watch } from './step-timeouts.ts'
 
 export { MailboxFailed, Stop } from './failures.ts'
 
@@ -139,7 +139,7 @@ export async function pollMailbox(
     // Somebody has removed it in the meantime.
     if (!facts) return true
     const sizeBytes = facts.size ?? 0
-    const isWhole = sizeBytes <= mostBytes
+    const isWhole = sizeBytes <= maxBytes
     // A large one may take long; silence is what the connection itself does not bear longer.
     const query = isWhole ? { source: true } : { source: { start: 0, maxLength: headBytes } }
     const fetched = await watched(client.fetchOne(String(uid), query, { uid: true }), 10 * timeoutMs)
@@ -195,8 +195,8 @@ async function connection(
     greetingTimeout: timeoutMs,
     socketTimeout: timeoutMs,
     // A server that says a message is small and sends one without end.
-    maxLiteralSize: mostBytes + 1024,
-    maxResponseSize: mostBytes + 1024 * 1024,
+    maxLiteralSize: maxBytes + 1024,
+    maxResponseSize: maxBytes + 1024 * 1024,
   })
   // Whatever waits for the server hears of it; an error nobody listens to would end the process.
   client.on('error', () => undefined)

@@ -1,7 +1,7 @@
 // Sends mail: over SMTP (smtp.ts) or into a folder. One call sends at most one copy: what was handed over is never handed over again
 // by itself, and a failure says whether it lasts (MailRefused) or may pass (MailDeferred).
 import { MailDeferred } from './failures.ts'
-import { folderMailer } from './folder.ts'
+import { folderMailer } from './folder-mailer.ts'
 import type { OutboundMessage } from './message.ts'
 
 export { MailDeferred, MailRefused } from './failures.ts'

@@ -1,10 +1,11 @@
 // Reads what SendGrid's Inbound Parse posts: the whole mail in the field `email` (the form to be preferred), or fields it has
 // taken the mail apart into, with its files beside them.
-import { mostBytes } from './bounds.ts'
+
 import { Unreadable } from './failures.ts'
-import { type Fields, json, textsOf } from './parse.form.ts'
-import { type ReceivedAttachment, received, withFiles } from './parse.read.ts'
-import { type ReadingLimits, type ReceivedMail, reading } from './parse.ts'
+import { type Fields, json, textsOf } from './parse/fields.ts'
+import { type ReadingLimits, type ReceivedMail, reading } from './parse/parse.ts'
+import { type ReceivedAttachment, received, withFiles } from './parse/read.ts'
+import { maxBytes } from './size-limits.ts'
 
 export interface PostedFile {
   field: string
@@ -16,7 +17,7 @@ export interface PostedFile {
 /** What is read of a form, and nothing else is copied. */
 const beside = ['envelope']
 const takenApart = ['envelope', 'charsets', 'headers', 'from', 'to', 'cc', 'subject', 'text', 'html']
-const mostFiles = 100
+const maxFiles = 100
 
 /**
  * Fields as the form had them: as text, or as bytes where the reader of the form kept them, which alone saves what is not
@@ -35,8 +36,8 @@ export async function fromSendgrid(
     mail: {
       ...mail,
       messageId: withFiles(mail.messageId, attachments),
-      attachments: attachments.slice(0, mostFiles),
-      droppedAttachments: Math.max(0, attachments.length - mostFiles),
+      attachments: attachments.slice(0, maxFiles),
+      droppedAttachments: Math.max(0, attachments.length - maxFiles),
     },
     raw: null,
   }
@@ -49,7 +50,7 @@ const only = (names: readonly string[], fields: Fields): Fields =>
 function rawOf(field: string | Uint8Array | undefined, files: readonly PostedFile[]): Buffer | null {
   const bytes = files.find((file) => file.field === 'email')?.bytes ?? (field === undefined ? null : Buffer.from(field))
   if (bytes === null || bytes.length === 0) return null
-  if (bytes.length > mostBytes) throw new Unreadable('The e-mail is larger than 30 MiB.')
+  if (bytes.length > maxBytes) throw new Unreadable('The e-mail is larger than 30 MiB.')
   return bytes
 }
 

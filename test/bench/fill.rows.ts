@@ -1,7 +1,7 @@
 // The records of a filled database, written in bulk past the program: contacts, products, leads and what hangs on them, as the program
 // itself would have stored them. Every row follows from its number, so that a database of N leads is always the same one.
 import type { Database } from 'better-sqlite3'
-import { foldText } from '../../db/fold.ts'
+import { caseFold } from '../../db/schema/case-folding.ts'
 import { randomOf } from '../fuzz/random.ts'
 import { addressOf, born, type Into, inParts, inserter, type Many, sizes } from './fill.insert.ts'
 import { others } from './fill.work.ts'
@@ -30,21 +30,17 @@ const stamp = (time: number): string => new Date(time).toISOString()
 /** Records come into being in the order of their ids. */
 const bornAt = (index: number, total: number): number => lastDay - span + Math.floor((index / total) * span)
 
-/** The ids of the attributes that keep persons' e-mails and numbers unique. */
-interface Unique {
-  emails: number
-  contact_numbers: number
-}
-
 export function fillRows(database: Database, leads: number, seed: number): void {
   const many = sizes(leads)
   const into: Into = (table) => inserter(database, table)
-  const idOf = (code: string): number =>
-    database.prepare(`select id from attributes where entity_type = 'persons' and code = ?`).pluck().get(code) as number
-  const unique = { emails: idOf('emails'), contact_numbers: idOf('contact_numbers') }
+  /** What keeps the addresses of persons unique. */
+  const emails = database
+    .prepare(`select id from attributes where entity_type = 'persons' and code = 'emails'`)
+    .pluck()
+    .get() as number
   inParts(database, 1, () => vocabulary(into, many))
   inParts(database, many.organizations, organization(into, many.organizations))
-  inParts(database, many.persons, person(into, many, unique))
+  inParts(database, many.persons, person(into, many, emails))
   inParts(database, leads, lead(into, many, seed))
 }
 
@@ -54,7 +50,7 @@ function vocabulary(into: Into, many: Many): void {
   for (let id = 2; id <= many.users; id++) {
     const name = `${firstNames[id]} ${lastNames[id]}`
     const email = `user${id}@example.com`
-    user({ name, name_key: foldText(name), email, email_key: email, role_id: 1, ...born(at) })
+    user({ name, name_key: caseFold(name), email, email_key: email, role_id: 1, ...born(at) })
   }
   for (let id = 1; id <= many.tags; id++)
     tag({ name: `Tag ${id}`, name_key: `tag ${id}`, color: '#FF8800', user_id: 1, ...born(at) })
@@ -80,12 +76,12 @@ function organization(into: Into, total: number): (index: number) => void {
   return (index) => {
     const name = `${lastNames[index % lastNames.length]} ${trades[index % trades.length]} ${index + 1}`
     const user_id = (index % 10) + 1
-    insert({ name, name_key: foldText(name), address: addressOf(index), user_id, ...born(stamp(bornAt(index, total))) })
+    insert({ name, name_key: caseFold(name), address: addressOf(index), user_id, ...born(stamp(bornAt(index, total))) })
   }
 }
 
-function person(into: Into, many: Many, unique: Unique): (index: number) => void {
-  const [insert, key] = [into('persons'), into('unique_values')]
+function person(into: Into, many: Many, emails: number): (index: number) => void {
+  const [insert, key, numbered] = [into('persons'), into('unique_values'), into('person_numbers')]
   return (index) => {
     const id = index + 1
     const first = firstNames[index % firstNames.length] ?? ''
@@ -94,7 +90,7 @@ function person(into: Into, many: Many, unique: Unique): (index: number) => void
     const number = `+4930${1_000_000 + id}`
     insert({
       name: `${first} ${last}`,
-      name_key: foldText(`${first} ${last}`),
+      name_key: caseFold(`${first} ${last}`),
       emails: JSON.stringify([{ value: email, label: 'work' }]),
       contact_numbers: JSON.stringify([{ value: number, label: 'work' }]),
       job_title: 'Buyer',
@@ -103,8 +99,8 @@ function person(into: Into, many: Many, unique: Unique): (index: number) => void
       user_id: (index % 10) + 1,
       ...born(stamp(bornAt(index, many.persons))),
     })
-    key({ entity_type: 'persons', attribute_id: unique.emails, value: email, entity_id: id })
-    key({ entity_type: 'persons', attribute_id: unique.contact_numbers, value: number, entity_id: id })
+    key({ entity_type: 'persons', attribute_id: emails, value: email, entity_id: id })
+    numbered({ number: number.replace('+', ''), person_id: id })
   }
 }
 
@@ -123,7 +119,7 @@ function lead(into: Into, many: Many, seed: number): (index: number) => void {
     const isLost = stage.status === 3
     insert({
       title,
-      title_key: foldText(title),
+      title_key: caseFold(title),
       description: random.chance(0.5) ? `They asked for ${random.pick(things)} in ${random.pick(regions)}.` : null,
       lead_value: random.whole(0, 100_000_00) * 100,
       status: stage.status,

@@ -7,13 +7,13 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import Sqlite from 'better-sqlite3'
-import { forgetSmallTables } from '../../db/dialects/sqlite-statistics.ts'
-import { indexed } from '../../db/documents.ts'
 import { migrate } from '../../db/migrate.ts'
-import { openStore } from '../../db/open.ts'
-import { publishContract } from '../../src/data.ts'
-import { issueToken } from '../../src/kernel/auth.ts'
-import { hashPassword } from '../../src/kernel/passwords.ts'
+import { indexed } from '../../db/search/documents.ts'
+import { forgetSmallTables } from '../../db/sqlite/maintenance/planner-statistics.ts'
+import { openStore } from '../../db/store.ts'
+import { publishContract } from '../../src/installation/data-folder.ts'
+import { hashPassword } from '../../src/kernel/auth/passwords.ts'
+import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { startServer, testConfig } from '../support/app.ts'
 import { fillRows } from './fill.rows.ts'
 
@@ -39,14 +39,14 @@ const read = (path: string): Buffer => readFileSync(join(root, path))
 /** Of all that decides what a filled database looks like, but for the migrations and the search index. */
 function fingerprintOf(leads: number): string {
   const own = readdirSync(join(root, 'test/bench')).filter((name) => /^fill.*\.ts$/.test(name))
-  const paths = ['db/columns.ts', 'db/seed.ts']
+  const paths = ['db/schema/columns.ts', 'db/seed.ts']
   const files = [...paths, ...own.sort().map((name) => `test/bench/${name}`)]
   return hashOf([leads, ...files.map((path) => hashOf(read(path)))].join())
 }
 
 /** Of what the search index is made of: where only that has changed, only that is made anew. */
 const searchFingerprint = (): string =>
-  hashOf(['db/documents.ts', 'db/dialects/sqlite-fulltext.ts'].map((path) => hashOf(read(path))).join())
+  hashOf(['db/search/documents.ts', 'db/sqlite/full-text.ts'].map((path) => hashOf(read(path))).join())
 
 /** Of each migration, in their order. */
 const migrations = (): string[] =>

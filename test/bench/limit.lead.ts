@@ -30,7 +30,7 @@ export function presentRow(row: Cells, now: number) {
   const [lead_pipeline_id, pipelineName, rottenDays, lead_pipeline_stage_id, code, stageName] = row.slice(21)
   const [probability, sort_order, custom, created_at, updated_at, version, quotes, activities, emails] = row.slice(27)
   const due = Date.parse(created_at as string) + (rottenDays as number) * dayMs
-  const rotten = status === 1 ? Math.trunc((now - due) / dayMs) || 0 : 0
+  const rotten = status === 1 ? Math.max(0, Math.trunc((now - due) / dayMs)) : 0
   const { region = null, seats } = JSON.parse(custom as string) as { region?: string; seats?: number }
   return {
     id: id as number,

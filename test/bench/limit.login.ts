@@ -4,7 +4,7 @@ import { verify } from 'argon2'
 import type { Database } from 'better-sqlite3'
 import { eventLog, foldText, Refused } from './limit.events.ts'
 
-const mostTokens = 50
+const maxTokens = 50
 
 export function createLogin(database: Database) {
   const one = (text: string) => database.prepare<unknown[]>(text)
@@ -16,7 +16,7 @@ export function createLogin(database: Database) {
   const oldTokens =
     one(`select id, name, expires_at, last_used_at, last_used_ip, created_at from tokens where user_id = ?
     and kind = 'login' and id <> ? order by coalesce(last_used_at, created_at), id`)
-  const aliveTokens = one('select count(*) from tokens where user_id = ?').pluck()
+  const aliveTokens = one(`select count(*) from tokens where kind = 'login' and user_id = ?`).pluck()
   const deleteToken = one('delete from tokens where id = ?')
 
   type Account = { id: number; name: string; email: string; password_hash: string }
@@ -46,7 +46,7 @@ export function createLogin(database: Database) {
       ip,
       at,
     )
-    const beyond = (aliveTokens.get(user.id) as number) - mostTokens
+    const beyond = (aliveTokens.get(user.id) as number) - maxTokens
     for (const old of beyond > 0
       ? (oldTokens.all(user.id, id) as { id: number; created_at: string }[]).slice(0, beyond)
       : []) {

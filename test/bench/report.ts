@@ -75,7 +75,7 @@ export function machine() {
 export function startedTable(started: Started, loaded: Loaded | null): string {
   const lines = [
     `start to the first answer: /healthz ${started.health.toFixed(0)} ms, one lead ${started.leads.toFixed(0)} ms`,
-    `memory: idle ${started.idleMb.toFixed(0)} MB${loaded ? `, after the requests ${loaded.loadedMb.toFixed(0)} MB (at most ${loaded.mostMb.toFixed(0)} MB)` : ''}`,
+    `memory: idle ${started.idleMb.toFixed(0)} MB${loaded ? `, after the requests ${loaded.loadedMb.toFixed(0)} MB (at most ${loaded.maxMb.toFixed(0)} MB)` : ''}`,
   ]
   return lines.join('\n')
 }

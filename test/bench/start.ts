@@ -16,7 +16,7 @@ export interface Started {
 export interface Loaded {
   /** Megabytes in memory after the requests, and the most that ever were. */
   loadedMb: number
-  mostMb: number
+  maxMb: number
 }
 
 export interface Wish {
@@ -75,7 +75,7 @@ export async function memory(
     const bounds = { connections: 8, seed: 5, seconds: 3_600, requests }
     await client.run({ url: server.url, token, world, kinds: [...kinds], ...bounds })
     const { now, most } = memoryMb(server.pid)
-    return { loadedMb: now, mostMb: most }
+    return { loadedMb: now, maxMb: most }
   } finally {
     await server.stop()
     remove(folder)

@@ -59,7 +59,7 @@ beforeAll(async () => {
       'content-security-policy': `default-src 'none'; script-src ${server.url}; connect-src ${server.url}; style-src 'sha256-unused'`,
     })
     response.end(
-      `<!doctype html><title>Ours</title><h2>Before</h2><script src="${server.url}/api/admin/web-forms/forms/${form}/form.js"></script><h2>After</h2>`,
+      `<!doctype html><title>Ours</title><h2>Before</h2><script src="${server.url}/web-forms/forms/${form}/form.js"></script><h2>After</h2>`,
     )
   })
   await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve))
@@ -96,7 +96,7 @@ async function makeForm(changes: object = {}): Promise<string> {
   return data.form_id
 }
 
-const formUrl = (form: string): string => `${server.url}/api/admin/web-forms/forms/${form}/form.html`
+const formUrl = (form: string): string => `${server.url}/web-forms/forms/${form}/form.html`
 
 async function fill(page: Page, email = `grace${++count}@example.org`): Promise<string> {
   await page.getByLabel('Your name').fill('Grace Hopper')
@@ -131,7 +131,7 @@ describe('the page of a form', { timeout: patienceMs }, () => {
     await page.getByLabel('Telephone').fill('call me')
     await shoot(page, 'form')
     await page.getByRole('button', { name: 'Send' }).click()
-    await page.getByText('Must be a telephone number.').waitFor()
+    await page.getByText('Must be a telephone number:').waitFor()
     const focused = await page.evaluate(() => (document.activeElement as HTMLInputElement | null)?.name)
     expect(focused).toBe('persons[contact_numbers][0][value]')
     await shoot(page, 'refused')

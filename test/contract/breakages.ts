@@ -40,9 +40,16 @@ export function* breakagesOf(shape: Schema | undefined, valid: unknown): Generat
   )) {
     yield { field: '', what: `is ${JSON.stringify(value)}`, value }
   }
-  for (const branch of branches) yield* within(branch, sample(branch))
+  // That one of several is needed is said at the first.
+  for (const [index, branch] of branches.entries())
+    for (const each of within(branch, isOf(branch, valid) ? valid : sample(branch)))
+      if (index === 0 || each.what !== 'is missing') yield each
   if (branches.length === 0) yield* within(schema, valid)
 }
+
+/** Whether a value is an object with what the branch must have. */
+const isOf = (branch: Schema, valid: unknown): boolean =>
+  requiredOf(branch).length > 0 && requiredOf(branch).every((name) => Object.hasOwn(Object(valid), name))
 
 function* within(schema: Schema, valid: unknown): Generator<Breakage> {
   const types = typesOf(schema)
@@ -90,11 +97,19 @@ function* ofArray(schema: Schema, first: unknown): Generator<Breakage> {
     yield { ...each, field: join('0', each.field), value: [each.value] }
 }
 
+/** An entry of a list with an empty address or number is dropped. */
+const mayBeEmpty = new Set(['email', 'phone', 'password'])
+
 function* scalars(schema: Schema): Generator<[what: string, value: unknown]> {
   const { minimum, maximum, minLength, maxLength, format, pattern } = schema as Schema &
     Record<'minimum' | 'maximum' | 'minLength' | 'maxLength', number | undefined>
   const types = typesOf(schema)
   if (types.includes('integer')) yield ['has a fraction', 1.5]
+  if (types.includes('boolean'))
+    for (const value of ['', 'yes', 'TRUE', 2, -1]) yield [`is ${JSON.stringify(value)}`, value]
+  if (types.includes('number') || types.includes('integer'))
+    for (const value of ['', '1e3', '0x10', 'twelve']) yield [`is "${value}"`, value]
+  if (types.includes('integer')) yield ['is "1"', '1']
   if (minimum !== undefined) yield ['is too small', minimum - 1]
   if (maximum !== undefined) yield ['is too large', maximum > 1e15 ? 1e20 : Math.floor(maximum) + 1]
   if (format === 'money' || format === 'decimal') yield ['has five decimals', 1.23456]
@@ -102,6 +117,8 @@ function* scalars(schema: Schema): Generator<[what: string, value: unknown]> {
   if (maxLength !== undefined) yield ['is too long', 'x'.repeat(maxLength + 1)]
   if (minLength !== undefined && minLength > 1) yield ['is too short', 'x'.repeat(minLength - 1)]
   if (pattern !== undefined) yield ['does not match', 'No Such Form!']
+  if (types.includes('null') && (format ?? pattern ?? schema.enum) !== undefined && !mayBeEmpty.has(format ?? ''))
+    yield ['is empty', '']
   if (schema.enum !== undefined) yield ['is none of the choices', 'no-such-choice']
   if (format !== undefined && format !== 'password') yield ['has a bad format', 'no such form']
   if (format === 'date' || format === 'date-time')

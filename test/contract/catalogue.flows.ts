@@ -32,4 +32,10 @@ const importToTheEnd: Flow = async ({ server }) => {
 const failToSignIn: Flow = ({ server }) =>
   server.anonymous.post('/login', { email: 'admin@example.com', password: 'a guess', device_name: 'x' })
 
-export const flows: readonly Flow[] = [changeOwnPassword, importToTheEnd, failToSignIn]
+const winLoseAndReopen: Flow = async ({ server }) => {
+  const { body } = await server.admin.post('/leads', { title: 'Catalogue', lead_value: 1 })
+  for (const stage of [5, 6, 1])
+    await server.admin.put(`/leads/${body.data.id}/stage`, { lead_pipeline_stage_id: stage })
+}
+
+export const flows: readonly Flow[] = [changeOwnPassword, importToTheEnd, failToSignIn, winLoseAndReopen]

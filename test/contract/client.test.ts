@@ -1,19 +1,19 @@
 // A client generated from the contract with common tools: what is right compiles under --strict and works against a real
 // server, what is wrong does not compile.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import openapiTS, { astToString } from 'openapi-typescript'
 import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { adminPassword } from '../support/app.ts'
+import { adminPassword, contract } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const cache = join(root, 'node_modules/.cache')
 
 const scenario = `import createClient, { type Client } from 'openapi-fetch'
-import type { paths } from './schema.d.ts'
+import type { components, paths } from './schema.d.ts'
 
 function good<T>(answer: { data?: T; error?: unknown }): T {
   if (answer.data === undefined) throw new Error(JSON.stringify(answer.error))
@@ -46,9 +46,25 @@ export async function run(baseUrl: string, email: string, password: string) {
     stage: moved.data.stage.name,
     status: moved.data.status,
     deleted: deleted.message,
-    // A 401 may be the login page, hence a text among the errors.
-    gone: [gone.response.status, typeof gone.error === 'object' ? gone.error.code : gone.error],
+    gone: [gone.response.status, codeOf(gone)],
   }
+}
+
+// Every refusal is a problem: once there is an error, its code can be read.
+function codeOf(answer: { error?: components['schemas']['Problem'] }) {
+  return answer.error?.code
+}
+
+export async function refused(client: Client<paths>) {
+  const { data, error } = await client.POST('/api/admin/leads', { body: { title: '40 seats', lead_value: 1 } })
+  if (error) {
+    const fields: string[] = Object.keys(error.errors ?? {})
+    if (error.code === 'validation_failed') return fields.join()
+    // @ts-expect-error a code there is not
+    if (error.code === 'not_valid') return error.detail
+    return error.message
+  }
+  return data.data.title
 }
 
 export function mistakes(client: Client<paths>) {
@@ -80,7 +96,8 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
   writeFileSync(
     join(folder, 'schema.d.ts'),
-    astToString(await openapiTS(readFileSync(join(root, 'openapi.yaml'), 'utf8'))),
+    // As it is served.
+    astToString(await openapiTS(JSON.stringify(contract))),
   )
   const file = join(folder, 'scenario.ts')
   writeFileSync(file, scenario)

@@ -1,7 +1,7 @@
 // The database as it was after each commit of a request: what a crash there would leave behind.
 import Database from 'better-sqlite3'
-import { sqliteImage } from '../../db/dialects/sqlite.ts'
-import { nameOf, self } from '../../src/kernel/owners.ts'
+import { sqliteImage } from '../../db/sqlite/dialect.ts'
+import { nameOf, self } from '../../src/kernel/runtime/process-identity.ts'
 import type { TestServer } from '../support/app.ts'
 
 export interface Commits {

@@ -1,7 +1,7 @@
 // Calls as the route hands them on, made from chance and the contract: what fits an operation, and what is wrong with its path, query,
 // headers or body. Made twice from the same numbers they are the same, which is what direct.test.ts compares by.
 import { Readable } from 'node:stream'
-import type { Body } from '../../src/contract/body.ts'
+import type { Body } from '../../src/contract/input/body.ts'
 import { operations } from '../../src/contract/operations.gen.ts'
 import type { OperationFact, OperationId } from '../../src/contract/types.ts'
 import { damaged, escaped, formPayload, jsonPayload, type Payload } from '../fuzz/bodies.ts'
@@ -48,8 +48,8 @@ function isText({ schema }: { schema: Parameters<typeof typesOf>[0] }): boolean 
 }
 
 export function sentTo(random: Random, id: OperationId): Sent {
-  const { consumes, longestForm } = fact(id)
-  const isForm = longestForm !== null && consumes.includes('multipart/form-data') && random.chance(0.6)
+  const { consumes, longestForm: maxFormLength } = fact(id)
+  const isForm = maxFormLength !== null && consumes.includes('multipart/form-data') && random.chance(0.6)
   const payload = isForm ? undefined : payloadOf(random, id)
   const type = isForm ? 'multipart/form-data; boundary=x' : payload?.type
   const headers = Object.fromEntries(headersOf(random, pool, id, random.chance(0.15)))

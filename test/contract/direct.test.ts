@@ -3,7 +3,7 @@
 import { inspect } from 'node:util'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type Backend, type Call, createBackend, type Pipeline } from '../../src/contract/backend.ts'
-import { Problem } from '../../src/contract/problems.ts'
+import { Problem } from '../../src/contract/output/problems.ts'
 import type { OperationId } from '../../src/contract/types.ts'
 import { randomOf } from '../fuzz/random.ts'
 import { contract } from '../support/app.ts'
@@ -38,8 +38,8 @@ function step(call: Call, name: Sent['fate'], problem: Problem, ...rest: unknown
 
 const stub: Pipeline = {
   authenticate: async (call) => step(call, 'authenticate', new Problem('unauthenticated', 'No such token.')),
-  welcome: async (call) => step(call, 'welcome', new Problem('rate_limited')),
-  recall: () => undefined,
+  authorizePublic: async (call) => step(call, 'welcome', new Problem('rate_limited')),
+  cachedResponse: () => undefined,
   authorize: (call) => step(call, 'authorize', new Problem('forbidden', undefined, { required: 'leads' })),
   async receive(call, _stream, schema) {
     step(call, 'receive', new Problem('payload_too_large'), Object.keys(schema))
@@ -47,7 +47,7 @@ const stub: Pipeline = {
     if (!form) throw new Error('This call has no stream.')
     return structuredClone(form)
   },
-  locate: async (call, params) => step(call, 'locate', new Problem('version_mismatch'), { ...params }),
+  assertRecordVisible: async (call, params) => step(call, 'locate', new Problem('version_mismatch'), { ...params }),
   async examine(call, input, refused) {
     trialOf(call).steps.push(['examine', structuredClone(input), refused])
     return {}
@@ -56,7 +56,7 @@ const stub: Pipeline = {
     step(call, 'handle', new Problem('state_conflict'), input)
     return input
   },
-  leave: async () => undefined,
+  finish: async () => undefined,
 }
 
 async function outcome(sent: Sent, way: (call: Call) => Promise<unknown>): Promise<Outcome> {

@@ -1,7 +1,7 @@
 // Every writing operation fires its pair of events and leaves the matching rows in the event log, and nothing else; a dry
 // run and a veto leave nothing at all.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Veto } from '../../src/kernel/events.ts'
+import { Veto } from '../../src/kernel/write/events.ts'
 import { fact, facts, isSilent, takesHeader } from '../support/schema.ts'
 import { change, changesNothing, request, send, startWorld, urlOf, type World } from './support.ts'
 
@@ -88,6 +88,21 @@ describe.each(writers.filter((id) => takesHeader(id, 'Accord-Dry-Run')))('%s', (
     expect(findings).toEqual([])
   })
 })
+
+describe.each(facts.filter(([id, { method }]) => method !== 'get' && !takesHeader(id, 'Accord-Dry-Run')))(
+  '%s',
+  (id) => {
+    it('does nothing when asked for a dry run, which it has not', async () => {
+      const findings = await changesNothing(world, async () => {
+        const wanted = request(world, id)
+        const { status, body } = await send(world, id, { ...wanted, headers: { 'accord-dry-run': 'true' } })
+        expect.soft([status, Object.keys(body.errors ?? {})]).toEqual([422, ['header.Accord-Dry-Run']])
+        expect.soft(world.server.events()).toEqual([])
+      })
+      expect(findings).toEqual([])
+    })
+  },
+)
 
 describe.each(facts.filter(([, { method }]) => method === 'get'))('%s', (id) => {
   it('fires no event and writes nothing', async () => {

@@ -2,7 +2,9 @@
 // request its examples describe. What cannot be reached is listed in uncovered.txt, which may only shrink.
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { document, fact, facts, type Schema } from '../support/schema.ts'
+import { type Operation, resolve } from '../../codegen/read.ts'
+import { type ProblemCode, problemCodes, titles } from '../../src/contract/output/problems.ts'
+import { document, fact, facts, follow, type Schema } from '../support/schema.ts'
 import { request, schemaFindings, send, startWorld, type World } from './support.ts'
 
 const uncovered = readFileSync(new URL('uncovered.txt', import.meta.url), 'utf8')
@@ -28,6 +30,33 @@ const examples = Object.entries((document.components?.schemas ?? {}) as Record<s
 describe.each(examples)('example $index of $name', ({ name, example }) => {
   it('is valid, without a key the schema lacks', () => {
     expect(schemaFindings(name, example)).toEqual([])
+  })
+})
+
+describe('a code of a problem', () => {
+  it('is one of those the server knows', () => {
+    expect(follow({ $ref: '#/components/schemas/ProblemCode' }).enum).toEqual(Object.keys(problemCodes))
+  })
+})
+
+describe.each(facts)('%s', (_id, { path, method }) => {
+  const operation = document.paths?.[path]?.[method] as Operation
+  const refusals = Object.entries(operation.responses ?? {}).filter(([status]) => Number(status) >= 400)
+
+  it('shows for each refusal a problem of that status, and refuses in no other form', () => {
+    for (const [status, reply] of refusals) {
+      const { content = {} } = resolve(document, reply) ?? {}
+      expect(Object.keys(content)).toEqual(['application/problem+json'])
+      const { schema, example } = content['application/problem+json'] ?? {}
+      expect(schema).toEqual({ $ref: '#/components/schemas/Problem' })
+      const { code, title, ...problem } = example as { code: ProblemCode; title: string; status: number }
+      expect([problem.status, problemCodes[code][0], title]).toEqual([
+        Number(status),
+        Number(status),
+        titles[Number(status)],
+      ])
+      expect(schemaFindings('Problem', example)).toEqual([])
+    }
   })
 })
 

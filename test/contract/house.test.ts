@@ -44,7 +44,7 @@ const rules: Rule[] = [
   {
     name: 'a transaction',
     pattern: /\.(transaction|startTransaction)\(/,
-    home: /^src\/kernel\/write\.ts$/,
+    home: /^src\/kernel\/write\/write\.ts$/,
     sentence:
       'Change things through write() or transaction() of kernel/write.ts: veto, rollback, event log and dry run are right there.',
   },
@@ -52,31 +52,31 @@ const rules: Rule[] = [
     name: 'an event',
     pattern: /\bemit\(/,
     // Connections have events too, which are none of ours.
-    home: /^src\/(kernel\/(write|events)|door|sockets)\.ts$/,
+    home: /^src\/(kernel\/write\/(write|events)|http\/(request-guards|connection-limits))\.ts$/,
     sentence: 'Call write() of kernel/write.ts: it emits the pair in the right order, after the commit.',
   },
   {
     name: 'the time',
     pattern: /new Date\(\)|\bDate\.now\(|DateTime\.(now|local|utc)\(\)|performance\.now\(/,
-    home: /^src\/kernel\/clock\.ts$/,
+    home: /^src\/kernel\/runtime\/clock\.ts$/,
     sentence: 'Use now(ctx), ctx.time or the clock of the services, so that a test can set the time.',
   },
   {
     name: 'the environment',
     pattern: /process\.env/,
-    home: /^src\/config\.ts$/,
+    home: /^src\/config\/config\.ts$/,
     sentence: 'Name the setting in config.ts and receive its value.',
   },
   {
     name: 'a status code',
     pattern: /\breply\.(code|status)\(|^\s*\.code\(/m,
-    home: /^src\/(answers|door|docs|contract\/routes)\.ts$/,
+    home: /^src\/(http\/(error-handler|request-guards|docs\/docs)|contract\/routes)\.ts$/,
     sentence: 'Return data; the contract has the status. Refuse by throwing a Problem.',
   },
   {
     name: 'a route',
     pattern: /['"`]\/(api|healthz|readyz)\b/,
-    home: /^src\/(docs\.ts|docs\/|compat\/|commands\/|resources\/authentication\/page\.ts)/,
+    home: /^src\/(http\/docs\/|compat\/|commands\/|resources\/authentication\/page\.ts)/,
     sentence: 'Paths are in openapi.yaml; read them from the operation facts.',
   },
   {
@@ -84,24 +84,24 @@ const rules: Rule[] = [
     pattern:
       /json_each|json_extract|json_valid|->>|\bpragma\b|sqlite_|\bstrftime\(|\bdatetime\(|group_concat|\binstr\(|\browid\b|\bilike\b|::(int|text|jsonb)\b/i,
     home: /^$/,
-    sentence: 'Engines differ: give the dialect in db/dialects a method and call it.',
+    sentence: 'Engines differ: give the dialect in db/dialect.ts a method and call it.',
   },
   {
     name: 'a permission',
     pattern: /permissions\.has\(/,
-    home: /^src\/(pipeline|kernel\/(context|permissions))\.ts$|^src\/resources\/(account|roles|users)\//,
-    sentence: 'Say it in the contract with x-permission; for a second key use holds() of kernel/context.ts.',
+    home: /^src\/(http\/pipeline|kernel\/(context|auth\/permissions))\.ts$|^src\/resources\/(account|roles|users)\//,
+    sentence: 'Say it in the contract with x-permission; for a second key use hasPermission() of kernel/context.ts.',
   },
   {
     name: 'HTTP',
     pattern: /from 'fastify'/,
-    home: /^src\/(app|answers|door|shedding|protection|sockets|logs|docs(\/swagger)?|server|contract\/routes)\.ts$/,
+    home: /^src\/(app|server|contract\/routes)\.ts$|^src\/http\//,
     sentence: 'A handler gets data and returns data (house rule 3).',
   },
   {
     name: 'a mail or call to outside',
     pattern: /\bfetch\(|from 'node:https?'|from 'undici'/,
-    home: /^src\/(mail|commands)\/|^src\/kernel\/outbound\.ts$|^src\/resources\/(authentication\/page|web-forms\/behaviour)\.ts$/,
+    home: /^src\/(mail|commands)\/|^src\/kernel\/outbound\/client\.ts$|^src\/resources\/(authentication\/page|web-forms\/behaviour)\.ts$/,
     sentence: 'Outward effects belong to a job, not to a request.',
   },
   {
@@ -144,26 +144,38 @@ const groups = [
 ]
 const groupOf = (path: string): number => groups.findIndex((names) => names.includes(path.split('/')[2] ?? ''))
 
+/** The rooms of the kernel, from the ground up. */
+const rooms = [['runtime', 'values', 'outbound'], ['query'], ['auth', 'write'], ['history', 'files'], ['resource']]
+
 /** What a folder of src may import, besides itself. `config.ts` is read by all who receive it. */
 const reach: [folder: RegExp, targets: RegExp][] = [
   [/^src\/contract\//, /^src\/contract\//],
-  [/^src\/kernel\//, /^src\/(kernel|contract)\/|^src\/(config|package|mail\/outbound)\.ts$|^db\//],
-  [/^src\/mail\//, /^src\/mail\/|^src\/config\.ts$/],
+  [
+    /^src\/kernel\//,
+    /^src\/(kernel|contract)\/|^src\/(config\/config|installation\/package-info|mail\/outbound)\.ts$|^db\//,
+  ],
+  [/^src\/mail\//, /^src\/mail\/|^src\/config\/config\.ts$/],
   [/^src\/jobs\//, /^src\/(jobs|kernel)\/|^db\//],
-  [/^src\/resources\//, /^src\/(resources|kernel|contract|mail|jobs)\/|^src\/(config|package)\.ts$|^db\//],
+  [
+    /^src\/resources\//,
+    /^src\/(resources|kernel|contract|mail|jobs)\/|^src\/(config\/config|installation\/package-info)\.ts$|^db\//,
+  ],
   [/^db\//, /^db\//],
   [/^src\//, /^(src|db)\/|^codegen\//],
-  [/^codegen\//, /^(codegen|db)\/|^src\/(kernel\/permissions|contract\/nearest)\.ts$/],
+  [/^codegen\//, /^(codegen|db)\/|^src\/(kernel\/auth\/permissions|contract\/input\/did-you-mean)\.ts$/],
 ]
 
 describe('imports follow one order', () => {
   const imports = sources
     .filter(({ path }) => !path.startsWith('test/'))
     .flatMap(({ path, text }) =>
-      [...code(text).matchAll(/(?:from|import) ?\(?'(\.[^']+)'/g)].map(([, target = '']) => ({
-        path,
-        target: relative(root, resolve(root, dirname(path), target)),
-      })),
+      [...code(text).matchAll(/(import type [^'()]*?)?(?:from|import) ?\(?'(\.[^']+)'/g)].map(
+        ([, type, target = '']) => ({
+          path,
+          isType: type !== undefined,
+          target: relative(root, resolve(root, dirname(path), target)),
+        }),
+      ),
     )
 
   it('a folder reaches only what it may', () => {
@@ -181,6 +193,20 @@ describe('imports follow one order', () => {
     expect(
       strays.map(({ path, target }) => `${path} imports ${target}: if the left must react to the right, it listens.`),
     ).toEqual([])
+  })
+
+  it('a room of the kernel imports values from its own room or from an earlier one', () => {
+    const roomOf = (path: string): string => path.split('/')[2] ?? ''
+    const strays = imports.filter(
+      ({ path, target, isType }) =>
+        !isType &&
+        [path, target].every((each) => /^src\/kernel\/[^/]+\//.test(each)) &&
+        rooms.findIndex((names) => names.includes(roomOf(target))) >
+          rooms.findIndex((names) => names.includes(roomOf(path))),
+    )
+    expect(strays.map(({ path, target }) => `${path} imports ${target}`)).toEqual([])
+    const folders = readdirSync(join(root, 'src/kernel'), { withFileTypes: true }).filter((each) => each.isDirectory())
+    expect(folders.map(({ name }) => name).sort()).toEqual(rooms.flat().sort())
   })
 
   it('every slice stands in the order', () => {
@@ -221,7 +247,9 @@ describe('files', () => {
   })
 
   it('have at most 400 lines', () => {
-    const long = sources.filter(({ path, lines }) => lines > 400 && !/^test\/(resources|kernel)\//.test(path))
+    const long = sources.filter(
+      ({ path, lines }) => lines > 400 && !/^test\/(resources|kernel|http|commands|config|codegen)\//.test(path),
+    )
     expect(long.map(({ path, lines }) => `${path} has ${lines} lines: give an idea in it a file of its own.`)).toEqual(
       [],
     )
@@ -259,7 +287,8 @@ describe('files', () => {
 
 describe('the contract', () => {
   it('knows these words of our own and no other', () => {
-    const words = 'ability any-user bytes entity events hint no-event permission served-by'.split(' ')
+    const words =
+      'ability any-user bytes carried-by entity events headers hint no-event permission served-by value'.split(' ')
     expect([...new Set(extensionKeys.map(({ name }) => name))].sort()).toEqual(words.map((word) => `x-${word}`))
   })
 })

@@ -1,7 +1,7 @@
 // May they: every operation, called by a role that holds all keys but its own, by one without any, by a token without its ability, and by
 // a role and token that hold exactly these.
 import { beforeAll, describe, expect, it } from 'vitest'
-import { permissionKeys, withAncestors } from '../../src/kernel/permissions.ts'
+import { permissionKeys, withAncestors } from '../../src/kernel/auth/permissions.ts'
 import { facts } from '../support/schema.ts'
 import { addUser } from '../support/viewers.ts'
 import { cell, keep, settle, token, untouched } from './matrix.ts'
@@ -13,6 +13,9 @@ const alsoNeeded: Record<string, string[]> = {
   startImport: ['persons:write'],
   createWorkflow: ['leads:*', 'settings:write'],
   updateWorkflow: ['leads:*'],
+  createWebhook: ['*:read'],
+  updateWebhook: ['*:read'],
+  rotateWebhookSecret: ['*:read'],
 }
 
 /** Open to every user, whatever the role (DOMAIN 7.3). What they show is filtered. */

@@ -1,8 +1,8 @@
 // No credential makes a greater one (DOMAIN 6.4, 7.1): tokens give on what they have, roles what their holders have; tokens of others are
 // not there; and what is open on this machine alone is.
 import { beforeAll, describe, it } from 'vitest'
-import { knownAbilities } from '../../src/kernel/auth.ts'
-import { permissionKeys, withAncestors } from '../../src/kernel/permissions.ts'
+import { permissionKeys, withAncestors } from '../../src/kernel/auth/permissions.ts'
+import { knownAbilities } from '../../src/kernel/auth/tokens.ts'
 import { addUser } from '../support/viewers.ts'
 import { cell, keep, settle, token, untouched } from './matrix.ts'
 import type { World } from './support.ts'

@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { sql } from 'kysely'
 import { expect } from 'vitest'
-import { issueToken } from '../../src/kernel/auth.ts'
+import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { start } from '../support/app.ts'
 import { keptBytes } from '../support/pictures.ts'
 import { short, stored, type World } from './support.ts'

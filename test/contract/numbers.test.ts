@@ -1,7 +1,7 @@
 // Numbers as they are written in a body: what JSON.parse would round is found, with the path of its field, and nothing else.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { inexactNumbers, isExactNumber } from '../../src/contract/numbers.ts'
+import { inexactNumbers, isExactNumber } from '../../src/contract/input/unsafe-numbers.ts'
 
 describe('isExactNumber', () => {
   it.each([

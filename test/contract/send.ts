@@ -1,7 +1,7 @@
 // One request to the server of a walker, and the checks every answer has to pass: a status the contract lists, a problem it
 // describes, a request id. Kept apart from the world, because it knows no record.
 import type { InjectOptions } from 'fastify'
-import { createReplyChecker } from '../../src/contract/replies.ts'
+import { createReplyChecker } from '../../src/contract/output/reply-check.ts'
 import { signatureOf } from '../../src/resources/files/signed.ts'
 import type { TestServer } from '../support/app.ts'
 import { encode, file } from '../support/form.ts'
@@ -100,16 +100,13 @@ function complete(server: TestServer, id: string, url: string): string {
   return added.reduce((whole, each) => `${whole}${whole.includes('?') ? '&' : '?'}${each}`, url)
 }
 
-/**
- * OPTIONS and wrong methods are no operation's; a dry run answers 200 whatever the operation does (DOMAIN 3.1), and a reply
- * kept under a key, or to HEAD, is the operation's own.
- */
-function isListed(id: string, method: string, { status, headers }: Answer): boolean {
+/** OPTIONS and wrong methods are no operation's; a reply kept under a key, or to HEAD, is the operation's own. */
+function isListed(id: string, method: string, { status }: Answer): boolean {
   if (method === 'OPTIONS') return status === 204
   const { path, statuses } = fact(id)
   const known = facts.filter(([, each]) => each.path === path).map(([, each]) => each.method.toUpperCase())
   if (!known.includes(method === 'HEAD' ? 'GET' : method)) return status === 405
-  return statuses.includes(status) || (status === 200 && headers['accord-dry-run'] === 'true')
+  return statuses.includes(status)
 }
 
 function breachesOf(id: string, method: string, answer: Answer): string[] {
@@ -131,24 +128,21 @@ const undeclared = (id: string, fired: readonly { name: string }[]): string[] =>
     .map((base) => `fired ${base}, which the contract does not list for ${id}.`)
 
 /** Schemas by name, closed: a key the contract lacks is a finding. */
-const schemas = createReplyChecker(
-  {
-    ...document,
-    paths: Object.fromEntries(
-      Object.keys(document.components?.schemas ?? {}).map((name) => [
-        `/${name}`,
-        {
-          get: {
-            responses: {
-              200: { content: { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } } },
-            },
+const schemas = createReplyChecker({
+  ...document,
+  paths: Object.fromEntries(
+    Object.keys(document.components?.schemas ?? {}).map((name) => [
+      `/${name}`,
+      {
+        get: {
+          responses: {
+            200: { content: { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } } },
           },
         },
-      ]),
-    ),
-  },
-  { closed: true },
-)
+      },
+    ]),
+  ),
+})
 
 export const schemaFindings = (name: string, value: unknown): string[] =>
   schemas.findings({ path: `/${name}`, method: 'get' }, 200, 'application/json', value)

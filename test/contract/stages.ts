@@ -173,9 +173,7 @@ async function stageSignIn({ server: { store }, main, spare }: World): Promise<v
 /** What a browser sends along: of a page on which nobody has signed in yet, and of one on which the administrator has. */
 export function cookies({ app }: TestServer, isSignedIn: boolean): Record<string, string> {
   const { seal } = app.services
-  const value = isSignedIn
-    ? seal.fingerprint(`csrf:session:${sessionHash}`)
-    : `nonce.${seal.fingerprint('csrf:visitor:nonce')}`
+  const value = isSignedIn ? seal.hmac(`csrf:session:${sessionHash}`) : `nonce.${seal.hmac('csrf:visitor:nonce')}`
   const session = isSignedIn ? `accord_session=${sessionSecret}; ` : ''
   return { cookie: `${session}XSRF-TOKEN=${value}`, 'x-xsrf-token': value }
 }

@@ -84,14 +84,10 @@ describe('POST', () => {
     expect(posts.filter((id) => !takesHeader(id, 'Idempotency-Key'))).toEqual([])
   })
 
-  it('and every other write can be tried, but those of the public, and imports, which are tried by validating them', () => {
+  it('and every other write can be tried, but those of the public', () => {
     const writes = ids.filter((id) => fact(id).method !== 'get')
     const changes = writes.filter((id) => fact(id).events.length > 0 && !fact(id).public)
-    expect(changes.filter((id) => !takesHeader(id, 'Accord-Dry-Run'))).toEqual([
-      'validateImport',
-      'startImport',
-      'cancelImport',
-    ])
+    expect(changes.filter((id) => !takesHeader(id, 'Accord-Dry-Run'))).toEqual([])
     expect(writes.filter((id) => bodySchema(id) !== undefined && fact(id).consumes.length === 0)).toEqual([])
   })
 })

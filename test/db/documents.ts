@@ -2,8 +2,8 @@
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { expect, vi } from 'vitest'
-import type { Db, Store } from '../../db/open.ts'
-import { finding, type Stale } from '../../db/search.ts'
+import { finding, type Stale } from '../../db/search/search-index.ts'
+import type { Db, Store } from '../../db/store.ts'
 import { store } from './grouped.ts'
 
 export const entity = 'organizations'
@@ -16,20 +16,20 @@ export async function insert(db: Pick<Db, 'insertInto'>, name: string): Promise<
   return { entity, id }
 }
 
-export async function make(db: Db, name: string, of: Pick<Store, 'putOff'> = store): Promise<number> {
+export async function make(db: Db, name: string, of: Pick<Store, 'deferToCommit'> = store): Promise<number> {
   const made = await insert(db, name)
-  of.putOff([made])
+  of.deferToCommit([made])
   return made.id
 }
 
 export async function rename(db: Db, id: number, name: string): Promise<void> {
   await db.updateTable(entity).set(named(name)).where('id', '=', id).execute()
-  store.putOff([{ entity, id }])
+  store.deferToCommit([{ entity, id }])
 }
 
 export async function remove(db: Db, id: number): Promise<void> {
   await db.deleteFrom(entity).where('id', '=', id).execute()
-  store.putOff([{ entity, id }])
+  store.deferToCommit([{ entity, id }])
 }
 
 export const records = async ({ db }: Pick<Store, 'db'> = store): Promise<string[]> =>

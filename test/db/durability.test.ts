@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
-import { openImage, openStore, type Store } from '../../db/open.ts'
-import { troubleOf } from '../../db/trouble.ts'
+import { storageFaultOf } from '../../db/storage-errors.ts'
+import { openImage, openStore, type Store } from '../../db/store.ts'
 
 const isFull = process.env.ACCORD_TEST_FULL === '1'
-const longestLog = 16 * 1024 * 1024
+const maxLogLength = 16 * 1024 * 1024
 
 let folder: string
 let file: string
@@ -56,7 +56,7 @@ describe('a full disk', () => {
         await failure(add('later', db))
       }),
     )
-    expect(troubleOf(cause)).toBe('full')
+    expect(storageFaultOf(cause)).toBe('full')
     expect(await names()).toEqual([])
     await free()
     await store.db.transaction().execute((db) => add('after', db))
@@ -81,7 +81,7 @@ describe('a full disk', () => {
   it('is remembered until something can be written again, and is no reason not to read', async () => {
     expect(store.health()).toBeNull()
     const free = await fill()
-    expect(troubleOf(await failure(add(long('large'))))).toBe('full')
+    expect(storageFaultOf(await failure(add(long('large'))))).toBe('full')
     expect(await names()).toEqual([])
     expect(store.health()).toBe('full')
     await free()
@@ -96,7 +96,7 @@ describe('what was found wrong', () => {
 
   it('is not over with what writes nothing', async () => {
     await readOnly(true)
-    expect(troubleOf(await failure(add('a')))).toBe('readonly')
+    expect(storageFaultOf(await failure(add('a')))).toBe('readonly')
     await readOnly(false)
     await sql`pragma max_page_count`.execute(store.db)
     await store.db.deleteFrom('lead_sources').where('name', '=', 'nowhere').execute()
@@ -137,7 +137,7 @@ describe('what was found wrong', () => {
     const page = 4096 * ((rows[0]?.rootpage ?? 0) - 1)
     image.fill(0xff, page, page + 4096)
     const damaged = openImage(image)
-    expect(troubleOf(await failure(damaged.db.selectFrom('lead_types').selectAll().execute()))).toBe('damaged')
+    expect(storageFaultOf(await failure(damaged.db.selectFrom('lead_types').selectAll().execute()))).toBe('damaged')
     expect(damaged.health()).toBeNull()
     await damaged.close()
   })
@@ -162,9 +162,9 @@ describe('trouble', () => {
         errno('ENOENT', '/data/files'),
         new Error('other'),
         'text',
-      ].map(troubleOf),
+      ].map(storageFaultOf),
     ).toEqual(['readonly', 'readonly', 'full', 'readonly', 'failing', 'readonly', null, null, null, null])
-    expect(troubleOf(await failure(sql`select * from nowhere`.execute(store.db)))).toBeNull()
+    expect(storageFaultOf(await failure(sql`select * from nowhere`.execute(store.db)))).toBeNull()
   })
 })
 
@@ -177,13 +177,13 @@ describe('the log of changes', () => {
     const text = 'x'.repeat(bytes)
     for (let count = 0; count < writes; count++) await add(`${count} ${text}`)
     const longest = size()
-    expect(longest).toBeGreaterThan(longestLog)
-    await store.tend()
+    expect(longest).toBeGreaterThan(maxLogLength)
+    await store.maintain()
     expect(size()).toBeGreaterThanOrEqual(longest)
     expect((await snapshot.db.selectFrom('lead_sources').select('id').execute()).length).toBe(0)
     await snapshot.close()
-    await store.tend()
-    expect(size()).toBeLessThanOrEqual(longestLog)
+    await store.maintain()
+    expect(size()).toBeLessThanOrEqual(maxLogLength)
     expect((await names()).length).toBe(writes)
     if (isFull) console.log(`WAL: ${writes} writes with a reader, ${longest} bytes, then ${size()}`)
   }, 300_000)
@@ -204,7 +204,7 @@ describe('the log of changes', () => {
           async (name) => (await sql<Record<string, number>>`pragma ${sql.raw(name)}`.execute(db)).rows[0],
         ),
       )
-      expect(found.map((row) => Object.values(row as object)[0])).toEqual([1, 16_000, longestLog])
+      expect(found.map((row) => Object.values(row as object)[0])).toEqual([1, 16_000, maxLogLength])
     }
     await other.close()
   })

@@ -1,4 +1,4 @@
-// What goes wrong with a database is remembered (db/dialects/sqlite-faults.ts), whichever connection or thread met it.
+// What goes wrong with a database is remembered (db/sqlite/storage-faults.ts), whichever connection or thread met it.
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,8 +6,8 @@ import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type FaultKind, faultsOf, ioQuietMs, maxBusyMs } from '../../db/dialects/sqlite-faults.ts'
-import { type Fault, openStore, type Store } from '../../db/open.ts'
+import { type FaultKind, faultsOf, ioQuietMs, maxBusyMs } from '../../db/sqlite/storage-faults.ts'
+import { type Fault, openStore, type Store } from '../../db/store.ts'
 import { startServer } from '../support/app.ts'
 
 const error = (code: string) => new Database.SqliteError('fails', code)
@@ -143,7 +143,7 @@ describe('a thread of maintenance that fails', () => {
     const description = 'x'.repeat(5_000_000)
     await sql`create table long (text text) strict`.execute(server.store.db)
     await sql`insert into long values (${description})`.execute(server.store.db)
-    await server.store.tend()
+    await server.store.maintain()
     expect(posted).toHaveBeenCalled()
     expect([await ready(), await counted()]).toEqual([
       [200, 'failing'],
@@ -154,7 +154,7 @@ describe('a thread of maintenance that fails', () => {
     ])
     expect((await server.admin.post('/sources', { name: 'Trade fair' })).status).toBe(201)
     posted.mockRestore()
-    await server.store.tend()
+    await server.store.maintain()
     expect(await ready()).toEqual([200, 'ok'])
     await server.close()
   })

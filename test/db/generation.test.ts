@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { openStore } from '../../db/open.ts'
+import { openStore } from '../../db/store.ts'
 import { add, begin, changes, end, folder, keep, opened, source, url } from './generations.ts'
 
 beforeEach(begin)
@@ -15,8 +15,8 @@ afterEach(end)
 describe.each(['a file', 'memory', 'an image'])('the generation of %s', (place) => {
   it('is another one once a commit is answered, and never one that was before', async () => {
     const store = await opened(place)
-    const seen = [store.generation()]
-    const note = () => seen.push(store.generation())
+    const seen = [store.commitGeneration()]
+    const note = () => seen.push(store.commitGeneration())
     await add('a', store).then(note)
     await store.db.transaction().execute(async (db) => {
       await add('b', { db })
@@ -83,13 +83,13 @@ describe('the generation of a file', () => {
   it('stays while somebody else has written and not committed', async () => {
     const store = await opened('a file')
     const other = keep(openStore(url))
-    const before = store.generation()
+    const before = store.commitGeneration()
     await other.db.transaction().execute(async (db) => {
       await add('a', { db })
-      expect(store.generation()).toBe(before)
+      expect(store.commitGeneration()).toBe(before)
     })
-    store.refresh()
-    expect(store.generation()).not.toBe(before)
+    store.renewReadTransaction()
+    expect(store.commitGeneration()).not.toBe(before)
   })
 
   it('is that of one moment for all that is read in a turn of the event loop, and a new one after it, `refresh` or a commit', async () => {
@@ -101,23 +101,23 @@ describe('the generation of a file', () => {
     const add = (name: string) => added.run(name, name)
     const count = async () => (await store.db.selectFrom('lead_sources').select('id').execute()).length
     const earlier = performance.now()
-    const first = { rows: await count(), generation: store.generation() }
+    const first = { rows: await count(), generation: store.commitGeneration() }
     add('a')
-    expect([await count(), store.generation()]).toEqual([first.rows, first.generation])
+    expect([await count(), store.commitGeneration()]).toEqual([first.rows, first.generation])
     // Whoever came before that was read may see what was read.
-    store.refresh(performance.now() - earlier)
+    store.renewReadTransaction(performance.now() - earlier)
     expect(await count()).toBe(first.rows)
-    store.refresh()
+    store.renewReadTransaction()
     expect(await count()).toBe(first.rows + 1)
-    expect(store.generation()).not.toBe(first.generation)
+    expect(store.commitGeneration()).not.toBe(first.generation)
     add('b')
     expect(await count()).toBe(first.rows + 1)
     await new Promise((resolve) => setImmediate(resolve))
     expect(await count()).toBe(first.rows + 2)
-    const before = store.generation()
+    const before = store.commitGeneration()
     await store.db.deleteFrom('lead_sources').where('name', '=', 'a').execute()
     expect(await count()).toBe(first.rows + 1)
-    expect(store.generation()).not.toBe(before)
+    expect(store.commitGeneration()).not.toBe(before)
     other.close()
   })
 
@@ -132,7 +132,7 @@ describe('the generation of a file', () => {
     const other = new Database(join(folder, 'accord.db'))
     other.exec('alter table tags rename column color to colour')
     other.close()
-    store.refresh()
+    store.renewReadTransaction()
     expect(await all()).toMatchObject({ colour: '#123456' })
   })
 })

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { migrate } from '../../db/migrate.ts'
-import { openImage, openStore, type Store } from '../../db/open.ts'
+import { openImage, openStore, type Store } from '../../db/store.ts'
 
 export let folder: string
 export let url: string
@@ -36,7 +36,7 @@ export const add = (name: string, { db }: { db: Pick<Store['db'], 'insertInto'> 
 
 /** Whether it is another generation after it than before. */
 export async function changes(store: Store, work: () => Promise<unknown>): Promise<boolean> {
-  const before = store.generation()
+  const before = store.commitGeneration()
   await work()
-  return store.generation() !== before
+  return store.commitGeneration() !== before
 }

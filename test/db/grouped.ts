@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { migrate } from '../../db/migrate.ts'
-import { type Db, openStore, type Store } from '../../db/open.ts'
+import { type Db, openStore, type Store } from '../../db/store.ts'
 
 export let folder: string
 export let file: string

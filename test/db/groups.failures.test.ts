@@ -2,8 +2,8 @@
 // them has happened.
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Db } from '../../db/open.ts'
-import { troubleOf } from '../../db/trouble.ts'
+import { storageFaultOf } from '../../db/storage-errors.ts'
+import type { Db } from '../../db/store.ts'
 import { add, closeAll, commits, failure, openAnew, store, stored, strayMember, turn, write } from './grouped.ts'
 
 beforeEach(openAnew)
@@ -69,14 +69,14 @@ describe('one that fails', () => {
 
 describe('a commit that fails', () => {
   it('fails for all of them, and the next one is none the worse', async () => {
-    const generation = store.generation()
+    const generation = store.commitGeneration()
     const reasons = await Promise.all(
       [() => add('a'), () => write((db) => add('b', db)), () => write(spoil), () => add('c')].map((work) =>
         failure(work()),
       ),
     )
     expect(reasons.map((reason) => store.dialect.isForeignKeyViolation(reason))).toEqual([true, true, true, true])
-    expect([stored(), commits(), store.generation()]).toEqual([[], 0, generation])
+    expect([stored(), commits(), store.commitGeneration()]).toEqual([[], 0, generation])
     await add('d')
     expect(stored()).toEqual(['d'])
   })
@@ -91,7 +91,7 @@ describe('a commit that fails', () => {
         await failure(add('later', db))
       })
     const reasons = await Promise.all([small, large].map((work) => failure(work())))
-    expect(reasons.map(troubleOf)).toEqual(['full', 'full'])
+    expect(reasons.map(storageFaultOf)).toEqual(['full', 'full'])
     expect([stored(), store.health()]).toEqual([[], 'full'])
     await sql`pragma max_page_count = 1000000`.execute(store.db)
     await Promise.all([add('a'), small()])

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
-import { type Db, openStore } from '../../db/open.ts'
+import { type Db, openStore } from '../../db/store.ts'
 import {
   add,
   alone,
@@ -119,7 +119,7 @@ describe('writes that come together', () => {
 
   it('wait for those who are about to come, for as long as a group may last', async () => {
     let left = 5
-    store.expect(() => left > 0)
+    store.onGroupCommit(() => left > 0)
     const answered: number[] = []
     const writing: Promise<unknown>[] = []
     for (; left > 0; left--) {
@@ -131,7 +131,7 @@ describe('writes that come together', () => {
     await Promise.all(writing)
     expect([stored().length, commits()]).toEqual([5, 1])
     // Whoever is expected and never comes.
-    store.expect(() => true)
+    store.onGroupCommit(() => true)
     const last = write((db) => add('Last', db)).then(() => answered.push(0))
     for (let turns = 0; turns < 20; turns++) await turn()
     expect(answered).not.toContain(0)

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { findInstallation, installationOf } from '../../db/installation.ts'
 import { migrations } from '../../db/migrate.ts'
-import { openStore } from '../../db/open.ts'
-import { traces } from '../../src/installation.ts'
+import { openStore } from '../../db/store.ts'
+import { traces } from '../../src/installation/installation.ts'
 import { testConfig } from '../support/app.ts'
 
 let folder: string

@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Kysely, sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { renderTables } from '../../db/introspect.ts'
 import { migrate, migrations, pending } from '../../db/migrate.ts'
-import { openStore, type Store } from '../../db/open.ts'
+import { renderTables } from '../../db/schema/introspect.ts'
+import { openStore, type Store } from '../../db/store.ts'
 
 const folder = new URL('../../db/migrations/', import.meta.url)
 
@@ -127,7 +127,7 @@ describe('migrate', () => {
       await store.close()
       // No file of this process may get larger than a part of the database.
       const program = `
-        const { openStore } = await import('${new URL('../../db/open.ts', import.meta.url)}')
+        const { openStore } = await import('${new URL('../../db/store.ts', import.meta.url)}')
         const { migrate } = await import('${new URL('../../db/migrate.ts', import.meta.url)}')
         await migrate(openStore('${url}')).catch((error) => console.log(error.message))`
       const tsx = createRequire(import.meta.url).resolve('tsx')
@@ -165,7 +165,7 @@ describe('migrate', () => {
       // So much that a part of it is in the file by then.
       const program = `
         const { sql } = await import('kysely')
-        const { openStore } = await import('${new URL('../../db/open.ts', import.meta.url)}')
+        const { openStore } = await import('${new URL('../../db/store.ts', import.meta.url)}')
         const { migrate, migrations } = await import('${new URL('../../db/migrate.ts', import.meta.url)}')
         const up = async (db) => {
           await sql\`drop table archives\`.execute(db)

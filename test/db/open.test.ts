@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
-import { openImage, openStore, type Snapshot, type Store } from '../../db/open.ts'
+import { openImage, openStore, type Snapshot, type Store } from '../../db/store.ts'
 
 const stores: Store[] = []
 const folders: string[] = []

@@ -4,8 +4,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest'
-import { type Db, openStore } from '../../db/open.ts'
-import { troubleOf } from '../../db/trouble.ts'
+import { storageFaultOf } from '../../db/storage-errors.ts'
+import { type Db, openStore } from '../../db/store.ts'
 import { until } from '../support/until.ts'
 import { add, alone, closeAll, failure, file, openAnew, store, stored, write } from './grouped.ts'
 
@@ -97,7 +97,7 @@ describe('a commit', () => {
   it('is answered by the next sync when the log could not be opened', async () => {
     const other = openStore(`sqlite:${file}`)
     vi.spyOn(prototype, 'sync').mockRejectedValueOnce(new Error('EMFILE'))
-    expect(troubleOf(await failure(add('a', other.db)))).toBe('uncertain')
+    expect(storageFaultOf(await failure(add('a', other.db)))).toBe('uncertain')
     for (const name of ['b', 'c', 'd']) await add(name, other.db)
     expect(stored()).toEqual(['a', 'b', 'c', 'd'])
     await other.close()
@@ -144,7 +144,7 @@ describe('a disk that does not confirm a commit', () => {
   it('makes it uncertain, and later ones certain only after all of the log has come into the file', async () => {
     const asked = vi.spyOn(Worker.prototype, 'postMessage')
     disk = () => Promise.reject(Object.assign(new Error('EIO'), { code: 'EIO' }))
-    expect(troubleOf(await failure(add('a')))).toBe('uncertain')
+    expect(storageFaultOf(await failure(add('a')))).toBe('uncertain')
     expect([store.health(), asked.mock.calls.flat(2)]).toEqual(['uncertain', []])
     await add('b')
     expect(asked.mock.calls.flat(2)).toEqual(['pragma wal_checkpoint(truncate)'])
@@ -168,7 +168,7 @@ describe('a disk that does not confirm a commit', () => {
     disk = async () => undefined
     const reading = await store.snapshot()
     await write((db) => db.selectFrom('lead_sources').select('name').execute())
-    expect(troubleOf(await failure(add('b')))).toBe('uncertain')
+    expect(storageFaultOf(await failure(add('b')))).toBe('uncertain')
     await reading.close()
     syncs.mockClear()
     await add('c')

@@ -3,8 +3,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
-import { type Db, openStore } from '../../db/open.ts'
-import { finding } from '../../db/search.ts'
+import { finding } from '../../db/search/search-index.ts'
+import { type Db, openStore } from '../../db/store.ts'
 import { type Answer, call, type Door, type Lead, type Load, patiently, sha256 } from './load.ts'
 
 export interface Audit {

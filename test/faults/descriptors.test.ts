@@ -3,7 +3,7 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { connectionsWithin } from '../../src/descriptors.ts'
+import { connectionsWithin } from '../../src/http/descriptor-limit.ts'
 import { accordServing } from '../support/accord.ts'
 import { workingFolder } from '../support/installed.ts'
 

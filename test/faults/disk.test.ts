@@ -14,7 +14,7 @@ import { environment, isFull } from './serving.ts'
 const rounds = isFull ? 20 : 1
 const writers = 8
 const seed = 20_261_121
-const mostAnswers = 40
+const maxAnswers = 40
 const fileBytes = 96 * 1024
 /** Refused writes after which there is room again. */
 const refusals = 25
@@ -87,7 +87,7 @@ describe('a disk that is full', () => {
 
       for (let round = 1; round <= rounds; round++) {
         const before = { acknowledged: load.acknowledged, refused: load.refusals }
-        const wanted = 5 + Math.floor(random() * mostAnswers)
+        const wanted = 5 + Math.floor(random() * maxAnswers)
         const writing = load.write(door, writers, random, fileBytes)
         const done = (count: number) => load.acknowledged - before.acknowledged >= count
         const has = (what: string) =>

@@ -16,8 +16,8 @@ const rounds = isFull ? 100 : 2
 const writers = [8, 64]
 const seed = 20_261_121
 /** The server is killed after so many answers, at most, and then at once or so many milliseconds later. */
-const mostAnswers = 60
-const mostMs = 25
+const maxAnswers = 60
+const maxMs = 25
 const fileBytes = 64 * 1024
 
 let folder: string
@@ -42,11 +42,11 @@ describe('a server that is killed while it writes', () => {
 
       for (let round = 1; round <= rounds; round++) {
         const before = { acknowledged: load.acknowledged, leads: load.leads.length }
-        const answers = 1 + Math.floor(random() * mostAnswers)
+        const answers = 1 + Math.floor(random() * maxAnswers)
         const writing = load.write(door, writers[round % writers.length] ?? 0, random, fileBytes)
         await load.until(before.acknowledged + answers)
         // Every second time at once, when what was just acknowledged has had no time to reach anything.
-        const wait = random() * mostMs
+        const wait = random() * maxMs
         if (round % 2 === 1) await pause(wait)
         await serving.stop('SIGKILL')
         await writing.done

@@ -19,7 +19,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
-import { openStore } from '../../db/open.ts'
+import { openStore } from '../../db/store.ts'
 import { accord, accordKilledAfter, accordServing } from '../support/accord.ts'
 
 const password = 'correct horse battery'

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { installationOf } from '../../db/installation.ts'
-import { openCopy } from '../../db/open.ts'
-import { nameOf, ownName, self } from '../../src/kernel/owners.ts'
+import { openCopy } from '../../db/store.ts'
+import { nameOf, newOwnerId, self } from '../../src/kernel/runtime/process-identity.ts'
 import { accord } from '../support/accord.ts'
 
 const settings = { ACCORD_PORT: '0', ACCORD_ADMIN_PASSWORD: 'correct horse battery', ACCORD_LOG_LEVEL: 'error' }
@@ -29,7 +29,7 @@ describe('a partial backup', () => {
     const gone = nameOf({ ...self, pid: 4_194_303, began: '' }, 'x')
     const partials: [name: string, owner: string][] = [
       ['killed', `${gone}\n${own}\n`],
-      ['being-made', `${ownName()}\n${own}\n`],
+      ['being-made', `${newOwnerId()}\n${own}\n`],
       ['of-others', `${gone}\nanother\n`],
     ]
     for (const [name, owner] of partials) {

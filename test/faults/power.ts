@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import Database from 'better-sqlite3'
-import { foldText } from '../../db/fold.ts'
+import { caseFold } from '../../db/schema/case-folding.ts'
 import { accordServing } from '../support/accord.ts'
 import { seeded } from './chance.ts'
 import { Disk } from './power.disk.ts'
@@ -68,7 +68,7 @@ function wrongWith({ acknowledged, database, log }: Cut): string | null {
   writeFileSync(`${file}-wal`, log)
   const found = new Database(file)
   try {
-    found.function('fold', { deterministic: true }, (text) => foldText(String(text)))
+    found.function('fold', { deterministic: true }, (text) => caseFold(String(text)))
     const integrity = found.pragma('integrity_check', { simple: true })
     if (integrity !== 'ok') return `integrity_check: ${integrity}`
     const titles = new Set(found.prepare<[], string>('select title from leads').pluck().all())

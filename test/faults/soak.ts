@@ -20,9 +20,9 @@ const [seed, rate] = [Number(asked.seed), Number(asked.rate)]
 const sampleMs = 3000
 const warmUpShare = 1 / 3
 /** A leak of a hundred bytes with each request at the usual rate. */
-const mostHeapPerMinute = 0.25
+const maxHeapPerMinute = 0.25
 /** One in a thousand: a machine that is busy with other things makes a server late, and it says so. */
-const mostShed = 0.001
+const maxShed = 0.001
 /** Connections of the server itself to receivers of webhooks end a little later. */
 const moreFds = 4
 
@@ -158,13 +158,13 @@ function report(samples: readonly Sample[], before: Sample, after: Sample, load:
   const wrong: string[] = []
   if (failed.length > 0)
     wrong.push(`The server failed: ${failed.map(([what, times]) => `${what} × ${times}`).join(', ')}`)
-  if (shed > all * mostShed) wrong.push(`It turned ${shed} of ${all} away as too many.`)
+  if (shed > all * maxShed) wrong.push(`It turned ${shed} of ${all} away as too many.`)
   if (after.fds > before.fds + moreFds) wrong.push(`Open files grew from ${before.fds} to ${after.fds}.`)
   if (after.connections > 1) wrong.push(`${after.connections - 1} connections are open that nobody uses.`)
   // What is held behind collections says more than the least of what is used, where there is enough of it.
   const decisive = held ?? heap
-  if (decisive.slope - 2 * decisive.error > mostHeapPerMinute)
-    wrong.push(`The heap grows: surely more than ${mostHeapPerMinute} MiB a minute.`)
+  if (decisive.slope - 2 * decisive.error > maxHeapPerMinute)
+    wrong.push(`The heap grows: surely more than ${maxHeapPerMinute} MiB a minute.`)
   return wrong
 }
 

@@ -3,13 +3,14 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, w
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { doctorCommand } from '../../src/commands/doctor.ts'
+import { parse } from 'yaml'
+import { doctorCommand } from '../../src/commands/doctor/doctor.ts'
 import { serveCommand } from '../../src/commands/serve.ts'
 import { createTokenCommand } from '../../src/commands/token.ts'
-import { createUserCommand } from '../../src/commands/user.ts'
-import { readConfig } from '../../src/config.ts'
-import { publishContract } from '../../src/data.ts'
-import { accord, accordServing } from '../support/accord.ts'
+import { createUserCommand, disableUserCommand, enableUserCommand, listUsersCommand } from '../../src/commands/user.ts'
+import { readConfig } from '../../src/config/config.ts'
+import { publishContract } from '../../src/installation/data-folder.ts'
+import { accord, accordCutShort, accordServing } from '../support/accord.ts'
 import { testConfig } from '../support/app.ts'
 import { installed, said } from '../support/installed.ts'
 import { listeningServer } from '../support/listening.ts'
@@ -51,7 +52,7 @@ describe('accord install', () => {
         .split('\n')
         .filter((line) => line !== '' && !line.startsWith('#')),
     ).toEqual([])
-    expect(textOf('data/openapi.yaml')).toBe(readFileSync('openapi.yaml', 'utf8'))
+    expect(parse(textOf('data/openapi.yaml'))).toEqual(JSON.parse(textOf('data/openapi.json')))
 
     const inbound = inboundIn(first.stdout)
     expect(inbound).toMatch(/^http:\/\/localhost:8000\/admin\/mail\/inbound-parse\?secret=[\w-]{43}$/)
@@ -140,6 +141,82 @@ describe('accord user create and token create', () => {
       stderr: 'There is no ability leads:raed. Did you mean `leads:read`?\n',
     })
     await place.close()
+  })
+})
+
+describe('accord user', () => {
+  it('lists, disables and enables users; tokens and sessions of a disabled user end', async () => {
+    const place = await installed()
+    const { config, server } = place
+    const create = { name: 'Ada Lovelace', email: 'ada@example.com', role: 'Administrator' }
+    const password = passwordIn((await said(() => createUserCommand(config, create))).stdout)
+    const list = async (): Promise<string> => (await said(() => listUsersCommand(config))).stdout
+    expect((await list()).split('\n')).toContain('2\tada@example.com\tAda Lovelace\tAdministrator\tactive')
+    const login = () => server.anonymous.post('/login', { email: create.email, password, device_name: 'test' })
+    const { data } = (await login()).body
+    const ada = server.caller(data.token)
+    expect((await ada.get('/sources')).status).toBe(200)
+
+    const disabled = await said(() => disableUserCommand(config, 'ADA@example.com'))
+    expect(disabled).toMatchObject({ code: 0, stdout: expect.stringContaining('ada@example.com is disabled.') })
+    expect([(await ada.get('/sources')).status, (await login()).status]).toEqual([401, 401])
+    expect(await list()).toContain('\tdisabled\n')
+    expect((await said(() => disableUserCommand(config, create.email))).stdout).toContain('was disabled already')
+    const entries = (await server.admin.get('/events?name=settings.user.update.after')).body.data
+    expect(entries).toMatchObject([{ entity_id: 2, actor: { type: 'system' }, origin: 'cli', changed: ['status'] }])
+
+    expect(await said(() => enableUserCommand(config, create.email))).toMatchObject({ code: 0 })
+    expect([(await ada.get('/sources')).status, (await login()).status]).toEqual([401, 200])
+
+    await said(() => disableUserCommand(config, create.email))
+    const last = await said(() => disableUserCommand(config, 'admin@example.com'))
+    expect(last).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'This is the last active user who holds every permission.\n',
+    })
+    const nobody = await said(() => enableUserCommand(config, 'nobody@example.com'))
+    expect(nobody).toMatchObject({ code: 1, stderr: expect.stringContaining('No user has the e-mail address') })
+    await place.close()
+  })
+
+  it('sets a password from standard input or a random one, and never takes it from the command line', async () => {
+    const place = await installed()
+    const work = join(place.dataDir, '..')
+    const login = async (password: string): Promise<number> =>
+      (await place.server.anonymous.post('/login', { email: 'admin@example.com', password, device_name: 'test' }))
+        .status
+    const set = (input: string, ...options: string[]) =>
+      accord(work, ['user', 'set-password', 'admin@example.com', ...options], {}, input)
+    const chosen = 'seven green bottles'
+    const done = await set(`${chosen}\n`)
+    expect(done).toMatchObject({ code: 0, stdout: '' })
+    expect(`${done.stdout}${done.stderr}`).not.toContain(chosen)
+    expect(await login(chosen)).toBe(200)
+    expect((await place.server.admin.get('/sources')).status).toBe(401)
+    const random = await set('', '--generate')
+    expect(random.stdout).toMatch(/^[\w-]{24}\n$/)
+    expect([await login(chosen), await login(random.stdout.trim())]).toEqual([401, 200])
+    for (const [input, sentence] of [
+      ['', 'Standard input has no password'],
+      ['short\n', 'must have 8 to 128 characters'],
+      ['password123\n', 'password: '],
+    ] as const)
+      expect(await set(input)).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(sentence) })
+    expect(await set('', chosen)).toMatchObject({ code: 1, stderr: expect.stringContaining('too many arguments') })
+    expect(await login(random.stdout.trim())).toBe(200)
+    await place.close()
+  })
+})
+
+describe('a reader that goes away', () => {
+  it('is no failure: the command ends by itself, with its own exit code and without a word', async () => {
+    await accord(folder, ['install'])
+    const port = { ACCORD_PORT: '0' }
+    const whole = await accord(folder, ['doctor'], port)
+    const cut = await accordCutShort(folder, ['doctor'], port)
+    expect([cut.code, cut.stderr]).toEqual([whole.code, ''])
+    expect(cut.stdout.length).toBeLessThan(whole.stdout.length)
   })
 })
 

@@ -2,7 +2,7 @@
 // comes twice is there once; a mailbox that misbehaves loses nothing.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
-import { Veto } from '../../src/kernel/events.ts'
+import { Veto } from '../../src/kernel/write/events.ts'
 import { createMailer } from '../../src/mail/outbound.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { form } from '../support/form.ts'

@@ -3,14 +3,14 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { openCopy } from '../../db/open.ts'
-import { nameOf, readManifest } from '../../src/commands/backup.manifest.ts'
-import { backUp } from '../../src/commands/backup.ts'
-import { restoreCommand } from '../../src/commands/restore.ts'
-import type { Config } from '../../src/config.ts'
-import { openData } from '../../src/data.ts'
-import { placeOf } from '../../src/kernel/files.ts'
-import { ownName } from '../../src/kernel/owners.ts'
+import { openCopy } from '../../db/store.ts'
+import { backUp } from '../../src/commands/backup/backup.ts'
+import { nameOf, readManifest } from '../../src/commands/backup/manifest.ts'
+import { restoreCommand } from '../../src/commands/restore/restore.ts'
+import type { Config } from '../../src/config/config.ts'
+import { openData } from '../../src/installation/data-folder.ts'
+import { placeOf } from '../../src/kernel/files/file-store.ts'
+import { newOwnerId } from '../../src/kernel/runtime/process-identity.ts'
 import { testConfig } from '../support/app.ts'
 import { filled, type Installed, said } from '../support/installed.ts'
 
@@ -189,7 +189,7 @@ describe('accord restore', () => {
     expect((await restore(whole)).stderr).toMatch(
       /^Another restore is at work on \S+, or was cut off .* run this again with --force\.\n$/,
     )
-    const [host, at] = ownName().split(':')
+    const [host, at] = newOwnerId().split(':')
     writeFileSync(mark, `${host}:${at}:999999:1:x\n`)
     expect((await restore(whole)).code).toBe(0)
     expect(existsSync(mark)).toBe(false)
@@ -203,7 +203,7 @@ describe('accord restore', () => {
     ['on another machine', (_host, place) => `elsewhere:${place}:1:1:x\n`, ['forced']],
   ])('that was cut off %s can be run again as it says', async (_what, owner, ways) => {
     const mark = join(into().dataDir, 'restoring')
-    const [host = '', at = ''] = ownName().split(':')
+    const [host = '', at = ''] = newOwnerId().split(':')
     mkdirSync(into().dataDir)
     for (const way of ['plain', 'forced']) {
       writeFileSync(mark, owner(host, at))
@@ -216,7 +216,7 @@ describe('accord restore', () => {
   it('is not done over one that is seen to be at work, not even by force', async () => {
     await restore(whole)
     const mark = join(into().dataDir, 'restoring')
-    writeFileSync(mark, `${ownName()}\n`)
+    writeFileSync(mark, `${newOwnerId()}\n`)
     expect(await restore(bare, { force: true })).toMatchObject({
       code: 1,
       stderr: `Another restore is at work on ${into().dataDir}.\n`,

@@ -15,8 +15,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { isDiskFull } from '../../src/data.access.ts'
-import { openData } from '../../src/data.ts'
+import { isDiskFull } from '../../src/installation/access-problems.ts'
+import { openData } from '../../src/installation/data-folder.ts'
 import { testConfig } from '../support/app.ts'
 import { fromSource } from '../support/measuring.ts'
 
@@ -38,7 +38,7 @@ const configOf = () => testConfig({ dataDir, databaseUrl: `sqlite:${join(dataDir
 
 /** Opens the data folder in a process that is not allowed everything, and answers what it says. */
 function openAsOther(): string {
-  const source = pathToFileURL(join(import.meta.dirname, '../../src/data.ts')).href
+  const source = pathToFileURL(join(import.meta.dirname, '../../src/installation/data-folder.ts')).href
   const program = `
     import { openData } from ${JSON.stringify(source)}
     if (process.getuid() === 0) process.setuid(${nobody})

@@ -127,8 +127,8 @@ describe('a deletion', () => {
     })
   })
 
-  it('that is taken back counts as a creation', async () => {
-    const id = await workflow({ event: 'lead.create.after' })
+  it('that is taken back counts as a creation where the workflow says so', async () => {
+    const id = await workflow({ event: 'lead.create.after', run_on_restore: true })
     const lead = await given(server.admin).lead()
     await server.admin.delete(`/leads/${lead.id}`)
     await server.admin.post(`/leads/${lead.id}/restore`)

@@ -1,6 +1,6 @@
 // What a round leaves behind: a database that is whole, an index that is complete, and records that can all still be listed, shown,
 // exported and read in the log.
-import { finding as searchFinding } from '../../db/search.ts'
+import { finding as searchFinding } from '../../db/search/search-index.ts'
 import type { World } from '../contract/support.ts'
 import { facts } from '../support/schema.ts'
 import { findingsOf, isJson, lists } from './check.ts'

@@ -1,15 +1,17 @@
 // What is wrong with an answer: a status, header or body the contract does not know, a problem that is not whole, or what was sent coming
 // back where it must not.
 
-import { problemCodes } from '../../src/contract/problems.ts'
-import { createReplyChecker } from '../../src/contract/replies.ts'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { problemCodes } from '../../src/contract/output/problems.ts'
+import { createReplyChecker } from '../../src/contract/output/reply-check.ts'
 import { schemaFindings } from '../contract/support.ts'
-import { document, fact, facts } from '../support/schema.ts'
+import { headerChecker } from '../support/headers.ts'
+import { document, fact, facts, operationAt } from '../support/schema.ts'
 import { mark, markup } from './hostile.ts'
-import { operationAt, type Wanted } from './requests.ts'
+import type { Wanted } from './requests.ts'
 import type { Received } from './socket.ts'
 
-const checker = createReplyChecker(document, { closed: true })
+const checker = createReplyChecker(document)
 
 /** Statuses of what is none of the contract's paths, or none of the path's methods. */
 const atTheDoor = [204, 400, 404, 405]
@@ -19,13 +21,14 @@ const unread = [400, 404, 408, 411, 413, 414, 417, 431, 501, 505]
 /** `isAbused`: the bytes were no proper request, so that nobody can say which operation was meant. */
 export function findingsOf(
   wanted: Wanted,
-  received: Received,
+  compressed: Received,
   isAbused: boolean,
 ): { operation: string | null; findings: string[] } {
   const { method } = wanted
+  const received = { ...compressed, bytes: decompressed(compressed) }
   const { status, headers, bytes } = received
   const path = pathOf(wanted)
-  const operation = isAbused ? null : (operationAt(method, path) ?? null)
+  const operation = isAbused ? null : (operationAt(method, path)?.id ?? null)
   const findings: string[] = []
   const isOdd = operation === null || operation !== wanted.operation
   const [type = ''] = (headers['content-type'] ?? '').split(';')
@@ -34,6 +37,7 @@ export function findingsOf(
   else if (!isAbused && !isListed(operation, isOdd, method, received))
     findings.push(`answered ${status}, which the contract does not list.`)
   if (headers['x-request-id'] === undefined) findings.push('has no X-Request-Id.')
+  else if (!isAbused) findings.push(...headerChecker(document).findings({ method, url: path }, status, headers))
   if (status >= 400 && method !== 'HEAD') findings.push(...problemFindings(received, type, json))
   else if (operation !== null && method !== 'HEAD' && ![204, 304].includes(status))
     findings.push(...bodyFindings(operation, wanted, received, type, json))
@@ -50,12 +54,12 @@ export const isStream = ({ headers }: Pick<Wanted, 'headers'>): boolean =>
 export const unanswered = (wanted: Pick<Wanted, 'headers' | 'transport'>): string[] =>
   wanted.transport === 'abused' || isStream(wanted) ? [] : ['had no answer at all.']
 
-function isListed(operation: string | null, isOdd: boolean, method: string, { status, headers }: Received): boolean {
+function isListed(operation: string | null, isOdd: boolean, method: string, { status }: Received): boolean {
   if (isOdd && atTheDoor.includes(status)) return true
   // A body that nobody reads may still be too large.
   if (method === 'OPTIONS') return status === 204 || status === 413
-  if (operation === null) return false
-  return fact(operation).statuses.includes(status) || (status === 200 && headers['accord-dry-run'] === 'true')
+  if (operation === null) return status === 413
+  return fact(operation).statuses.includes(status)
 }
 
 export const isJson = (type: string): boolean => /^application\/(problem\+)?json\b/.test(type)
@@ -65,6 +69,13 @@ function pathOf({ url, transport }: Wanted): string {
   const [path = ''] = url.split(/[?#]/)
   const isRead = transport === 'inject' && URL.canParse(path, 'http://localhost')
   return isRead ? new URL(path.startsWith('//') ? `http://localhost${path}` : path, 'http://localhost').pathname : path
+}
+
+/** The bytes as they were before the server compressed them. */
+function decompressed({ headers, bytes }: Received): Buffer {
+  const encoding = headers['content-encoding']
+  if (encoding === undefined || bytes.length === 0) return bytes
+  return encoding === 'br' ? brotliDecompressSync(bytes) : gunzipSync(bytes)
 }
 
 function readJson(type: string, bytes: Buffer, findings: string[]): unknown {
@@ -103,15 +114,14 @@ function problemFindings({ status, headers, bytes }: Received, type: string, jso
 function bodyFindings(
   operation: string,
   { url }: Wanted,
-  { status, headers, bytes }: Received,
+  { status, bytes }: Received,
   type: string,
   json: unknown,
 ): string[] {
   const place = fact(operation)
-  const listed = status === 200 && headers['accord-dry-run'] === 'true' ? place.status : status
   if (json === undefined || !place.produces.includes(type))
-    return bytes.length === 0 && type === '' ? [] : checker.byteFindings(place, listed, type)
-  const found = checker.findings(place, listed, type, json)
+    return bytes.length === 0 && type === '' ? [] : checker.byteFindings(place, status, type)
+  const found = checker.findings(place, status, type, json)
   // A selection lacks what was not selected.
   return /[?&]fields(=|%3D)/i.test(url) ? found.filter((each) => !each.includes('required property')) : found
 }

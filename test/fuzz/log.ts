@@ -1,12 +1,12 @@
 // What the server's log says while nobody looks: listeners, jobs and readers that failed on their own. Failures of others (mail, calls)
 // are no findings, and neither is what a job was told to give up.
-import { Bury } from '../../src/jobs/queue.ts'
-import { OutboundError } from '../../src/kernel/outbound.ts'
+import { BuryJob } from '../../src/jobs/queue.ts'
+import { OutboundError } from '../../src/kernel/outbound/client.ts'
 import { MailDeferred, MailRefused } from '../../src/mail/outbound.ts'
 import type { TestServer } from '../support/app.ts'
 
 const isTheirs = (cause: unknown): boolean =>
-  [Bury, MailDeferred, MailRefused, OutboundError].some((kind) => cause instanceof kind)
+  [BuryJob, MailDeferred, MailRefused, OutboundError].some((kind) => cause instanceof kind)
 
 export function listenToLog({ app }: TestServer): { take(): string[] } {
   const heard: string[] = []

@@ -1,6 +1,6 @@
 // Who the fuzzer's requests come from. What they send may delete their own account, role or token: then they are given new ones, so
 // that the run does not end in refusals.
-import { issueToken } from '../../src/kernel/auth.ts'
+import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { start, type TestServer } from '../support/app.ts'
 import { addUser } from '../support/viewers.ts'
 import type { Header } from './headers.ts'

@@ -1,7 +1,7 @@
 // One request of the fuzzer: any operation of the contract, by anybody, valid or broken in its path, query, headers or body, or no
 // operation at all. Made from chance and the pool alone.
 import type { TestServer } from '../support/app.ts'
-import { bodySchema, fact, facts } from '../support/schema.ts'
+import { bodySchema, fact, operationAt } from '../support/schema.ts'
 import { damaged, formPayload, jsonPayload, type Payload } from './bodies.ts'
 import { type Header, headersOf } from './headers.ts'
 import { atTheDoor, pathOf, queryOf } from './places.ts'
@@ -25,17 +25,6 @@ export type Who = 'admin' | 'individual' | 'group' | 'narrow' | 'other' | 'nobod
 
 const people: Record<Who, number> = { admin: 60, individual: 12, group: 8, narrow: 6, other: 3, nobody: 6, garbage: 2 }
 
-/** What operation is at a path; words win over parameters, whatever the method. */
-export function operationAt(method: string, path: string): string | undefined {
-  const wanted = method === 'HEAD' ? 'get' : method.toLowerCase()
-  const [, place] = patterns.find(([pattern]) => pattern.test(path)) ?? []
-  return facts.find(([, each]) => each.path === place && each.method === wanted)?.[0]
-}
-
-const patterns = [...new Set(facts.map(([, { path }]) => path))]
-  .sort((one, other) => Number(one.includes('{')) - Number(other.includes('{')))
-  .map((path) => [new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}/?$`), path] as const)
-
 export function requestOf(random: Random, pool: Pool, server: TestServer, among: readonly string[]): Wanted {
   const mood = random.weighted({ plausible: 42, broken: 42, wild: 8, door: 5, link: 3 })
   const id = random.pick(among)
@@ -43,7 +32,7 @@ export function requestOf(random: Random, pool: Pool, server: TestServer, among:
   const who = random.weighted(people)
   if (mood === 'link' && pool.links.length > 0) {
     const url = random.pick(pool.links)
-    const operation = operationAt('GET', url.split('?')[0] ?? '') ?? null
+    const operation = operationAt('GET', url.split('?')[0] ?? '')?.id ?? null
     return {
       operation,
       method: 'GET',

@@ -1,7 +1,7 @@
 // One round: a world of its own, a few thousand requests to it, the background in between, and at the end a look at everything that is
 // left. Rounds keep the database small, and a finding near to where it can be made again.
 import type { InjectOptions } from 'fastify'
-import { OutboundError } from '../../src/kernel/outbound.ts'
+import { OutboundError } from '../../src/kernel/outbound/client.ts'
 import { MailDeferred, type Mailer, MailRefused } from '../../src/mail/outbound.ts'
 import { startWorld, type World } from '../contract/support.ts'
 import { fact, facts } from '../support/schema.ts'

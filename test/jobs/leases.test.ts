@@ -3,12 +3,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { claim, finish, release, renew } from '../../src/jobs/claims.ts'
+import { claim, finish, release, renew } from '../../src/jobs/leases.ts'
 import { defineJob, enqueue, type Later, type Running } from '../../src/jobs/queue.ts'
-import { createWorker, mostCrashes, type Worker } from '../../src/jobs/worker.ts'
+import { createWorker, maxCrashes, type Worker } from '../../src/jobs/worker.ts'
 import { type Context, systemContext } from '../../src/kernel/context.ts'
-import { isDead, nameOf, ownName, self } from '../../src/kernel/owners.ts'
-import { transaction } from '../../src/kernel/write.ts'
+import { isProcessGone, nameOf, newOwnerId, self } from '../../src/kernel/runtime/process-identity.ts'
+import { transaction } from '../../src/kernel/write/write.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 
@@ -86,8 +86,8 @@ describe('a lease', () => {
   })
 
   it('of a process whose number another has by now is taken over as well', () => {
-    expect(isDead(ownName())).toBe(false)
-    if (process.platform === 'linux') expect(isDead(nameOf({ ...self, began: '1' }, 'x'))).toBe(true)
+    expect(isProcessGone(newOwnerId())).toBe(false)
+    if (process.platform === 'linux') expect(isProcessGone(nameOf({ ...self, began: '1' }, 'x'))).toBe(true)
   })
 
   it('of a process that cannot be seen from here is left to end by itself', async () => {
@@ -97,8 +97,8 @@ describe('a lease', () => {
       { ...self, place: 'another boot/4026531836', began: '1' },
       { ...self, place: 'another boot/4026531836', pid: 999_999_999 },
     ]
-    for (const owner of others) expect(isDead(nameOf(owner, 'x'))).toBe(false)
-    for (const owner of ['', 'x', `${self.host}:1:x`]) expect(isDead(owner)).toBe(false)
+    for (const owner of others) expect(isProcessGone(nameOf(owner, 'x'))).toBe(false)
+    for (const owner of ['', 'x', `${self.host}:1:x`]) expect(isProcessGone(owner)).toBe(false)
     await enqueue(ctx(), note, { name: 'a' })
     await claim(ctx(), nameOf({ ...self, place: 'another', began: '1' }, 'x'), free, 10)
     await worker.drain()
@@ -149,8 +149,8 @@ describe('a lease', () => {
       server.clock.advanceMs(61_000)
       await release(ctx())
     }
-    for (let crashes = 1; crashes < mostCrashes; crashes++) await crash()
-    expect(await jobs()).toMatchObject([{ state: 'waiting', attempts: 0, crashes: mostCrashes - 1 }])
+    for (let crashes = 1; crashes < maxCrashes; crashes++) await crash()
+    expect(await jobs()).toMatchObject([{ state: 'waiting', attempts: 0, crashes: maxCrashes - 1 }])
     // One that comes to an end is no crash, whatever that end is.
     behave = async () => {
       throw new Error('away')
@@ -158,7 +158,7 @@ describe('a lease', () => {
     await worker.drain()
     expect(await jobs()).toMatchObject([{ state: 'waiting', attempts: 1, crashes: 0 }])
     server.clock.advanceMs(70_000)
-    for (let crashes = 0; crashes < mostCrashes; crashes++) await crash()
+    for (let crashes = 0; crashes < maxCrashes; crashes++) await crash()
     ran = []
     await worker.drain()
     expect(ran).toEqual([])

@@ -1,6 +1,6 @@
 // Readers of the event log: each event once, in order, whatever fails in between; and nothing of what happened while nobody listened.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createFeeder, type EventReader, firstOf } from '../../src/jobs/readers.ts'
+import { createFeeder, type EventReader, firstOf } from '../../src/jobs/event-consumers.ts'
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
 import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
 import { startServer, type TestServer } from '../support/app.ts'

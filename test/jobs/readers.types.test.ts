@@ -2,7 +2,7 @@
 // places move on all the same.
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createFeeder, type EventReader, firstOf } from '../../src/jobs/readers.ts'
+import { createFeeder, type EventReader, firstOf } from '../../src/jobs/event-consumers.ts'
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
 import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
 import { startServer, type TestServer } from '../support/app.ts'

@@ -1,10 +1,10 @@
 // Durable jobs: made with the write that needs them, run at least once, one after another where that is wanted, tried again, given
 // up, and never run by two workers at once. The jobs here are the test's own, on a whole server.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { Bury, defineJob, enqueue, hurry, type Later, letKeyGo, type Running } from '../../src/jobs/queue.ts'
+import { BuryJob, defineJob, enqueue, expedite, type Later, letKeyGo, type Running } from '../../src/jobs/queue.ts'
 import { createWorker, type Worker } from '../../src/jobs/worker.ts'
 import { type Context, systemContext } from '../../src/kernel/context.ts'
-import { transaction } from '../../src/kernel/write.ts'
+import { transaction } from '../../src/kernel/write/write.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 
 interface Payload {
@@ -105,7 +105,7 @@ describe('a job', () => {
 
   it('is buried at once when it says that it can never succeed', async () => {
     behave = async () => {
-      throw new Bury('No such person.')
+      throw new BuryJob('No such person.')
     }
     await enqueue(ctx(), note, { name: 'a' }, { key: 'k' })
     await worker.drain()
@@ -117,7 +117,7 @@ describe('a job', () => {
   it('may ask to run again without having failed', async () => {
     behave = async (_payload, job) => {
       expect(job).toMatchObject({ attempt: 1, isLast: false })
-      return ran.length < 4 ? { again: new Date(server.clock.now().getTime() + 1000) } : undefined
+      return ran.length < 4 ? { runAgainAt: new Date(server.clock.now().getTime() + 1000) } : undefined
     }
     await enqueue(ctx(), note, { name: 'a' })
     for (let times = 0; times < 5; times++) {
@@ -134,7 +134,7 @@ describe('a job that asks to run again', () => {
     const attempts: number[] = []
     behave = async (_payload, job) => {
       attempts.push(job.attempt)
-      if (attempts.length === 2) return { again: server.clock.now() }
+      if (attempts.length === 2) return { runAgainAt: server.clock.now() }
       throw new Error('away')
     }
     await enqueue(ctx(), note, { name: 'a' })
@@ -151,10 +151,10 @@ describe('jobs that wait for a time', () => {
   it('can be hurried by their keys, and no others', async () => {
     const runAt = new Date(server.clock.now().getTime() + 60_000)
     for (const key of ['a', 'b']) await enqueue(ctx(), note, { name: key }, { key, runAt })
-    await hurry(ctx(), ['a', 'unknown'])
+    await expedite(ctx(), ['a', 'unknown'])
     await worker.drain()
     expect(ran).toEqual(['a'])
-    await hurry(ctx(), ['b'], new Date(runAt.getTime() + 60_000))
+    await expedite(ctx(), ['b'], new Date(runAt.getTime() + 60_000))
     expect(await jobs()).toMatchObject([{ run_at: runAt.toISOString() }])
   })
 
@@ -209,7 +209,7 @@ describe('a sequence', () => {
 
   it('goes on behind one that is buried', async () => {
     behave = async ({ name }) => {
-      if (name === 'a') throw new Bury('never')
+      if (name === 'a') throw new BuryJob('never')
       return undefined
     }
     for (const name of ['a', 'b']) await enqueue(ctx(), note, { name }, { sequence: 's' })

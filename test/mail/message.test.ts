@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { inviteOf } from '../../src/mail/invite.ts'
 import { compose, type OutboundMessage } from '../../src/mail/message.ts'
-import { parseMail } from '../../src/mail/parse.ts'
+import { parseMail } from '../../src/mail/parse/parse.ts'
 import { attached, outbound } from './given.ts'
 
 const wire = async (changes: Partial<OutboundMessage>): Promise<string> =>

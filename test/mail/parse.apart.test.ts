@@ -1,9 +1,9 @@
 // What reading a large mail promises: a limit ends what takes too much, and the mail is the same wherever it is read. That the server
 // goes on meanwhile is in timing/mail.test.ts.
 import { describe, expect, it } from 'vitest'
-import { readApart } from '../../src/mail/parse.apart.ts'
-import { type Given, read } from '../../src/mail/parse.form.ts'
-import { parseMail } from '../../src/mail/parse.ts'
+import { type Given, read } from '../../src/mail/parse/fields.ts'
+import { parseMail } from '../../src/mail/parse/parse.ts'
+import { readApart } from '../../src/mail/parse/subprocess.ts'
 import { fromSendgrid } from '../../src/mail/sendgrid.ts'
 import { lines } from './given.ts'
 
@@ -67,7 +67,7 @@ describe('a large mail', () => {
 describe('the limits', () => {
   it('end a mail that takes too long, and the next is read', async () => {
     const bytes = long(4 * 1024 * 1024)
-    expect(await parseMail(bytes, { mostMs: 20 })).toMatchObject({
+    expect(await parseMail(bytes, { maxMs: 20 })).toMatchObject({
       error: 'The e-mail takes too much time or memory to be read.',
       from: { address: 'ada@example.com' },
     })
@@ -92,14 +92,14 @@ describe('the limits', () => {
       text,
       '--b--',
     )
-    expect((await parseMail(bytes, { mostMiB: 64 })).error).toBe('The e-mail takes too much time or memory to be read.')
+    expect((await parseMail(bytes, { maxMiB: 64 })).error).toBe('The e-mail takes too much time or memory to be read.')
     expect((await parseMail(long(100_000))).text).not.toBeNull()
   })
 
   it('let a few be read at once, as many wait as may, and refuse the others for now; small ones pass by', async () => {
     const email = long(100_000)
     const patient = [parseMail(email), parseMail(email), parseMail(email)]
-    const posted = [1, 2].map(() => fromSendgrid({ email }, [], { mostWaiting: 2 }))
+    const posted = [1, 2].map(() => fromSendgrid({ email }, [], { maxWaiting: 2 }))
     expect((await parseMail(lines(from, '', 'x'))).text).toBe('x\n')
     expect((await Promise.allSettled([...patient, ...posted])).map(outcome)).toEqual([
       ...['fulfilled', 'fulfilled', 'fulfilled'],

@@ -1,6 +1,6 @@
 // What reading a mail promises when somebody made it to do harm: an end in bounded time, and a refusal of what is no mail.
 import { describe, expect, it } from 'vitest'
-import { parseMail } from '../../src/mail/parse.ts'
+import { parseMail } from '../../src/mail/parse/parse.ts'
 import { lines } from './given.ts'
 
 const from = 'From: Ada <Ada@Example.com>'

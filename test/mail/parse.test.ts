@@ -1,6 +1,6 @@
 // What reading a mail promises: the facts of good mails, and of broken ones whatever can be saved.
 import { describe, expect, it } from 'vitest'
-import { parseMail } from '../../src/mail/parse.ts'
+import { parseMail } from '../../src/mail/parse/parse.ts'
 import { lines } from './given.ts'
 
 const read = (...text: string[]) => parseMail(lines(...text))

@@ -1,6 +1,6 @@
 // Values of attributes of all sixteen types, as they are written, for the property tests.
 import fc from 'fast-check'
-import { fold, phoneKey } from '../../src/kernel/format.ts'
+import { fold, phoneKey } from '../../src/kernel/values/format.ts'
 
 export type Values = Record<string, unknown>
 

@@ -2,7 +2,7 @@
 // JavaScript picks from the whole list. Many attributes in one record, so that few requests say much.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { fold, phoneKey } from '../../src/kernel/format.ts'
+import { fold, phoneKey } from '../../src/kernel/values/format.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { pixel } from '../support/pictures.ts'

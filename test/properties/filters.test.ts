@@ -2,7 +2,7 @@
 // that look at a field the record shows; values are taken from the data, so that they hit.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { fold } from '../../src/kernel/format.ts'
+import { fold } from '../../src/kernel/values/format.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { parametersOf, typesOf } from '../support/schema.ts'
 import { fill, lists, type Page, pathOf, read } from './data.ts'

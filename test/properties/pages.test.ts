@@ -1,7 +1,7 @@
 // Pages of a list partition it: whatever the sort, the size and the way of walking, every record is met once and in order.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { fold } from '../../src/kernel/format.ts'
+import { fold } from '../../src/kernel/values/format.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { parametersOf, follow as resolve } from '../support/schema.ts'
 import { fill, follow, lists, type Page, pathOf, read } from './data.ts'

@@ -1,7 +1,9 @@
 // What activities promise of files: how they come, also in a form, each with its own pair of events, who gets them, and what is
 // left when they go. What files promise of themselves is in files.test.ts.
+
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
+import { Veto } from '../../src/kernel/write/events.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
@@ -206,7 +208,7 @@ describe('attachActivityFile', () => {
       extensions: [
         (events) =>
           events.on('activities.file.create.before', () => {
-            throw new Error('No files here.')
+            throw new Veto('No files here.')
           }),
       ],
     })

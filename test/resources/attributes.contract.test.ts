@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { lint } from '../../codegen/lint.ts'
 import type { Document } from '../../codegen/read.ts'
-import { permissionKeys } from '../../src/kernel/permissions.ts'
+import { permissionKeys } from '../../src/kernel/auth/permissions.ts'
 import { adminPassword } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 

@@ -28,8 +28,8 @@ vi.mock('argon2', async (original) => {
   }
 })
 
-import { readConfig } from '../../src/config.ts'
-import { hashPassword } from '../../src/kernel/passwords.ts'
+import { readConfig } from '../../src/config/config.ts'
+import { hashPassword } from '../../src/kernel/auth/passwords.ts'
 import { startServer, testConfig } from '../support/app.ts'
 import { openPage } from '../support/page.ts'
 import { someone } from '../support/people.ts'

@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { openStore } from '../../db/open.ts'
+import { openStore } from '../../db/store.ts'
+import { identify } from '../../src/kernel/auth/sessions.ts'
 import { systemContext } from '../../src/kernel/context.ts'
-import { identify } from '../../src/kernel/sessions.ts'
 import { follow } from '../../src/resources/events/stream.ts'
 import { adminPassword, type Caller, startServer, type TestServer, type testConfig } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
@@ -526,7 +526,7 @@ describe('a stream of events that a session follows', () => {
     const { services } = server.app
     const { jar } = await signedInPage(server)
     const headers = { cookie: `accord_session=${jar.get('accord_session')}` }
-    const who = await identify(services, { headers, ip: '127.0.0.1', calledAt: origin })
+    const who = await identify(services, { headers, ip: '127.0.0.1', requestOrigin: origin })
     const ctx = { ...systemContext(services, 'session'), ...who, headers, calledAt: origin }
     const { body } = follow(ctx, [], 1, { beatMs: 10, lookMs: 10 }).parts
     const stream = (body as AsyncIterable<string>)[Symbol.asyncIterator]()

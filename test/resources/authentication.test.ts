@@ -1,6 +1,6 @@
 // What signing in and out promise beyond what the contract walkers check.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { isStateful } from '../../src/kernel/stateful.ts'
+import { isStatefulHost } from '../../src/kernel/auth/stateful-domains.ts'
 import { adminPassword, startServer, type TestServer, type testConfig } from '../support/app.ts'
 import { password, someone } from '../support/people.ts'
 
@@ -136,9 +136,10 @@ describe('login', () => {
     const second = (await login()).body.data.token
     server.clock.advanceMs(60_000)
     await server.caller(first).get('/account')
-    for (let count = 0; count < 47; count++) await login()
+    for (let count = 0; count < 48; count++) await login()
     server.events()
-    expect((await server.admin.get('/tokens')).body.meta.total).toBe(50)
+    // The one of the test itself is personal.
+    expect((await server.admin.get('/tokens')).body.meta.total).toBe(51)
     expect((await login()).status).toBe(200)
     expect(server.events()).toEqual([
       'user.token.create.before',
@@ -149,6 +150,19 @@ describe('login', () => {
     expect((await server.caller(second).get('/account')).status).toBe(401)
     expect((await server.caller(first).get('/account')).status).toBe(200)
     expect((await server.admin.get('/account')).status).toBe(200)
+  })
+
+  it('takes no place of personal tokens, and those none of its', async () => {
+    const personal = async () => (await server.admin.post('/tokens', { name: 'script' })).status
+    for (let count = 0; count < 50; count++) await login()
+    for (let count = 1; count < 50; count++) expect(await personal()).toBe(201)
+    expect(await personal()).toBe(409)
+    const last = (await login()).body.data.token
+    const counts = await Promise.all(
+      ['login', 'personal'].map(async (kind) => (await server.admin.get(`/tokens?kind=${kind}`)).body.meta.total),
+    )
+    expect(counts).toEqual([50, 50])
+    expect((await server.caller(last).get('/account')).status).toBe(200)
   })
 
   it('renews a hash made with other parameters', async () => {
@@ -211,7 +225,7 @@ describe('login', () => {
 
 describe('isStateful', () => {
   const from = (origin: string | undefined, domains: string[], referer?: string) =>
-    isStateful({ origin, referer, calledAt: 'http://localhost:8000' }, domains)
+    isStatefulHost({ origin, referer, calledAt: 'http://localhost:8000' }, domains)
 
   it('looks at Origin, then at Referer, then at the host itself', () => {
     expect(from('https://a.example', ['a.example'], 'https://b.example/x')).toBe(true)

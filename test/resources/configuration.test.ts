@@ -20,7 +20,7 @@ const entry = async (code: string) =>
 describe('getConfiguration', () => {
   it('lists every key with its default while nothing is set', async () => {
     const { body } = await server.admin.get(path)
-    expect(body.data).toHaveLength(26)
+    expect(body.data).toHaveLength(30)
     expect(body.data.every((each: { is_set: boolean }) => !each.is_set)).toBe(true)
     expect(await entry('general.settings.menu_color.brand_color')).toEqual({
       code: 'general.settings.menu_color.brand_color',
@@ -44,6 +44,28 @@ describe('saveConfiguration', () => {
     await save({ [leads]: null })
     expect(await entry(leads)).toMatchObject({ value: 'Leads', is_set: false })
     expect(await entry('email.imap.account.port')).toMatchObject({ value: 143 })
+  })
+
+  it('holds to If-Match: a change made since, of a secret too, is 412 and leaves everything', async () => {
+    const tag = async () => String((await server.admin.get(path)).headers.etag)
+    const put = (values: object, match: string) =>
+      server.admin.put(path, { values }, { headers: { 'if-match': match } })
+    const first = await tag()
+    const saved = await put({ [leads]: 'Ours' }, first)
+    expect([saved.status, saved.headers.etag]).toEqual([200, await tag()])
+    expect((await put({ [leads]: 'Theirs' }, first)).body.code).toBe('version_mismatch')
+    expect((await put({ [leads]: 5 }, first)).status).toBe(422)
+    const second = await tag()
+    await server.admin.put(path, { values: { 'email.imap.account.password': 'one' } })
+    const third = await tag()
+    await server.admin.put(path, { values: { 'email.imap.account.password': 'two' } })
+    const fourth = await tag()
+    await server.admin.put(path, { values: { 'email.imap.account.password': 'two' } })
+    expect([new Set([first, second, third, fourth]).size, await tag()]).toEqual([4, fourth])
+    expect((await put({ [leads]: 'Theirs' }, third)).status).toBe(412)
+    expect((await put({ [leads]: 'Theirs' }, '*')).status).toBe(200)
+    const seen = await server.admin.get(path, { headers: { 'if-none-match': await tag() } })
+    expect(seen.status).toBe(304)
   })
 
   it('tells its history in words', async () => {

@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import { SqliteQueryCompiler } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { openStore } from '../../db/open.ts'
-import { ownName } from '../../src/kernel/owners.ts'
+import { openStore } from '../../db/store.ts'
+import { newOwnerId } from '../../src/kernel/runtime/process-identity.ts'
 import { processRows } from '../../src/resources/data-transfer/process.ts'
 import { writesDocuments } from '../db/documents.ts'
 import { startServer, type TestServer } from '../support/app.ts'
@@ -121,7 +121,7 @@ describe('a batch of an import', () => {
     try {
       let told = 0
       const tell = () => void told++
-      const run = processRows({ services: own.app.services, id, own: ownName(), tell })
+      const run = processRows({ services: own.app.services, id, own: newOwnerId(), tell })
       // The first is not on the disk, the second waits for it.
       await expect.poll(batches).toBe(2)
       await pause(100)

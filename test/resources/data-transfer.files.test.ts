@@ -73,7 +73,10 @@ describe('a header', () => {
   })
 
   it('must have the column that its records are found by', async () => {
-    expect(await faultsOf('persons', 'name,job_title,user_id')).toEqual(['The column emails is missing.'])
+    expect(await faultsOf('persons', 'job_title,user_id')).toEqual([
+      'The column emails or contact_numbers or name is missing.',
+    ])
+    expect(await faultsOf('persons', 'name', { action: 'delete' })).toEqual(['The column emails is missing.'])
     expect(await faultsOf('organizations', 'user_id')).toEqual(['The column name is missing.'])
     expect(await faultsOf('products', 'name,price')).toEqual(['The column sku is missing.'])
     expect(await faultsOf('leads', 'id,lead_value')).toEqual(['The column title is missing.'])

@@ -1,9 +1,9 @@
 // What validating and importing promise: each row is a call of the API on behalf of the import's user, batches are kept whole or
 // not at all, and what ends half-way goes on without losing or repeating a row.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { mostCrashes } from '../../src/jobs/worker.ts'
-import { type Emitter, Veto } from '../../src/kernel/events.ts'
-import { ownName } from '../../src/kernel/owners.ts'
+import { maxCrashes } from '../../src/jobs/worker.ts'
+import { newOwnerId } from '../../src/kernel/runtime/process-identity.ts'
+import { type Emitter, Veto } from '../../src/kernel/write/events.ts'
 import { processRows } from '../../src/resources/data-transfer/process.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
@@ -75,7 +75,7 @@ describe('importing persons', () => {
     expect(ada).toMatchObject({
       name: 'Ada',
       job_title: 'Engineer',
-      emails: [{ value: 'ADA@HOME.example', label: 'home' }, { value: 'ada@example.com' }],
+      emails: [{ value: 'ada@example.com' }, { value: 'Ada@home.example', label: 'work' }],
     })
     expect(grace).toMatchObject({
       organization: { name: 'Navy' },
@@ -84,6 +84,83 @@ describe('importing persons', () => {
     })
     const { body } = await server.admin.get(`/contacts/persons/${grace.id}/history`)
     expect(body.data.at(-1)).toMatchObject({ origin: 'import', actor: { id: 1 } })
+  })
+
+  it('adds to the addresses and numbers of whom it finds, and replaces them only when told to', async () => {
+    const ada = await given(server.admin).person({
+      name: 'Ada',
+      emails: [{ value: 'ada@example.com' }],
+      contact_numbers: [{ value: '+1 202 555 0100', label: 'desk' }],
+    })
+    const table = (number: string) =>
+      csvOf([
+        ['emails', 'contact_numbers'],
+        ['ADA@example.com|new@example.com:home', number],
+      ])
+    const values = async () => {
+      const { emails, contact_numbers } = (await server.admin.get(`/contacts/persons/${ada.id}`)).body.data
+      return [emails, contact_numbers].map((list) => list.map(({ value }: { value: string }) => value))
+    }
+    const added = await using().run('persons', table('1 (202) 555-0100|(212) 555-0143 x12'))
+    expect([added.replace_lists, added.summary.updated]).toEqual([false, 1])
+    expect(await values()).toEqual([
+      ['ada@example.com', 'new@example.com'],
+      ['+1 202 555 0100', '(212) 555-0143 x12'],
+    ])
+    await using().run('persons', table('NULL'))
+    expect((await values())[1]).toEqual([])
+    await using().run('persons', table('555 1234'), { replace_lists: true })
+    expect(await values()).toEqual([['ADA@example.com', 'new@example.com'], ['555 1234']])
+    const many = Array.from({ length: 19 }, (_, n) => `n${n}@example.com`).join('|')
+    const { errors } = await using().validate('persons', csvOf([['emails'], [`ada@example.com|${many}`]]))
+    expect(errors).toEqual([
+      { row: 2, column: 'emails', code: 'validation_failed', message: 'The person would have more than 20 entries.' },
+    ])
+  })
+
+  it('takes persons without an address, and finds them by number and name', async () => {
+    const table = csvOf([
+      ['name', 'contact_numbers', 'job_title'],
+      ['Ada', '(212) 555-0143 x12', ''],
+      ['Bob', '212.555.0143.12', ''],
+      ['ada', '21255501431 2', 'Countess'],
+      ['', '212-555-0143 12', 'Nobody'],
+      ['Eve', '', ''],
+    ])
+    const { id, errors: found } = await using().validate('persons', table)
+    const shared = {
+      row: 5,
+      column: 'contact_numbers',
+      code: 'unique_violation',
+      message: 'Several persons have this number; say which by an e-mail address.',
+    }
+    expect(found).toEqual([shared])
+    const { summary, errors } = await using().post(id, 'start')
+    expect([summary, errors]).toEqual([{ created: 3, updated: 1, deleted: 0, skipped: 1 }, [shared]])
+    const [ada] = await all('/contacts/persons')
+    expect(ada).toMatchObject({ name: 'ada', emails: [], job_title: 'Countess' })
+    expect(ada.contact_numbers).toEqual([{ value: '(212) 555-0143 x12', label: 'work' }])
+  })
+
+  it('reads every number that an export has written', async () => {
+    const written = ['=1+2345', 'tel:+1|202|555', '[1]:23', '["123"]', 'x]123', '-555-01,00', '"555"']
+    for (const value of written)
+      await server.admin.post('/contacts/persons', { name: `N ${value}`, contact_numbers: [{ value }] })
+    const table = (await server.admin.get('/contacts/persons/export?format=csv&sort=id')).text
+    for (const { id } of await all('/contacts/persons'))
+      await server.admin.put(`/contacts/persons/${id}`, { contact_numbers: [] })
+    // Without numbers nobody is found: all are made anew.
+    expect((await using().run('persons', table)).summary.created).toBe(written.length)
+    const values = (await all('/contacts/persons')).flatMap((person: any) => person.contact_numbers)
+    expect(values).toEqual(written.map((value) => ({ value, label: 'work' })))
+  })
+
+  it('finds by a number whom a row of an earlier batch makes', async () => {
+    const rows = numbered(2, 131, (row) => [`Person ${row}`, `+1 202 ${1000 + row}`, ''])
+    rows[119] = ['', '1 (202) 1005', 'Analyst']
+    const { id, errors } = await using().validate('persons', csvOf([['name', 'contact_numbers', 'job_title'], ...rows]))
+    expect(errors).toEqual([])
+    expect((await using().post(id, 'start')).summary).toEqual({ created: 129, updated: 1, deleted: 0, skipped: 0 })
   })
 
   it('refuses addresses of several persons, and those of a person out of sight', async () => {
@@ -221,6 +298,9 @@ describe('validating', () => {
     const rows = numbered(2, 131, (row) => [`Person ${row}`, `p${row}@example.com`, `+1 202 ${1000 + row}`])
     rows[118] = ['', 'P3@example.com', '']
     rows[119] = ['Twice', 'twice@example.com', '+1 (202) 1005']
+    const [numbers] = (await server.admin.get('/settings/attributes?entity_type=persons&code=contact_numbers')).body
+      .data
+    await server.admin.put(`/settings/attributes/${numbers.id}`, { is_unique: true })
     const { id, errors } = await using().validate('persons', csvOf([['name', 'emails', 'contact_numbers'], ...rows]))
     const twice = { row: 121, column: 'contact_numbers', code: 'unique_violation' }
     expect(errors).toEqual([{ ...twice, message: 'This value is that of row 5 of the file.' }])
@@ -286,7 +366,7 @@ describe('a run', () => {
     const id = await queued()
     await using().post(id, 'start')
     const { services } = server.app
-    const runs = [1, 2].map(() => processRows({ services, id, own: ownName() }).catch(() => undefined))
+    const runs = [1, 2].map(() => processRows({ services, id, own: newOwnerId() }).catch(() => undefined))
     await Promise.all(runs)
     server.clock.advanceMs(60_000)
     await server.work()
@@ -539,7 +619,7 @@ describe('the import of another user', () => {
     await mine.post(id, 'start')
     const job = await server.store.db
       .updateTable('jobs')
-      .set({ crashes: mostCrashes })
+      .set({ crashes: maxCrashes })
       .where('kind', '=', 'imports.process')
       .where('state', '!=', 'done')
       .returning('id')
@@ -597,7 +677,7 @@ describe('states', () => {
     )
   })
 
-  it('are not moved by a rehearsal', async () => {
+  it('are not moved by a dry run', async () => {
     const { id } = await using().record('organizations', 'name\nAcme\n')
     const dry = await server.admin.post(`${path}/${id}/validate`, undefined, { headers: { 'accord-dry-run': 'true' } })
     expect([dry.status, dry.body.data.state]).toEqual([200, 'validating'])

@@ -17,10 +17,43 @@ afterAll(() => server.close())
 
 async function preview(content: string, entity_type: string, entity_id: number, subject = 'Hello') {
   const name = `t${Math.random()}`
-  const { body } = await server.admin.post(path, { name, subject, content })
+  const { body } = await server.admin.post(path, { name, subject: 'x', content: 'x' })
+  // As older versions took it: what means nothing is refused by now.
+  const { db } = server.store
+  await db.updateTable('email_templates').set({ subject, content }).where('id', '=', body.data.id).execute()
   server.events()
   return server.admin.post(`${path}/${body.data.id}/preview`, { entity_type, entity_id })
 }
+
+describe('createEmailTemplate', () => {
+  it('refuses placeholders that mean nothing, and says what may be meant; what stands there already may stay', async () => {
+    await server.admin.post('/settings/attributes', { code: 'vip', name: 'VIP', type: 'text', entity_type: 'leads' })
+    const known =
+      '{%leads.vip%} {% quotes.subject %} {%activities.participants%} {%app.url%} {%unsubscribe_url%} 5 % {%'
+    const { status, body } = await server.admin.post(path, { name: 'Good', subject: known, content: known })
+    expect(status).toBe(201)
+    const refused = await server.admin.post(path, {
+      name: 'Bad',
+      subject: 'For {%leads.titel%}',
+      content: '{%leads.titel%} {%Leads.Title%} {%persons.unheard_of%} {%constructor%}',
+    })
+    expect([refused.status, refused.body.errors]).toEqual([
+      422,
+      {
+        subject: ['Nothing is called {%leads.titel%}. Did you mean `leads.title`?'],
+        content: [
+          'Nothing is called {%leads.titel%}. Did you mean `leads.title`?',
+          'Nothing is called {%Leads.Title%}. Did you mean `leads.title`?',
+          'Nothing is called {%persons.unheard_of%}.',
+          'Nothing is called {%constructor%}.',
+        ],
+      },
+    ])
+    await server.store.db.updateTable('email_templates').set({ content: '{%leads.old%}' }).execute()
+    const put = async (content: string) => (await server.admin.put(`${path}/${body.data.id}`, { content })).status
+    expect([await put('Dear {%leads.old%}'), await put('{%leads.new%}')]).toEqual([200, 422])
+  })
+})
 
 describe('previewEmailTemplate', () => {
   it('fills in fields of a lead, its person, organization and owner, each as people read it', async () => {

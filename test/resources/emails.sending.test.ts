@@ -2,9 +2,9 @@
 // again for a while; what was thrown away stays. The machine that speaks SMTP is in test/mail.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
-import { Veto } from '../../src/kernel/events.ts'
+import { Veto } from '../../src/kernel/write/events.ts'
 import { createMailer } from '../../src/mail/outbound.ts'
-import { parseMail, type ReceivedMail } from '../../src/mail/parse.ts'
+import { parseMail, type ReceivedMail } from '../../src/mail/parse/parse.ts'
 import { type ServerOptions, startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { pixel } from '../support/pictures.ts'
@@ -359,14 +359,17 @@ describe('a mail that is on its way', () => {
 })
 
 describe('a listener', () => {
-  it('that refuses to hear that a mail was sent does not have it sent again', async () => {
+  it.each([
+    ['refuses', new Veto('Never.')],
+    ['fails', new TypeError('A defect.')],
+  ])('that %s when it hears that a mail was sent does not have it sent again', async (_, thrown) => {
     const url = smtp.url
     const picky = await startServer({
       ...options(url),
       extensions: [
         (events) =>
           events.on('email.update.before', ({ input }) => {
-            if ((input as { status?: string }).status === 'sent') throw new Veto('Never.')
+            if ((input as { status?: string }).status === 'sent') throw thrown
           }),
       ],
     })

@@ -2,7 +2,7 @@
 // a server without a rule for a type does not start. contract/matrix.events.ts asks the same of every type.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { systemContext } from '../../src/kernel/context.ts'
-import { write } from '../../src/kernel/write.ts'
+import { write } from '../../src/kernel/write/write.ts'
 import { type Caller, contract, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { type SmtpServer, startSmtp } from '../support/smtp.ts'

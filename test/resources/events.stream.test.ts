@@ -1,7 +1,7 @@
 // The change feed as server-sent events, over real connections: told at once, taken up again without loss, ended with its token.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { issueToken } from '../../src/kernel/auth.ts'
-import { daysAfter } from '../../src/kernel/clock.ts'
+import { issueToken } from '../../src/kernel/auth/tokens.ts'
+import { daysAfter } from '../../src/kernel/runtime/clock.ts'
 import { adminPassword, start } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 import { type Reader, readStream } from '../support/sse.ts'

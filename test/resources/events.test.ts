@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { authenticate, issueToken } from '../../src/kernel/auth.ts'
+import { authenticate, issueToken } from '../../src/kernel/auth/tokens.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { follow } from '../../src/resources/events/stream.ts'
 import { type Caller, start, startServer, type TestServer } from '../support/app.ts'

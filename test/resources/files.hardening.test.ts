@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { safeName } from '../../src/kernel/filetypes.ts'
+import { safeName } from '../../src/kernel/files/file-types.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 

@@ -1,11 +1,13 @@
 // What files promise (DOMAIN 16): who sees one, how it is downloaded, that a link without a token works for five minutes, and
-// that nothing is left of what was refused or forgotten. How bytes are read and kept is in test/kernel/files.test.ts.
+// that nothing is left of what was refused or forgotten. How bytes are read and kept is in test/kernel/files/file-store.test.ts.
+
 import { createHash } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Context } from '../../src/kernel/context.ts'
 import { systemContext } from '../../src/kernel/context.ts'
+import { Veto } from '../../src/kernel/write/events.ts'
 import { attachFile, fileRefs, releaseFiles } from '../../src/resources/files/attach.ts'
 import { cleanFiles } from '../../src/resources/files/clean.ts'
 import { signedUrl } from '../../src/resources/files/signed.ts'
@@ -98,7 +100,7 @@ describe('uploadFile', () => {
       extensions: [
         (events) =>
           events.on('files.create.before', () => {
-            throw new Error('not today')
+            throw new Veto('not today')
           }),
       ],
     })
@@ -252,7 +254,7 @@ describe('downloadSignedFile', () => {
   it('needs no token, for five minutes and this file alone', async () => {
     await upload(file('a.txt', 'in a mail'))
     await upload(file('b.txt', 'another'))
-    const url = signedUrl({ ...system(), base: '' }, 1)
+    const url = signedUrl({ ...system(), baseUrl: '' }, 1)
     const asked = (path: string) => server.anonymous.get(`/${path}`)
     expect((await asked(url)).text).toBe('in a mail')
     expect((await asked(url.replace('/files/1/', '/files/2/'))).body.code).toBe('forbidden')

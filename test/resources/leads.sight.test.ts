@@ -1,6 +1,6 @@
 // What a lead tells of its person and its mail to somebody who does not see them: a reference, and nothing by which to guess the rest.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { permissionKeys } from '../../src/kernel/permissions.ts'
+import { permissionKeys } from '../../src/kernel/auth/permissions.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { addUser } from '../support/viewers.ts'

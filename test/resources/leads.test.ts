@@ -81,7 +81,7 @@ describe('createLead', () => {
       pipeline: { name: 'Default Pipeline' },
       stage: { code: 'new' },
       closed_at: null,
-      rotten_days: -30,
+      rotten_days: 0,
       is_rotten: false,
     })
     expect(server.events()).toEqual(['lead.create.before', 'lead.create.after'])
@@ -114,8 +114,8 @@ describe('createLead', () => {
     })
     expect(taken.status).toBe(409)
     expect(taken.body.conflicts).toMatchObject([{ entity_type: 'persons', field: 'person.emails.0.value' }])
-    const missing = await server.admin.post('/leads', { title: 'Deal', lead_value: 1, person: { name: 'Other' } })
-    expect(missing.body.errors).toEqual({ 'person.emails': ['The field is required.'] })
+    const missing = await server.admin.post('/leads', { title: 'Deal', lead_value: 1, person: {} })
+    expect(missing.body.errors).toEqual({ 'person.name': ['The field is required.'] })
     expect((await server.admin.get('/leads')).body.meta.total).toBe(1)
     expect((await server.admin.get('/contacts/persons')).body.meta.total).toBe(1)
   })
@@ -201,9 +201,18 @@ describe('createLead', () => {
     ])
   })
 
-  it('refuses an expected close date in the past', async () => {
-    const { body } = await server.admin.post('/leads', { title: 'x', lead_value: 1, expected_close_date: '2026-02-28' })
-    expect(body.errors).toEqual({ expected_close_date: ['Must be today or later.'] })
+  it('takes an expected close date in the past and says so, once it changes', async () => {
+    const past = { warnings: [{ field: 'expected_close_date', message: 'It lies in the past.' }] }
+    const first = await server.admin.post('/leads', { title: 'Deal', lead_value: 1, expected_close_date: '2020-01-01' })
+    expect([first.status, first.body.data.expected_close_date, first.body.meta]).toEqual([201, '2020-01-01', past])
+    const put = async (body: object) => (await server.admin.put(`/leads/${first.body.data.id}`, body)).body.meta
+    expect(await put({ title: 'Same', expected_close_date: '2020-01-01' })).toBeUndefined()
+    expect(await put({ expected_close_date: '2020-01-02' })).toEqual(past)
+    expect(await put({ expected_close_date: '2030-01-01' })).toBeUndefined()
+    const key = { headers: { 'idempotency-key': 'past' } }
+    const body = { title: 'Deal', lead_value: 1, expected_close_date: '2020-01-01' }
+    const [once, again] = [await server.admin.post('/leads', body, key), await server.admin.post('/leads', body, key)]
+    expect([again.text, again.body.meta]).toEqual([once.text, past])
   })
 })
 
@@ -345,7 +354,7 @@ describe('moveLead', () => {
       stage_changed_at: '2026-03-01T09:31:00.000Z',
       rotten_days: 0,
     })
-    expect(server.events()).toEqual(['lead.update.before', 'lead.update.after'])
+    expect(server.events()).toEqual(['lead.update.before', 'lead.update.after', 'lead.won'])
     const open = await server.admin.put(`/leads/${lead.id}/stage`, { lead_pipeline_stage_id: stage.followUp })
     expect(open.body.data).toMatchObject({ status: 1, closed_at: null })
   })
@@ -441,8 +450,10 @@ describe('massUpdateLeads', () => {
     expect(server.events()).toEqual([
       'lead.update.before',
       'lead.update.after',
+      'lead.won',
       'lead.update.before',
       'lead.update.after',
+      'lead.won',
     ])
   })
 

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { jobs } from '../../src/background.ts'
 import { createWorker } from '../../src/jobs/worker.ts'
 import { systemContext } from '../../src/kernel/context.ts'
-import { Veto } from '../../src/kernel/events.ts'
+import { Veto } from '../../src/kernel/write/events.ts'
 import { processNow } from '../../src/resources/marketing/run.ts'
 import { type ServerOptions, start, startServer, type TestServer } from '../support/app.ts'
 import { type SmtpServer, startSmtp } from '../support/smtp.ts'
@@ -660,7 +660,7 @@ describe('unsubscribe', () => {
   it('is 404 for every other text: changed, cut, longer, sealed for something else', async () => {
     const link = await sentLink()
     const { seal } = server.app.services
-    const other = Buffer.from(seal.close('ada@example.com'), 'base64').toString('base64url')
+    const other = Buffer.from(seal.encrypt('ada@example.com'), 'base64').toString('base64url')
     const flipped = link.slice(0, -3) + (link.at(-3) === 'A' ? 'B' : 'A') + link.slice(-2)
     for (const wrong of ['//u/x', '//u/example', flipped, link.slice(0, -1), `${link}A`, `${link}=`, `//u/${other}`]) {
       expect([wrong, (await server.anonymous.get(wrong)).status]).toEqual([wrong, 404])
@@ -766,6 +766,7 @@ describe('previewCampaign', () => {
   it('fills in for somebody, counts addresses, names the next day, and changes nothing', async () => {
     const ada = await person('Ada', 'ada@example.com', 'ada@home.example')
     const grace = await person('Grace', 'grace@example.com', 'ada@example.com')
+    await server.admin.post('/contacts/persons', { name: 'Unreachable' })
     await server.admin.post(`${marketing}/suppressions`, { address: 'grace@example.com' })
     const id = await campaign({ subject: 'Hello {%persons.name%} {%persons.nothing%}' })
     const preview = async (query = '') => (await server.admin.get(`${campaigns}/${id}/preview${query}`)).body.data
@@ -776,6 +777,7 @@ describe('previewCampaign', () => {
       recipients: 2,
       suppressed: 1,
       already_sent: 0,
+      without_address: 1,
       next_run: '2026-03-02',
       unknown_placeholders: ['persons.nothing'],
     })

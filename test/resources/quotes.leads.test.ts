@@ -113,6 +113,20 @@ describe('who may link', () => {
     expect((await ann.get(`/quotes/${quote.id}/leads`)).status).toBe(404)
   })
 
+  it('nobody takes away a link to a record out of sight: 404, as where there is no link', async () => {
+    const ann = await addUser(server, 'Ann', { view: 'individual' })
+    const own = await given(ann).lead()
+    const offer = await given(ann).quote()
+    const paths = [`/leads/${own.id}/quotes/${quote.id}`, `/quotes/${offer.id}/leads/${lead.id}`]
+    for (const path of paths) expect((await ann.delete(path)).status).toBe(404)
+    await admin.post(`/leads/${own.id}/quotes`, { quote_id: quote.id })
+    await admin.post(`/quotes/${offer.id}/leads`, { lead_id: lead.id })
+    server.events()
+    for (const path of paths) expect((await ann.delete(path)).status).toBe(404)
+    expect(server.events()).toEqual([])
+    for (const path of paths) expect((await admin.delete(path)).status).toBe(200)
+  })
+
   it('a link that is there stays usable, though the other record is out of sight', async () => {
     const ann = await addUser(server, 'Ann', { view: 'individual' })
     const own = await given(ann).lead()

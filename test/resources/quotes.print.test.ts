@@ -1,6 +1,6 @@
 // The document of a quote: that there is one for whatever a quote can hold. How it looks was looked at.
 import { afterEach, describe, expect, it } from 'vitest'
-import { createOffload, type Offload, OffloadError } from '../../src/kernel/offload.ts'
+import { createOffload, type Offload, OffloadError } from '../../src/kernel/runtime/offload.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { addUser } from '../support/viewers.ts'
@@ -36,6 +36,14 @@ describe('printQuote', () => {
     expect(pagesOf(rawPayload)).toBe(1)
     expect((await print(id)).rawPayload.equals(rawPayload)).toBe(true)
     expect((await print(id, 'HEAD')).rawPayload.length).toBe(0)
+  })
+
+  it('needs no address of the person', async () => {
+    server = await startServer()
+    const make = given(server.admin)
+    const person = (await server.admin.post('/contacts/persons', { name: 'Walk-in' })).body.data
+    const { id } = await make.quote({ person_id: person.id })
+    expect((await print(id)).statusCode).toBe(200)
   })
 
   it('holds long words, any script, huge amounts and two hundred items', async () => {

@@ -121,7 +121,7 @@ describe('createQuote', () => {
       lead_id: 99,
       tag_ids: [99],
       expired_at: '2026-02-28',
-      billing_address: { ...address, city: null },
+      billing_address: { ...address, city: null as never },
       items: [
         { product_id: 99 },
         { quantity: 2 },
@@ -151,7 +151,7 @@ describe('createQuote', () => {
     const { status, body: reply } = await admin.post('/quotes', body({ user_id: null, lead_id: null } as never))
     expect([status, Object.keys(reply.errors)]).toEqual([422, ['user_id', 'lead_id']])
     for (const billing_address of [null, {}, { state: 'Kent' }]) {
-      const refused = await admin.post('/quotes', body({ billing_address }))
+      const refused = await admin.post('/quotes', body({ billing_address } as never))
       expect(refused.status).toBe(422)
       expect(Object.keys(refused.body.errors)[0]).toMatch(/^billing_address/)
     }

@@ -365,6 +365,12 @@ describe('getOpenLeadsByStatesReport', () => {
       { id: stage.negotiation, name: 'Negotiation', total: 2, lead_value: 0.3 },
     ])
     expect(await statistics('open-leads-by-states?start=2026-01-01&end=2026-01-31')).toEqual([])
+    server.clock.set('2026-12-31T00:00:00.000Z')
+    const { data } = (await server.admin.get('/reports/open-leads-by-states')).body
+    expect([data.statistics.map(({ total }: any) => total), data.date_range]).toEqual([[1, 2], null])
+    expect(await statistics('open-leads-by-states?end=2026-12-31')).toEqual([])
+    const svg = await server.admin.get('/reports/open-leads-by-states', { headers: { accept: 'image/svg+xml' } })
+    expect(svg.text).toContain('All that are open now')
   })
 })
 

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { someone } from '../support/people.ts'
+import { addUser } from '../support/viewers.ts'
 
 let server: TestServer
 beforeEach(async () => {
@@ -11,7 +12,11 @@ beforeEach(async () => {
 afterEach(() => server.close())
 
 const editor = ['settings.user.roles.create', 'settings.user.roles.edit', 'settings.user.roles.delete', 'leads.view']
-const sales = { name: 'Sales', permission_type: 'custom', permissions: ['leads.view', 'leads.create'] }
+const sales = {
+  name: 'Sales',
+  permission_type: 'custom',
+  permissions: ['leads.view' as const, 'leads.create' as const],
+}
 
 describe('listPermissions', () => {
   it('answers all 128 keys as a tree, parents above their children', async () => {
@@ -71,8 +76,8 @@ describe('createRole', () => {
     })
     expect(status).toBe(422)
     expect(body.errors).toEqual({
-      'permissions.1': ['Unknown permission. Did you mean `leads.create`?'],
-      'permissions.2': ['Unknown permission.'],
+      'permissions.1': ['Is none of the 128 values that the contract lists. Did you mean `leads.create`?'],
+      'permissions.2': ['Is none of the 128 values that the contract lists.'],
     })
     expect(server.events()).toEqual([])
   })
@@ -168,6 +173,47 @@ describe('updateRole', () => {
     await server.admin.put(`/settings/roles/${roleId}`, { permissions: [] })
     expect((await caller.get('/settings/groups')).status).toBe(403)
     expect((await caller.get('/account')).status).toBe(200)
+  })
+})
+
+describe('updateRole, by callers who do not see everybody,', () => {
+  const stripped = { permission_type: 'custom', permissions: ['leads.view'] }
+  const permissionsOf = async (id: number) => (await server.admin.get(`/settings/roles/${id}`)).body.data.permissions
+
+  it('neither widens nor strips what a user may do who sees owners that they do not see', async () => {
+    const wide = await addUser(server, 'Wide', { permissions: ['dashboard'] })
+    const narrow = await addUser(server, 'Narrow', { view: 'individual' })
+    const { role_id } = (await server.admin.get(`/settings/users/${wide.id}`)).body.data
+    const answers = [
+      await narrow.put(`/settings/roles/${role_id}`, { permissions: ['dashboard', 'leads.view'] }),
+      await narrow.put(`/settings/roles/${role_id}`, { permissions: [] }),
+      await narrow.put(`/settings/roles/${role_id}`, { permission_type: 'all' }),
+    ]
+    for (const { status, body } of answers)
+      expect([status, body.code, body.required]).toEqual([403, 'forbidden', 'view_permission=global'])
+    expect(await permissionsOf(role_id)).toEqual(['dashboard'])
+    expect((await wide.get('/leads')).status).toBe(403)
+
+    // Nor is everybody else who holds every permission left without them; the own role is held by the narrow one as well.
+    const other = await given(server.admin).role({ name: 'All', permission_type: 'all' })
+    await server.admin.put(`/settings/users/${narrow.id}`, { role_id: other.id })
+    expect((await narrow.put('/settings/roles/1', stripped)).status).toBe(403)
+    expect((await server.admin.get('/leads')).status).toBe(200)
+  })
+
+  it('changes the role of nobody, of the callers and of users whose view is within theirs; its name whoever has it', async () => {
+    const lead = await addUser(server, 'Lead', { view: 'group', group: 'North' })
+    const member = await addUser(server, 'Member', { view: 'individual', group: 'North', permissions: ['dashboard'] })
+    const { role_id } = (await server.admin.get(`/settings/users/${member.id}`)).body.data
+    expect((await lead.put(`/settings/roles/${role_id}`, stripped)).status).toBe(200)
+    const unused = await given(server.admin).role({ name: 'Unused', permission_type: 'custom', permissions: [] })
+    expect((await lead.put(`/settings/roles/${unused.id}`, stripped)).status).toBe(200)
+
+    const wide = await addUser(server, 'Wide', { permissions: ['dashboard'] })
+    const { role_id: theirs } = (await server.admin.get(`/settings/users/${wide.id}`)).body.data
+    expect((await lead.put(`/settings/roles/${theirs}`, { name: 'Reporting' })).status).toBe(200)
+    const read = (await lead.get(`/settings/roles/${theirs}`)).body.data
+    expect((await lead.put(`/settings/roles/${theirs}`, read)).status).toBe(200)
   })
 })
 

@@ -1,10 +1,10 @@
 // Jobs as administrators see them: what waits, why it failed, another try; and what the installation does for itself at night.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { jobs, readers } from '../../src/background.ts'
-import { claim } from '../../src/jobs/claims.ts'
+import { createFeeder } from '../../src/jobs/event-consumers.ts'
+import { claim } from '../../src/jobs/leases.ts'
 import { defineJob, enqueue } from '../../src/jobs/queue.ts'
-import { createFeeder } from '../../src/jobs/readers.ts'
-import { createWorker, mostCrashes } from '../../src/jobs/worker.ts'
+import { createWorker, maxCrashes } from '../../src/jobs/worker.ts'
 import { type Context, systemContext } from '../../src/kernel/context.ts'
 import { createMailer } from '../../src/mail/outbound.ts'
 import { prune } from '../../src/resources/system/housekeeping.ts'
@@ -99,7 +99,7 @@ describe('a job of a sequence that begins anew', () => {
 async function giveUpJobs(kind: string): Promise<number> {
   const job = await server.store.db
     .updateTable('jobs')
-    .set({ crashes: mostCrashes })
+    .set({ crashes: maxCrashes })
     .where('kind', '=', kind)
     .returning('id')
     .executeTakeFirstOrThrow()

@@ -1,6 +1,6 @@
 // What tokens promise beyond what the contract walkers check: no token makes a greater one, no secret is shown twice.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { signedInAs } from '../../src/kernel/auth.ts'
+import { signedInAs } from '../../src/kernel/auth/tokens.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { handlers } from '../../src/resources/tokens/handlers.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
@@ -110,6 +110,13 @@ describe('createToken', () => {
       'allowed_ips.1': ['Must be an address or a CIDR range such as 10.0.0.0/8.'],
       'allowed_ips.3': ['Must be an address or a CIDR range such as 10.0.0.0/8.'],
       expires_in_days: ['Send either expires_at or expires_in_days.'],
+    })
+    const both = { name: '', abilities: ['lead:read'], allowed_ips: ['::1/'], expires_in_days: 999 }
+    expect((await server.admin.post('/tokens', both)).body.errors).toEqual({
+      name: ['The field is required.'],
+      'abilities.0': ['Unknown ability. Did you mean `leads:read`?'],
+      'allowed_ips.0': ['Must be an address or a CIDR range such as 10.0.0.0/8.'],
+      expires_in_days: ['Must be at most 365.'],
     })
     for (const expires_at of ['2026-03-01T09:30:00Z', '2027-03-01T09:30:00.001Z']) {
       expect((await server.admin.post('/tokens', { name: 'wrong', expires_at })).body.errors).toHaveProperty(

@@ -26,7 +26,7 @@ async function makeForm(changes: object = {}): Promise<{ id: number; path: strin
   const { status, body, text } = await server.admin.post('/settings/web-forms', { ...basic, ...changes })
   expect(status === 201 ? '' : text).toBe('')
   server.events()
-  return { id: body.data.id, path: `/web-forms/forms/${body.data.form_id}` }
+  return { id: body.data.id, path: `//web-forms/forms/${body.data.form_id}` }
 }
 
 const field = (name: string, changes: object = {}) => ({ attribute_id: attribute[name], ...changes })
@@ -93,7 +93,7 @@ describe('getPublicWebForm', () => {
 
   it('answers 404 on every public route for a form that rests or is not there', async () => {
     const { path } = await makeForm({ is_active: false })
-    for (const form of [path, '/web-forms/forms/nothing']) {
+    for (const form of [path, '//web-forms/forms/nothing']) {
       for (const part of ['', '/form.html', '/form.js'])
         expect((await server.anonymous.get(form + part)).status).toBe(404)
       expect((await server.anonymous.post(form, { persons: grace })).status).toBe(404)
@@ -114,7 +114,7 @@ describe('getPublicWebForm', () => {
     }
     const refused = await server.anonymous.post(path, {}, { headers: origin })
     expect([refused.status, refused.headers['access-control-allow-origin']]).toEqual([422, '*'])
-    const asked = await server.inject({ method: 'OPTIONS', url: `/api/admin${path}`, headers: origin })
+    const asked = await server.inject({ method: 'OPTIONS', url: path.slice(1), headers: origin })
     expect([asked.statusCode, asked.headers['access-control-allow-origin']]).toEqual([204, '*'])
     expect(asked.headers['access-control-allow-methods']).toBe('GET, POST, HEAD, OPTIONS')
     expect(String(asked.headers['access-control-allow-headers'])).toContain('Content-Type')
@@ -350,54 +350,85 @@ describe('submitWebForm', () => {
     expect((await persons()).map((person: any) => person.user_id)).toEqual([owner.id, null])
   })
 
-  it('does not tell by what others have whether an address is known, and takes what is their own again', async () => {
+  it('does not tell whether an address or number is known, and notes with the lead what nobody stores', async () => {
+    const [numbers] = (await server.admin.get('/settings/attributes?entity_type=persons&code=contact_numbers')).body
+      .data
+    await server.admin.put(`/settings/attributes/${numbers.id}`, { is_unique: true })
+    await ownAttribute('persons', 'vat', 'text', { is_unique: true, is_required: true })
+    await ownAttribute('leads', 'code', 'text', { is_unique: true })
     await given(server.admin).person({
       emails: [{ value: 'grace@example.org' }],
       contact_numbers: [{ value: '+1 202 555 0100' }],
+      custom_attributes: { vat: 'US1' },
     })
-    await given(server.admin).person({
-      emails: [{ value: 'mine@example.org' }],
-      contact_numbers: [{ value: '+1 202 555 0199' }],
+    await given(server.admin).person({ emails: [{ value: 'mine@example.org' }], custom_attributes: { vat: 'US2' } })
+    await given(server.admin).lead({ custom_attributes: { code: 'A' } })
+    const { path } = await makeForm({
+      create_lead: true,
+      attributes: [
+        field('persons.contact_numbers', { name: 'Telephone' }),
+        field('persons.vat', { name: 'VAT' }),
+        field('leads.description'),
+        field('leads.code'),
+      ],
     })
-    const { path } = await makeForm({ attributes: [field('persons.contact_numbers')] })
-    const send = async (addresses: string[], number: string) => {
+    const send = async (addresses: string[], number: string, lead: object = {}) => {
       const emails = addresses.map((value) => ({ value }))
-      const { status, body } = await server.anonymous.post(path, {
-        persons: { name: 'x', emails, contact_numbers: [{ value: number }] },
-      })
-      return [status, body.errors, body.conflicts]
+      const sent = { name: 'Visitor', emails, contact_numbers: [{ value: number }], vat: 'US1' }
+      const { status, text } = await server.anonymous.post(path, { persons: sent, leads: lead })
+      const [last] = (await server.admin.get('/leads?sort=-id&per_page=1')).body.data
+      return [status, text, last.description, last.person.name] as const
     }
-    const known = await send(['grace@example.org'], '+12025550199')
-    expect(known).toEqual(await send(['other@example.org'], '+12025550199'))
-    expect(known[0]).toBe(409)
-    // Nor beside an address of one's own.
-    const beside = await send(['grace@example.org', 'mine@example.org'], '+12025550199')
-    expect(beside).toEqual(await send(['other@example.org', 'mine@example.org'], '+12025550199'))
-    expect((await send(['grace@example.org'], '+12025550100'))[0]).toBe(200)
-    expect(await persons()).toHaveLength(2)
+    const note = (...lines: string[]) => ['Also sent with the form, and not stored elsewhere:', ...lines].join('\n')
+    const fresh = await send(['new@example.org'], '1 (202) 555-0100', { description: 'Call me', code: 'a' })
+    expect(fresh.slice(2)).toEqual([
+      `Call me\n\n${note('VAT: US1', 'Telephone: 1 (202) 555-0100', 'code: a')}`,
+      'Visitor',
+    ])
+    const known = await send(['grace@example.org', 'mine@example.org', 'third@example.org'], '+1 202 555 0100')
+    expect(known.slice(0, 2)).toEqual(fresh.slice(0, 2))
+    expect(known[2]).toBe(note('Emails: mine@example.org', 'Emails: third@example.org'))
+    expect(
+      (await persons()).map(({ emails, contact_numbers, custom_attributes }: any) => [
+        emails.length,
+        contact_numbers.length,
+        custom_attributes.vat,
+      ]),
+    ).toEqual([
+      [1, 1, 'US1'],
+      [1, 0, 'US2'],
+      [1, 0, null],
+    ])
+    const plain = await makeForm({ attributes: [field('persons.contact_numbers'), field('persons.vat')] })
+    const persons2 = { ...grace, contact_numbers: [{ value: '+12025550100' }], vat: 'US3' }
+    expect((await server.anonymous.post(plain.path, { persons: persons2 })).status).toBe(200)
   })
 
-  it('knows no dry run: whoever asks leaves a trace', async () => {
+  it('refuses nobody for an attribute that must have a value and is not asked for', async () => {
+    const { id, path } = await makeForm({ create_lead: true, attributes: [field('persons.organization_id')] })
+    await ownAttribute('persons', 'size', 'text', { is_required: true })
+    await ownAttribute('leads', 'region', 'text', { is_required: true })
+    await ownAttribute('organizations', 'vat', 'text', { is_required: true })
+    const sent = { ...grace, organization_name: 'Navy' }
+    const { status, text } = await server.anonymous.post(path, { persons: sent })
+    expect(status === 200 ? '' : text).toBe('')
+    expect((await leads())[0].person.name).toBe('Grace Hopper')
+    expect((await server.admin.get('/contacts/organizations')).body.data[0].custom_attributes).toEqual({ vat: null })
+    await server.admin.put(`/settings/web-forms/${id}`, { attributes: [field('persons.size', { is_required: false })] })
+    const other = { name: 'Ida', emails: [{ value: 'ida@example.org' }] }
+    const refused = await server.anonymous.post(path, { persons: other })
+    expect(refused.body.errors).toEqual({ 'persons.size': ['The field is required.'] })
+    expect((await server.anonymous.post(path, { persons: { ...other, size: 'XL' } })).status).toBe(200)
+    // For everybody else they stay required.
+    expect((await server.admin.post('/contacts/persons', { name: 'Eve' })).status).toBe(422)
+  })
+
+  it('refuses a dry run, which would be a way to ask without a trace', async () => {
     const { path } = await makeForm()
     const trial = { headers: { 'accord-dry-run': 'true' } }
-    const { status, headers } = await server.anonymous.post(path, { persons: grace }, trial)
-    expect([status, headers['accord-dry-run']]).toEqual([200, undefined])
-    expect((await persons()).map(({ name }: any) => name)).toEqual(['Grace Hopper'])
-    expect(server.events()).toEqual(['contacts.person.create.before', 'contacts.person.create.after'])
-  })
-
-  it('keeps what must be unique unique, and names nobody', async () => {
-    await given(server.admin).person({ contact_numbers: [{ value: '+1 202 555 0100' }] })
-    const { path } = await makeForm({ attributes: [field('persons.contact_numbers')] })
-    const { status, body } = await server.anonymous.post(path, {
-      persons: { ...grace, contact_numbers: [{ value: '+12025550100' }] },
-    })
-    expect([status, body.code, body.errors]).toEqual([
-      409,
-      'unique_violation',
-      { 'persons.contact_numbers.0.value': ['Another person has this value.'] },
-    ])
-    expect(body.conflicts).toEqual([{ entity_type: 'persons', id: null, field: 'persons.contact_numbers.0.value' }])
+    const { status, body } = await server.anonymous.post(path, { persons: grace }, trial)
+    expect([status, Object.keys(body.errors)]).toEqual([422, ['header.Accord-Dry-Run']])
+    expect([await persons(), server.events()]).toEqual([[], []])
   })
 
   it('tells who only programs fill in that all is well, and does nothing', async () => {

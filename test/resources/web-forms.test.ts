@@ -36,6 +36,40 @@ describe('createWebForm', () => {
     expect((await create()).form_id).not.toBe(body.data.form_id)
   })
 
+  it('says which required attributes it does not ask for, when it or one of them is saved', async () => {
+    const own = (entity_type: string, code: string, more: object = {}) =>
+      server.admin.post('/settings/attributes', { entity_type, code, name: code, type: 'text', ...more })
+    const { id } = await create({ title: 'First' })
+    await create({ title: 'Asleep', is_active: false })
+    const { body } = await own('persons', 'vat', { is_required: true })
+    const inForm = (name: string) => ({
+      field: 'attributes',
+      message: `Persons must have a value of ${name}, which the form does not ask for. Visitors are not refused for that.`,
+    })
+    const inAttribute = {
+      field: 'is_required',
+      message: 'The web form First does not ask for it. Visitors are not refused for that.',
+    }
+    expect(body.meta).toEqual({ warnings: [inAttribute] })
+    expect((await own('persons', 'with_default', { is_required: true, default_value: 'x' })).body.meta).toBeUndefined()
+    expect((await own('leads', 'region', { is_required: true })).body.meta).toBeUndefined()
+    const later = (await own('persons', 'size')).body
+    expect(later.meta).toBeUndefined()
+    const turned = await server.admin.put(`/settings/attributes/${later.data.id}`, { is_required: true })
+    expect(turned.body.meta).toEqual({ warnings: [inAttribute] })
+    expect((await server.admin.get(`${path}/${id}`)).body.data.warnings).toEqual([inForm('vat'), inForm('size')])
+    const asking = await server.admin.put(`${path}/${id}`, { attributes: [{ attribute_id: body.data.id }] })
+    expect(asking.body.meta).toEqual({ warnings: [inForm('size')] })
+    expect(asking.body.data.warnings).toEqual([inForm('size')])
+    const hidden = [
+      { attribute_id: body.data.id },
+      { attribute_id: later.data.id, is_hidden: true, default_value: 'XL' },
+    ]
+    const { body: all } = await server.admin.put(`${path}/${id}`, { attributes: hidden })
+    expect([all.meta, all.data.warnings]).toEqual([undefined, []])
+    expect((await server.admin.post(path, { ...basic, create_lead: true })).body.meta.warnings).toHaveLength(3)
+  })
+
   it('keeps the fields in their order and adds what must be there', async () => {
     const form = await create({
       create_lead: true,

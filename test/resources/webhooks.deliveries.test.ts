@@ -2,11 +2,11 @@
 // misbehave. The receiver is a real server.
 import { Webhook as Verifier } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { finish } from '../../src/jobs/claims.ts'
-import { createFeeder } from '../../src/jobs/readers.ts'
+import { createFeeder } from '../../src/jobs/event-consumers.ts'
+import { finish } from '../../src/jobs/leases.ts'
 import { createWorker } from '../../src/jobs/worker.ts'
 import { systemContext } from '../../src/kernel/context.ts'
-import { createOutbound, type Outbound } from '../../src/kernel/outbound.ts'
+import { createOutbound, type Outbound } from '../../src/kernel/outbound/client.ts'
 import { triggerWebhook } from '../../src/resources/webhooks/deliveries.ts'
 import { deliver, ladder } from '../../src/resources/webhooks/jobs.ts'
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
@@ -440,6 +440,26 @@ describe('a receiver that misbehaves', () => {
     expect(server.events()).toEqual(['settings.webhook.update.before', 'settings.webhook.update.after'])
   })
 
+  it('is counted in /readyz and /metrics, which stay 200', async () => {
+    const figures = async () => {
+      server.clock.advanceMs(5_000)
+      const ready = await server.anonymous.get('//readyz')
+      const { text } = await server.anonymous.get('//metrics')
+      const lines = text.split('\n').filter((line) => /^accord_webhook(s_failing|_deliveries_waiting)/.test(line))
+      return [ready.status, ready.body.checks.webhooks, ...lines.map((line) => Number(line.split(' ')[1]))]
+    }
+    expect(await figures()).toEqual([200, { failing: 0, waiting: 0 }, 0, 0])
+    receiver.behave({ mode: 'status', status: 500 })
+    await create()
+    await lead('One')
+    await lead('Two')
+    await server.work()
+    expect(await figures()).toEqual([200, { failing: 1, waiting: 2 }, 1, 2])
+    receiver.behave('ok')
+    await server.work()
+    expect(await figures()).toEqual([200, { failing: 0, waiting: 0 }, 0, 0])
+  })
+
   it('keeps other records moving, and its own in order', async () => {
     receiver.behave({ mode: 'status', status: 500 }, ({ body }) => body.includes('Broken'))
     const { id } = await create()
@@ -455,6 +475,35 @@ describe('a receiver that misbehaves', () => {
       'pending',
       'succeeded',
     ])
+  })
+
+  it('keeps the order of a record for five tries; then later events pass', async () => {
+    receiver.behave({ mode: 'status', status: 500 }, ({ body }) => body.includes('lead.create.after'))
+    const { id } = await create()
+    const { id: leadId } = await lead('Broken')
+    await rename(leadId, 'Second')
+    const tried = async (): Promise<number[]> => (await deliveries(id)).map(({ attempts }: any) => attempts.length)
+    for (let tries = 1; tries < 5; tries++) {
+      await server.work()
+      expect(await tried()).toEqual([tries, 0])
+      const [{ next_attempt_at: next }] = await deliveries(id)
+      server.clock.set(next)
+    }
+    await server.work()
+    expect((await tried())[1]).toBe(1)
+    expect(
+      sent()
+        .slice(0, 6)
+        .map(({ type }) => type),
+    ).toEqual([...Array(5).fill('lead.create.after'), 'lead.update.after'])
+    await rename(leadId, 'Third')
+    await server.work()
+    expect((await tried()).slice(1)).toEqual([1, 1])
+    expect((await deliveries(id))[0].state).toBe('pending')
+    receiver.behave('ok')
+    server.clock.set((await deliveries(id))[0].next_attempt_at)
+    await server.work()
+    expect((await deliveries(id)).map(({ state }: any) => state)).toEqual(Array(3).fill('succeeded'))
   })
 
   it('is back: what waits comes at once, but the last two tries keep their time', async () => {
@@ -557,7 +606,7 @@ describe('a receiver that misbehaves', () => {
       const ctx = systemContext(server.app.services, 'api')
       return job.run(ctx, { webhook_id: id }, { id: 1, attempt: 1, isLast: false, signal, isOurs: async () => true })
     }
-    expect([await run(1), await waiting()]).toEqual([{ again: expect.any(Date) }, 1000])
+    expect([await run(1), await waiting()]).toEqual([{ runAgainAt: expect.any(Date) }, 1000])
     expect([await run(-1), await waiting()]).toEqual([undefined, 0])
   })
 
@@ -727,7 +776,7 @@ describe('testWebhook', () => {
     expect((await get(id)).failing_since).toBeNull()
   })
 
-  it('sends nothing in a dry run', async () => {
+  it('refuses a dry run and sends nothing', async () => {
     const { id } = await create()
     const { status, body } = await server.admin.post(`${path}/${id}/test`, undefined, {
       headers: { 'accord-dry-run': 'true' },

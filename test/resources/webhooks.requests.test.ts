@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { Webhook as Verifier } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
-import { OutboundError } from '../../src/kernel/outbound.ts'
+import { OutboundError } from '../../src/kernel/outbound/client.ts'
 import { type Occasion, quoted, type Recipe, requestOf } from '../../src/resources/webhooks/request.ts'
 import { signatureHeaders } from '../../src/resources/webhooks/signature.ts'
 

@@ -3,8 +3,9 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { migrate, migrations } from '../../db/migrate.ts'
-import { openStore } from '../../db/open.ts'
-import { createSeal } from '../../src/kernel/seal.ts'
+import { openStore } from '../../db/store.ts'
+import { createEncryption } from '../../src/kernel/auth/encryption.ts'
+import { escapeHtml } from '../../src/kernel/values/format.ts'
 import { redacted } from '../../src/resources/webhooks/send.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -211,10 +212,29 @@ describe('values of headers and query parameters', () => {
     expect(redacted('cab', ['ab'])).toBe('cab')
   })
 
+  it('are taken out of answers that repeat them as JSON, as HTML or decoded', async () => {
+    const name = 'hush:user/pass'
+    const values = {
+      'X-Key': 'hush"quoted"<b>&/slash',
+      'X-Token': 'Bearer hush/base64+value==',
+      Authorization: `Basic ${Buffer.from(name).toString('base64')}`,
+    }
+    const headers = Object.entries(values).map(([key, value]) => ({ key, value }))
+    const { id } = await create({ headers, query_params: [{ key: 'k', value: 'hush param/"x"' }] })
+    const json = JSON.stringify([values, 'hush param/"x"'])
+    const ways = [json, json.replaceAll('/', '\\/'), escapeHtml(json), escapeHtml(values['X-Key']), name, 'user/pass']
+    for (const text of [...ways, 'k=hush+param%2F%22x%22']) {
+      receiver.behave({ mode: 'say', text })
+      const { attempt } = (await server.admin.post(`${path}/${id}/test`)).body.data
+      expect(attempt.response_excerpt).toContain('…')
+      expect(attempt.response_excerpt).not.toMatch(/hush|quoted|base64|slash|user|pass|param/)
+    }
+  })
+
   it('that another ACCORD_SECRET sealed are not sent; the test says so, and sending them again mends it', async () => {
     const { id } = await create()
-    const stranger = createSeal('another secret of at least thirty-two characters')
-    const headers_sealed = JSON.stringify([{ key: 'Authorization', sealed: stranger.close('x') }])
+    const stranger = createEncryption('another secret of at least thirty-two characters')
+    const headers_sealed = JSON.stringify([{ key: 'Authorization', sealed: stranger.encrypt('x') }])
     await server.store.db.updateTable('webhooks').set({ headers_sealed }).execute()
     expect((await server.admin.post(`${path}/${id}/test`)).body.data.attempt.error).toBe(
       'The value of Authorization cannot be read: it was stored with another ACCORD_SECRET. Send it again.',
@@ -255,13 +275,13 @@ describe('a database from before values were write-only', () => {
   }
 
   it('holds them encrypted after its migration, and nowhere in clear', async () => {
-    const seal = createSeal('a secret of at least thirty-two characters')
+    const seal = createEncryption('a secret of at least thirty-two characters')
     const store = await old()
-    await migrate(store, migrations, { seal: seal.close })
+    await migrate(store, migrations, { seal: seal.encrypt })
     const row = await store.db.selectFrom('webhooks').selectAll().executeTakeFirstOrThrow()
     expect(row.end_point).toBe('https://example.com/hooks')
     const opened = (text: string) =>
-      JSON.parse(text).map(({ key, sealed }: { key: string; sealed: string }) => [key, seal.open(sealed)])
+      JSON.parse(text).map(({ key, sealed }: { key: string; sealed: string }) => [key, seal.decrypt(sealed)])
     expect([...opened(row.headers_sealed), ...opened(row.query_params_sealed)]).toEqual([
       ['Authorization', hidden.header],
       ['code', hidden.query],

@@ -30,8 +30,12 @@ const subjects = new Map<string, Subject>([
 type Row = [attribute: string, operator: string, value: unknown]
 
 const conditionOf = ([attribute, operator, value]: Row) => ({ attribute, operator, value }) as never
-const run = (conditions: Row[], snapshot: object, condition_type = 'and') =>
-  evaluate({ condition_type, conditions: conditions.map(conditionOf) }, { ...snapshot }, { subjects, at, zone })
+const run = (conditions: Row[], snapshot: object, condition_type = 'and', before: object | null = null) =>
+  evaluate(
+    { condition_type, conditions: conditions.map(conditionOf) },
+    { ...snapshot },
+    { subjects, at, zone, before: before && { ...before } },
+  )
 const holds = (condition: Row, snapshot: object): boolean => run([condition], snapshot).matches
 
 const record = {
@@ -128,18 +132,35 @@ describe('a condition', () => {
         ['type', '{}', ['note', 'call']],
         ['emails', '{}', 'ada@example.COM'],
         ['phones', '{}', '+49301234'],
+        ['phones', '{}', '49 (30) 1234'],
       ],
       [
         ['sectors', '!{}', [4]],
         ['tag_ids', '{}', [8]],
         ['type', '!{}', 'call'],
         ['emails', '{}', 'ada'],
-        ['phones', '{}', '49301234'],
+        ['phones', '{}', '301234'],
       ],
     ],
   ])('%s', (_promise, right, wrong) => {
     expect(right.filter((condition) => !holds(condition, record))).toEqual([])
     expect(wrong.filter((condition) => holds(condition, record))).toEqual([])
+  })
+
+  it.each<[Row, object]>([
+    [['title', 'changed_to', 'été in PARIS'], { title: 'Other' }],
+    [['lead_value', 'changed_to', 5000.0001], { lead_value: null }],
+    [['closes', 'changed_to', '2026-03-16'], { closes: '2026-03-15' }],
+    [['vip', 'changed_to', true], { custom_attributes: {} }],
+    [['source', 'changed_to', [1, 3]], { source: 2 }],
+    [['sectors', 'changed_to', [4]], { custom_attributes: { vip: true, sectors: [2] } }],
+    [['tag_ids', 'changed_to', [7]], { tags: [] }],
+  ])('%j holds for the event that brings it about, and for no other', (condition, differs) => {
+    const was = { ...record, ...differs }
+    expect(run([condition], record, 'and', was).matches).toBe(true)
+    expect(run([condition], record, 'and', record).matches).toBe(false)
+    expect(run([condition], was, 'and', record).matches).toBe(false)
+    expect(run([condition], record, 'and', null).matches).toBe(true)
   })
 
   it('knows nothing as equal to nothing alone, and in no order', () => {

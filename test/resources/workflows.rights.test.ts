@@ -2,11 +2,12 @@
 // workflow does either, whatever it is built of.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { migrate, migrations } from '../../db/migrate.ts'
-import { openStore } from '../../db/open.ts'
+import { migrate } from '../../db/migrate.ts'
 import { seed } from '../../db/seed.ts'
-import { permissionKeys } from '../../src/kernel/permissions.ts'
+import { openStore } from '../../db/store.ts'
+import { permissionKeys } from '../../src/kernel/auth/permissions.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { changersAfter } from '../support/changers.ts'
 import { given, unique } from '../support/given.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { addUser, type Someone } from '../support/viewers.ts'
@@ -372,39 +373,18 @@ describe('the user it acts for', () => {
   })
 
   it('of a workflow from before is the one of its last event, else the first administrator', async () => {
-    const place = migrations.findIndex(({ name }) => name === '0024_automation')
-    const store = openStore('sqlite::memory:')
-    await migrate(store, migrations.slice(0, place))
+    const changers = await changersAfter({
+      migration: '0024_automation',
+      table: 'workflows',
+      event: 'settings.workflow.update.after',
+      insert: (db, id, at) =>
+        sql`insert into workflows (id, name, name_key, entity_type, event, actions, sort_order, created_at, updated_at)
+          values (${id}, ${`w${id}`}, ${`w${id}`}, 'leads', 'lead.update.after', '[]', ${id}, ${at}, ${at})`.execute(
+          db,
+        ),
+    })
+    expect(changers).toEqual([3, null, 2])
     const at = '2026-01-01T00:00:00.000Z'
-    await sql`insert into roles (id, name, name_key, permission_type, created_at, updated_at)
-      values (1, 'A', 'a', 'all', ${at}, ${at})`.execute(store.db)
-    for (const [id, status] of [
-      [1, 0],
-      [2, 1],
-      [3, 1],
-    ])
-      await sql`insert into users (id, name, name_key, email, email_key, status, view_permission, role_id, created_at, updated_at)
-        values (${id}, ${`u${id}`}, ${`u${id}`}, ${`u${id}`}, ${`u${id}`}, ${status}, 'global', 1, ${at}, ${at})`.execute(
-        store.db,
-      )
-    for (const id of [1, 2, 3])
-      await sql`insert into workflows (id, name, name_key, entity_type, event, actions, sort_order, created_at, updated_at)
-        values (${id}, ${`w${id}`}, ${`w${id}`}, 'leads', 'lead.update.after', '[]', ${id}, ${at}, ${at})`.execute(
-        store.db,
-      )
-    for (const [workflowId, actor] of [
-      [1, 2],
-      [1, 3],
-      [2, 99],
-    ])
-      await sql`insert into events (name, entity_type, entity_id, actor_type, actor_id, request_id, origin, created_at)
-        values ('settings.workflow.update.after', 'workflows', ${workflowId}, 'user', ${actor}, 'r', 'api', ${at})`.execute(
-        store.db,
-      )
-    await migrate(store)
-    const rows = await store.db.selectFrom('workflows').select('changed_by_id').orderBy('id').execute()
-    expect(rows.map((row) => row.changed_by_id)).toEqual([3, null, 2])
-    await store.close()
     const fresh = openStore('sqlite::memory:')
     await migrate(fresh)
     await seed(fresh, { adminName: 'A', adminEmail: 'a@example.com', adminPasswordHash: 'x', now: at })

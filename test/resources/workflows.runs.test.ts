@@ -1,9 +1,9 @@
 // What runs of workflows promise: what each action does, what the log says and to whom, and what a try would do.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createFeeder } from '../../src/jobs/readers.ts'
+import { createFeeder } from '../../src/jobs/event-consumers.ts'
 import { systemContext } from '../../src/kernel/context.ts'
-import type { Emitter } from '../../src/kernel/events.ts'
+import { type Emitter, Veto } from '../../src/kernel/write/events.ts'
 import { runWorkflow } from '../../src/resources/workflows/run.ts'
 import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
@@ -58,6 +58,51 @@ async function template(subject: string, content = '<p>x</p>'): Promise<number> 
   return body.data.id
 }
 const mails = async () => (await server.admin.get('/emails?sort=id')).body.data
+
+describe('a workflow', () => {
+  it('runs once for the change that wins a lead, not for those behind it, by either way to say so', async () => {
+    const changed = await workflow({
+      event: 'lead.update.after',
+      conditions: [{ attribute: 'status', operator: 'changed_to', value: 2 }],
+    })
+    const bare: number[] = []
+    for (const event of ['lead.won', 'lead.lost', 'lead.reopened']) bare.push(await workflow({ event }))
+    const lead = await make.lead({ lead_pipeline_stage_id: 1 })
+    const put = (body: object) => server.admin.put(`/leads/${lead.id}`, body)
+    const counts = async () => {
+      await server.work()
+      const all = await Promise.all([changed, ...bare].map((id) => ownRuns(id)))
+      return all.map((each) => each.filter(({ state }: { state: string }) => state === 'succeeded').length)
+    }
+    await put({ title: 'Open' })
+    expect(await counts()).toEqual([0, 0, 0, 0])
+    server.events()
+    await put({ lead_pipeline_stage_id: 5 })
+    expect(server.events()).toEqual(['lead.update.before', 'lead.update.after', 'lead.won'])
+    await put({ title: 'Won' })
+    expect(await counts()).toEqual([1, 1, 0, 0])
+    await server.admin.put(`/leads/${lead.id}/stage`, { lead_pipeline_stage_id: 6 })
+    await server.admin.post('/leads/mass-update', { indices: [lead.id], value: 1 })
+    expect(await counts()).toEqual([1, 1, 1, 1])
+    const feed = (await server.admin.get('/events?entity_type=leads&per_page=100')).body.data
+    const won = feed.find(({ name }: { name: string }) => name === 'lead.won')
+    expect([won.before.status, won.after.status, won.changed.includes('status')]).toEqual([1, 2, true])
+  })
+
+  it('passes over a record that comes back, unless it is to run for that', async () => {
+    const event = 'lead.create.after'
+    const [plain, opting] = [await workflow({ event }), await workflow({ event, run_on_restore: true })]
+    const { id } = await make.lead()
+    await server.admin.delete(`/leads/${id}`)
+    await server.work()
+    server.events()
+    expect((await server.admin.post(`/leads/${id}/restore`)).status).toBe(200)
+    expect(server.events()).toEqual(['lead.create.before', 'lead.create.after', 'lead.restore'])
+    await server.work()
+    expect([(await ownRuns(plain)).length, (await ownRuns(opting)).length]).toEqual([1, 2])
+    expect((await server.admin.get(`${path}/${opting}`)).body.data.run_on_restore).toBe(true)
+  })
+})
 
 describe('updates', () => {
   it('set attributes of a lead, built-in ones and own ones, sent as the API takes them', async () => {
@@ -305,7 +350,7 @@ describe('mails', () => {
     ['nobody', 'send_email_to_sales_owner', { user_id: null }, 'The lead has no owner.'],
   ])('to %s are not sent, and the log says why', async (_whom, id, about, error) => {
     const lead = await make.lead(about)
-    const run = await runOf({ actions: [{ id, value: 1 }] }, () =>
+    const run = await runOf({ actions: [{ id, value: await template('x') }] }, () =>
       server.admin.put(`/leads/${lead.id}`, { title: 'y' }),
     )
     expect(run).toMatchObject({ state: 'failed', actions: [{ state: 'failed', error }] })
@@ -316,7 +361,7 @@ describe('mails', () => {
     const owner = await make.user({ status: true })
     const lead = await make.lead({ user_id: owner.id })
     await server.admin.put(`/settings/users/${owner.id}`, { status: false })
-    const left = await runOf({ actions: [{ id: 'send_email_to_sales_owner', value: 1 }] }, () =>
+    const left = await runOf({ actions: [{ id: 'send_email_to_sales_owner', value: await template('x') }] }, () =>
       server.admin.put(`/leads/${lead.id}`, { title: 'y' }),
     )
     expect(left.actions[0].error).toBe('The owner of the lead is not active.')
@@ -348,14 +393,14 @@ describe('a run', () => {
 
   it('that a listener refuses fails with the reason, leaves the rest undone and others alone', async () => {
     veto = () => {
-      throw new Error('no tags today')
+      throw new Veto('No tags today.')
     }
     const id = await workflow({ actions: [note, { id: 'add_tag', value: 'Tagged' }, set('title', 'never')] })
     const next = await workflow({ actions: [set('title', 'after all')] })
     const lead = await given(server.admin).lead({ title: 'here' })
     await server.admin.put(`/leads/${lead.id}`, { lead_value: 1 })
     await server.work()
-    const error = 'A listener failed while it was asked about this change.'
+    const error = 'No tags today.'
     expect((await runs(id))[0]).toMatchObject({
       state: 'failed',
       reason: `Action 2 failed: ${error}`,
@@ -444,7 +489,7 @@ describe('a run', () => {
     const [{ id: run_id }] = await runs(id)
     const job = { id: 1, attempt: 1, isLast: false, signal: AbortSignal.abort() }
     expect(await runWorkflow.run(systemContext(services, 'api'), { run_id }, job as never)).toMatchObject({
-      again: expect.any(Date),
+      runAgainAt: expect.any(Date),
     })
     expect((await runs(id))[0].actions).toMatchObject([{ state: 'pending' }])
     await server.work()

@@ -132,6 +132,29 @@ describe('createWorkflow', () => {
     expect(await fields(wrong)).toEqual(['actions.0.value.city'])
   })
 
+  it('refuses a note or template with placeholders that mean nothing for its records', async () => {
+    const errorsOf = async (actions: object[], more: object = {}) =>
+      (await post({ actions, ...more })).body.errors?.['actions.0.value']
+    const noted = (value: string) => [{ id: 'add_note_as_activity', value }]
+    expect(await errorsOf(noted('Call {%persons.nam%}'))).toEqual([
+      'Nothing is called {%persons.nam%}. Did you mean `persons.name`?',
+    ])
+    expect(await errorsOf(noted('{%quotes.subject%} {%unsubscribe_url%}'))).toHaveLength(2)
+    expect(
+      await errorsOf(noted('{%persons.name%} {%leads.title%} {%organizations.name%} {%users.name%}')),
+    ).toBeUndefined()
+    const { body } = await server.admin.post('/settings/email-templates', {
+      name: 'Lead',
+      subject: 'x',
+      content: '{%leads.title%}',
+    })
+    const mailed = [{ id: 'send_email_to_person', value: body.data.id }]
+    expect(await errorsOf(mailed, { name: 'Leads' })).toBeUndefined()
+    expect(
+      await errorsOf(mailed, { name: 'P', entity_type: 'persons', event: 'contacts.person.create.after' }),
+    ).toEqual(['In the template, where persons are told of: Nothing is called {%leads.title%}.'])
+  })
+
   it('takes one truth or several', async () => {
     const attribute = { code: 'vip', name: 'VIP', type: 'boolean', entity_type: 'leads' }
     await server.admin.post('/settings/attributes', attribute)

@@ -40,6 +40,7 @@ function spawnAccord(
   args: string[],
   environment: Environment,
   { maxDescriptors, under = [] }: ServingLimits = {},
+  stdin: 'ignore' | 'pipe' = 'ignore',
 ): ChildProcess {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('ACCORD_') && !name.startsWith('VITEST'),
@@ -48,13 +49,27 @@ function spawnAccord(
   const command = [process.execPath, cli(), ...args]
   const limited = maxDescriptors === undefined ? [] : ['sh', '-c', `ulimit -n ${maxDescriptors} && exec "$@"`, 'sh']
   const [program = '', ...rest] = [...under, ...limited, ...command]
-  return spawn(program, rest, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  return spawn(program, rest, { cwd: folder, env, stdio: [stdin, 'pipe', 'pipe'] })
 }
 
 /** Runs a command to its end. */
-export function accord(folder: string, args: string[], environment: Environment = {}): Promise<Finished> {
+export function accord(
+  folder: string,
+  args: string[],
+  environment: Environment = {},
+  input?: string,
+): Promise<Finished> {
+  const child = spawnAccord(folder, args, environment, {}, input === undefined ? 'ignore' : 'pipe')
+  child.stdin?.end(input)
+  const { said } = listen(child)
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, ...said })))
+}
+
+/** Runs a command whose reader goes away after the first bytes, as `head -1` does. */
+export function accordCutShort(folder: string, args: string[], environment: Environment = {}): Promise<Finished> {
   const child = spawnAccord(folder, args, environment)
   const { said } = listen(child)
+  child.stdout?.once('data', () => child.stdout?.destroy())
   return new Promise((resolve) => child.once('close', (code) => resolve({ code, ...said })))
 }
 

@@ -1,13 +1,17 @@
 // A real server on a free port of the loopback, with a data folder of its own that goes away with it. For what cannot be
 // injected: browsers, sockets, files.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { mkdtempSync, rmSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { install } from '../../src/commands/install.ts'
-import type { Config } from '../../src/config.ts'
-import { openData } from '../../src/data.ts'
+import { install } from '../../src/commands/install/install.ts'
+import type { Config } from '../../src/config/config.ts'
+import { openData } from '../../src/installation/data-folder.ts'
 import { type Running, startServer } from '../../src/server.ts'
 import { testConfig } from './app.ts'
+import { sentFindings } from './headers.ts'
+import { document } from './schema.ts'
 import { until } from './until.ts'
 
 export interface Listening extends Running {
@@ -21,12 +25,20 @@ export async function listeningServer(changes: Partial<Config> = {}): Promise<Li
   const store = openData(config)
   await install(config, store, { folder: dataDir })
   const running = await startServer(config, store)
+  const breaches: string[] = []
+  const check = (message: unknown): void => {
+    const { response, server } = message as { response: ServerResponse; server: unknown }
+    if (server === running.app.http.server) breaches.push(...sentFindings(document, response))
+  }
+  subscribe('http.server.response.finish', check)
   return {
     ...running,
     dataDir,
     close: async () => {
+      unsubscribe('http.server.response.finish', check)
       await running.close()
       rmSync(dataDir, { recursive: true, force: true })
+      if (breaches.length > 0) throw new Error(`A reply breaks the contract:\n${[...new Set(breaches)].join('\n')}`)
     },
   }
 }

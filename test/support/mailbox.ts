@@ -3,7 +3,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseMail, type ReceivedMail } from '../../src/mail/parse.ts'
+import { parseMail, type ReceivedMail } from '../../src/mail/parse/parse.ts'
 
 export interface Mailbox {
   /** As ACCORD_SMTP_URL takes it. */

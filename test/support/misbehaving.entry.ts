@@ -1,4 +1,4 @@
-// What a subprocess can be made to do, for tests of kernel/offload.ts.
+// What a subprocess can be made to do, for tests of kernel/runtime/offload.ts.
 
 export type Order = { sleepMs: number } | { spin: true } | { allocate: true } | { fail: string } | { bytes: number }
 

@@ -1,5 +1,5 @@
 // A process that has had one job done by a subprocess and has nothing else to do: it must end by itself.
-import { createOffload, programAt } from '../../src/kernel/offload.ts'
+import { createOffload, programAt } from '../../src/kernel/runtime/offload.ts'
 import type * as Misbehaving from './misbehaving.entry.ts'
 
 const program = programAt<typeof Misbehaving>(import.meta.url, './misbehaving.entry')

@@ -1,4 +1,5 @@
 // Users for tests about who may do what: each with a role of its own that holds exactly the keys named.
+import type { Schema } from '../../src/contract/types.ts'
 import type { Caller, TestServer } from './app.ts'
 import { given } from './given.ts'
 
@@ -21,7 +22,7 @@ export async function someone(
   const role = await make.role(
     keys === 'all'
       ? { permission_type: 'all', permissions: null }
-      : { permission_type: 'custom', permissions: [...keys] },
+      : { permission_type: 'custom', permissions: [...keys] as Schema<'PermissionKey'>[] },
   )
   const user = await make.user({ role_id: role.id, password, password_confirmation: password, ...changes })
   const caller = await server.as(user.id)

@@ -1,6 +1,6 @@
 // Many products, straight into the table: how they came to be is not the question.
 import { sql } from 'kysely'
-import type { Db } from '../../db/open.ts'
+import type { Db } from '../../db/store.ts'
 import { start } from './app.ts'
 
 export const addProducts = (db: Db, count: number, description: string) =>

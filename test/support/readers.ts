@@ -1,5 +1,5 @@
 // Readers of the event log as tests look at them: where one is, and a feeder that goes on until there is nothing more.
-import type { Feeder } from '../../src/jobs/readers.ts'
+import type { Feeder } from '../../src/jobs/event-consumers.ts'
 import type { TestServer } from './app.ts'
 
 /** The last event that the reader is through with. */

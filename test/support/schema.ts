@@ -7,10 +7,10 @@ import {
   type Parameter,
   resolve,
   type Schema,
-  schemaOf,
+  widestOf,
 } from '../../codegen/read.ts'
 import { type OperationFact, operations } from '../../src/contract/operations.gen.ts'
-import { contract } from './app.ts'
+import { contract } from './contract.ts'
 
 export type { Schema } from '../../codegen/read.ts'
 
@@ -25,11 +25,18 @@ export function fact(id: string): OperationFact {
 
 const listed = new Map<string, Listed>(listOperations(document).map((each) => [each.id, each]))
 
-export const follow = (schema: Schema | undefined): Schema => resolve(document, schema) ?? {}
+export function follow(schema: Schema | undefined): Schema {
+  const found = resolve(document, schema) ?? {}
+  const value = found['x-value']
+  // What the value is says more than the format or pattern that others know it by.
+  if (typeof value !== 'string') return found
+  const { pattern: _pattern, ...rest } = found
+  return { ...rest, format: value }
+}
 
 /** The schema of an operation's body; undefined when it takes none. */
 export function bodySchema(id: string): Schema | undefined {
-  const body = schemaOf(resolve(document, listed.get(id)?.operation.requestBody))
+  const body = widestOf(resolve(document, listed.get(id)?.operation.requestBody))
   return body && follow(body)
 }
 
@@ -121,3 +128,15 @@ export function isReference(property: string, shape: Schema | undefined): boolea
   const branches = (holder.anyOf ?? holder.oneOf ?? [holder]).map(follow)
   return branches.some((each) => typesOf(each).includes('integer')) && entityOf(property) !== undefined
 }
+
+/** What operation is at a path; words win over parameters, whatever the method. */
+export function operationAt(method: string, path: string): (OperationFact & { id: string }) | undefined {
+  const wanted = method === 'HEAD' ? 'get' : method.toLowerCase()
+  const [, place] = patterns.find(([pattern]) => pattern.test(path)) ?? []
+  const [id, found] = facts.find(([, each]) => each.path === place && each.method === wanted) ?? []
+  return id === undefined || found === undefined ? undefined : { ...found, id }
+}
+
+const patterns = [...new Set(facts.map(([, { path }]) => path))]
+  .sort((one, other) => Number(one.includes('{')) - Number(other.includes('{')))
+  .map((path) => [new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}/?$`), path] as const)

@@ -1,5 +1,5 @@
 // A store that stands for another one, which may be replaced while a server runs.
-import type { Store } from '../../db/open.ts'
+import type { Store } from '../../db/store.ts'
 
 export const storeOf = (current: () => Store): Store => ({
   get db() {
@@ -10,18 +10,18 @@ export const storeOf = (current: () => Store): Store => ({
   health: () => current().health(),
   retry: () => current().retry(),
   faults: () => current().faults(),
-  generation: () => current().generation(),
-  vocabulary: () => current().vocabulary(),
+  commitGeneration: () => current().commitGeneration(),
+  referenceDataGeneration: () => current().referenceDataGeneration(),
   confirmed: () => current().confirmed(),
   verifyPlace: () => current().verifyPlace(),
   lost: () => current().lost(),
   assertPlace: () => current().assertPlace(),
-  refresh: (agoMs) => current().refresh(agoMs),
-  expect: (writes) => current().expect(writes),
-  putOff: (stale) => current().putOff(stale),
+  renewReadTransaction: (agoMs) => current().renewReadTransaction(agoMs),
+  onGroupCommit: (writes) => current().onGroupCommit(writes),
+  deferToCommit: (stale) => current().deferToCommit(stale),
   logBytes: () => current().logBytes(),
   onCommit: (listener) => current().onCommit(listener),
-  tend: () => current().tend(),
+  maintain: () => current().maintain(),
   image: () => current().image(),
   snapshot: () => current().snapshot(),
   close: () => current().close(),

@@ -1,11 +1,11 @@
-// An export of many megabytes takes no more memory than a few rows. What it holds is in kernel/exports.test.ts.
+// An export of many megabytes takes no more memory than a few rows. What it holds is in kernel/resource/exports.test.ts.
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { openStore } from '../../db/open.ts'
+import { openStore } from '../../db/store.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { addProducts } from '../support/products.ts'
 

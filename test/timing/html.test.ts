@@ -1,6 +1,6 @@
-// How long hostile HTML of a megabyte keeps the server busy. What is kept of it is in kernel/html.test.ts.
+// How long hostile HTML of a megabyte keeps the server busy. What is kept of it is in kernel/values/html.test.ts.
 import { describe, expect, it } from 'vitest'
-import { clean, plainText, withPictures } from '../../src/kernel/html.ts'
+import { clean, plainText, withPictures } from '../../src/kernel/values/html.ts'
 
 describe('a body of a megabyte', () => {
   const mib = 1_000_000

@@ -1,7 +1,7 @@
 // The server goes on while a large mail is read. What is read of it is in mail/parse.apart.test.ts.
 import { describe, expect, it } from 'vitest'
-import { read } from '../../src/mail/parse.form.ts'
-import { parseMail } from '../../src/mail/parse.ts'
+import { read } from '../../src/mail/parse/fields.ts'
+import { parseMail } from '../../src/mail/parse/parse.ts'
 import { lines } from '../mail/given.ts'
 
 const long = (bytes: number): Buffer =>

@@ -2,7 +2,7 @@
 // as are answered, or so many a second whether they are answered or not. Its task is its argument, its figures are its output.
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { fineStopwatch } from '../../src/kernel/clock.ts'
+import { fineStopwatch } from '../../src/kernel/runtime/clock.ts'
 import { type Asked, Connection } from '../support/connection.ts'
 import { fromSource, type Times, timesOf } from '../support/measuring.ts'
 
@@ -61,7 +61,7 @@ function roundedTimes(taken: number[]): Times {
   return { count, p50: rounded(p50), p99: rounded(p99), max: rounded(max) }
 }
 
-const mostConnections = 4_000
+const maxConnections = 4_000
 const firstMs = 5_000
 /** Until it is compiled, what measures is slower than what it measures. */
 const warmUpMs = 1_000
@@ -120,7 +120,7 @@ class Caller {
     const since = fineStopwatch()
     const isLater = this.#begun() >= firstMs
     try {
-      const isNew = this.#free.length === 0 && this.#connections < mostConnections
+      const isNew = this.#free.length === 0 && this.#connections < maxConnections
       const connection = await this.#connection()
       const { status, head } = await connection.ask(asked)
       this.#free.push(connection)
@@ -154,7 +154,7 @@ class Caller {
   #connection(): Connection | Promise<Connection> {
     const free = this.#free.pop()
     if (free) return free
-    if (this.#connections < mostConnections) return this.#open()
+    if (this.#connections < maxConnections) return this.#open()
     return new Promise((resolve) => this.#waiting.push(resolve))
   }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
-import { matches } from '../../src/kernel/etag.ts'
+import { matches } from '../../src/kernel/write/etag.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -128,9 +128,9 @@ describe('a text of users', () => {
       const text = readFileSync(join(root, 'src', name), 'utf8')
       for (const line of text.split('\n')) if (/new RegExp\(|RegExp\(/.test(line)) made.push(name)
     }
-    // Paths of the contract, names of events, an address, a link, the longest word, hosts, names of secrets.
+    // Paths and patterns of the contract, names of events, an address, a link, the longest word, hosts, names of secrets.
     const known =
-      /^(logs\.scrub|contract\/routes|kernel\/(events|stateful)|resources\/(emails\/(refusals|attachments)|quotes\/document))\.ts$/
+      /^(http\/log-redaction|contract\/(routes|input\/normalise)|kernel\/(write\/events|auth\/stateful-domains)|resources\/(emails\/(refusals|attachments)|quotes\/typeset|webhooks\/rules))\.ts$/
     expect(made.filter((name) => !known.test(name))).toEqual([])
   })
 

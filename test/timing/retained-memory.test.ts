@@ -2,7 +2,7 @@
 // when a scavenge runs stays until the next full collection, and costs as much as the work itself.
 import { GCProfiler } from 'node:v8'
 import { describe, expect, it } from 'vitest'
-import { createAdmissionQueue } from '../../src/kernel/admission-queue.ts'
+import { createAdmissionQueue } from '../../src/http/load-shedding/admission-queue.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 

@@ -1,6 +1,6 @@
 // What a slow reader of the change feed costs the server in memory. What the feed tells is in resources/events.stream.test.ts.
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { issueToken } from '../../src/kernel/auth.ts'
+import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { start } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 import { readStream } from '../support/sse.ts'

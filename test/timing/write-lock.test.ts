@@ -4,8 +4,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { openStore, type Store } from '../../db/open.ts'
-import { troubleOf } from '../../db/trouble.ts'
+import { storageFaultOf } from '../../db/storage-errors.ts'
+import { openStore, type Store } from '../../db/store.ts'
 import { add, closeAll, failure, file, openAnew, store, stored, write } from '../db/grouped.ts'
 
 let holding: Database.Database
@@ -67,7 +67,7 @@ describe('a write lock of another process', () => {
       await pause(waitMs / 2)
       const second = failure(add('b', other.db)).then((reason) => ({ reason, ms: performance.now() - since }))
       const found = await Promise.all([first, second])
-      expect(found.map(({ reason }) => troubleOf(reason))).toEqual(['busy', 'busy'])
+      expect(found.map(({ reason }) => storageFaultOf(reason))).toEqual(['busy', 'busy'])
       expect(found[0]?.ms).toBeGreaterThanOrEqual(waitMs - 5)
       expect((found[1]?.ms ?? 0) - (found[0]?.ms ?? 0)).toBeGreaterThan(waitMs / 4)
       expect(other.health()).toBeNull()
@@ -81,7 +81,7 @@ describe('a write lock of another process', () => {
     const first = Array.from({ length: 100 }, (_each, index) => add(`${index}`))
     await pause(400)
     const since = performance.now()
-    expect(troubleOf(await failure(add('one more')))).toBe('busy')
+    expect(storageFaultOf(await failure(add('one more')))).toBe('busy')
     expect(performance.now() - since).toBeLessThan(100)
     letGo()
     await Promise.all(first)
@@ -100,7 +100,7 @@ describe('a write lock of another process', () => {
   it('is not waited for by those who only ask whether the disk can be written', () =>
     inOther(async (other) => {
       const since = performance.now()
-      expect(troubleOf(await failure(other.dialect.tryWrite(other.db)))).toBe('busy')
+      expect(storageFaultOf(await failure(other.dialect.tryWrite(other.db)))).toBe('busy')
       expect(performance.now() - since).toBeLessThan(waitMs / 2)
     }))
 })

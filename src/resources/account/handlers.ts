@@ -1,15 +1,15 @@
 // The own account (DOMAIN 6.1): who am I and what may I do, and changing name, address and password. Needs no permission,
 // but the password in force for whatever signs in.
 import type { Body, EventBase, Schema } from '../../contract/types.ts'
-import { braked } from '../../kernel/brake.ts'
-import { type Context, signedIn } from '../../kernel/context.ts'
-import { Findings, notFound } from '../../kernel/errors.ts'
-import type { Snapshot } from '../../kernel/events.ts'
-import { fold } from '../../kernel/format.ts'
+import { withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
+import { verifyPassword } from '../../kernel/auth/passwords.ts'
+import { permissionKeys } from '../../kernel/auth/permissions.ts'
+import { type Context, requireUser } from '../../kernel/context.ts'
+import { notFound, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { verifyPassword } from '../../kernel/passwords.ts'
-import { permissionKeys } from '../../kernel/permissions.ts'
-import { transaction, write } from '../../kernel/write.ts'
+import { fold } from '../../kernel/values/format.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
+import { transaction, write } from '../../kernel/write/write.ts'
 import { checkCredentials, endAccess, hashed } from '../users/credentials.ts'
 import { checkPicture, setPicture } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
@@ -18,7 +18,7 @@ type Account = Schema<'Account'>
 
 /** The caller's own; a session can do all that its user can. */
 export async function accountOf(ctx: Context): Promise<Account> {
-  const { id, permissions } = signedIn(ctx)
+  const { id, permissions } = requireUser(ctx)
   return {
     ...(await users.get(ctx, id)),
     permissions: permissions === 'all' ? ['*'] : permissionKeys.filter((key) => permissions.has(key)),
@@ -29,14 +29,14 @@ export async function accountOf(ctx: Context): Promise<Account> {
 const getAccount: Handler<'getAccount'> = async (ctx) => ({ data: await accountOf(ctx) })
 
 const updateAccount: Handler<'updateAccount'> = async (ctx, { body }) => {
-  const { id } = signedIn(ctx)
-  await users.locate(ctx, id)
+  const { id } = requireUser(ctx)
+  await users.assertVisible(ctx, id)
   const isProven = await checkCurrentPassword(ctx, body)
   const { password_hash } = await hashed(ctx, isProven ? body : {})
   return transaction(ctx, async (ctx) => {
-    await users.locate(ctx, id)
+    await users.assertVisible(ctx, id)
     const before = await users.get(ctx, id)
-    const found = new Findings()
+    const found = new ValidationErrors()
     await checkCredentials({ ctx, found }, body, before)
     await checkPicture({ ctx, found }, body.image_file_id)
     if (!isProven)
@@ -44,7 +44,7 @@ const updateAccount: Handler<'updateAccount'> = async (ctx, { body }) => {
         'current_password',
         body.current_password === undefined ? 'The field is required.' : 'This is not the current password.',
       )
-    found.settle()
+    found.throwIfAny()
     const { name, email, password, image_file_id } = body
     if (password === undefined || name !== undefined || email !== undefined || image_file_id !== undefined) {
       const columns = {
@@ -67,7 +67,7 @@ const updateAccount: Handler<'updateAccount'> = async (ctx, { body }) => {
  * failed login. Throws 429 after too many.
  */
 async function checkCurrentPassword(ctx: Context, body: Body<'updateAccount'>): Promise<boolean> {
-  const { id } = signedIn(ctx)
+  const { id } = requireUser(ctx)
   const user = await ctx.db
     .selectFrom('users')
     .select(['email', 'email_key', 'password_hash'])
@@ -79,12 +79,12 @@ async function checkCurrentPassword(ctx: Context, body: Body<'updateAccount'>): 
   if (!isNeeded) return true
   if (current === undefined) return false
   const attempt = { stored: user.password_hash, password: current, isKnown: true }
-  return (await braked(ctx, user.email_key, () => verifyPassword(ctx.services.config, attempt))).right
+  return (await withBruteForceProtection(ctx, user.email_key, () => verifyPassword(ctx.services.config, attempt))).right
 }
 
 /** Sets the caller's own password, in a transaction. */
 export async function setPassword(ctx: Context, input: object, password_hash: string): Promise<void> {
-  const before = await users.get(ctx, signedIn(ctx).id)
+  const before = await users.get(ctx, requireUser(ctx).id)
   await change(ctx, 'user.account.update-password', input, before, { password_hash })
 }
 

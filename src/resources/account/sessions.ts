@@ -1,13 +1,14 @@
 // The caller's own sessions: which there are, and ending one of them. Login tokens are in the list of tokens.
-import { type Context, signedIn } from '../../kernel/context.ts'
+
+import { clearCookies } from '../../kernel/auth/sessions.ts'
+import { type Context, requireUser } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { page } from '../../kernel/page.ts'
-import { clearCookies } from '../../kernel/sessions.ts'
-import { transaction } from '../../kernel/write.ts'
+import { page } from '../../kernel/query/page.ts'
+import { transaction } from '../../kernel/write/write.ts'
 import { endSession, goodSessions, presentSession } from '../authentication/sessions.ts'
 
-const own = (ctx: Context) => goodSessions(ctx).where('user_id', '=', signedIn(ctx).id)
+const own = (ctx: Context) => goodSessions(ctx).where('user_id', '=', requireUser(ctx).id)
 
 const listAccountSessions: Handler<'listAccountSessions'> = async (ctx, { query }) => {
   const { rows, links, meta } = await page(ctx, own(ctx), query, { id: 'sessions.id' }, 'sessions.id')

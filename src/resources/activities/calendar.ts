@@ -3,11 +3,11 @@
 import { createHash } from 'node:crypto'
 import ical, { type ICalAttendeeData, ICalAttendeeStatus, ICalEventStatus } from 'ical-generator'
 import { type SqlBool, sql } from 'kysely'
-import { daysAfter, stamp } from '../../kernel/clock.ts'
-import { type Context, signedIn } from '../../kernel/context.ts'
-import { download } from '../../kernel/download.ts'
+import { type Context, requireUser } from '../../kernel/context.ts'
+import { download } from '../../kernel/files/download.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { pace } from '../../kernel/pace.ts'
+import { daysAfter, stamp } from '../../kernel/runtime/clock.ts'
+import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { personRef } from '../persons/contacts.ts'
 
 const daysBack = 30
@@ -17,7 +17,7 @@ const most = 1000
 
 /** Scheduled activities of the caller within reach. Own ones are visible by nature. */
 function schedule(ctx: Context) {
-  const { id } = signedIn(ctx)
+  const { id } = requireUser(ctx)
   const participates = sql<SqlBool>`exists (select 1 from activity_participants as part where part.activity_id = activities.id and part.user_id = ${id})`
   return ctx.db
     .selectFrom('activities')
@@ -100,7 +100,7 @@ export const getActivityCalendar: Handler<'getActivityCalendar'> = async (ctx) =
   const frame = calendar.toString()
   const parts = [frame.slice(0, -end.length)]
   for (const row of rows) {
-    await pace()
+    await yieldIfDue()
     const [from, to] = [new Date(row.schedule_from ?? 0), new Date(row.schedule_to ?? 0)]
     const event = calendar.createEvent({
       id: `activity-${row.id}@${mailDomain}`,

@@ -1,15 +1,15 @@
 // Activities as rows of a CSV (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
-import { bookkeeping, type Columns, idLists, line, listed, plain } from '../../kernel/cells.ts'
+import { bookkeeping, type Columns, idLists, line, listColumn, plain } from '../../kernel/resource/csv-cells.ts'
 
 export const activityColumns = (): Columns<Schema<'Activity'>> => [
   ...plain('id', 'type', 'title', 'comment', 'location', 'schedule_from', 'schedule_to', 'is_done', 'user_id'),
-  listed('participants', ({ participants }) =>
+  listColumn('participants', ({ participants }) =>
     participants.map(({ user, person }) =>
       user ? line({ user_id: user.id }) : line({ person_id: person?.id ?? null }),
     ),
   ),
-  listed('files', ({ files }) => files.map(({ id }) => id)),
+  listColumn('files', ({ files }) => files.map(({ id }) => id)),
   ...idLists('lead_ids', 'person_ids', 'organization_ids', 'product_ids', 'warehouse_ids', 'quote_ids'),
   ...plain('parent_id'),
   ...bookkeeping,

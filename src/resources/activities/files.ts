@@ -5,15 +5,15 @@ import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
-import type { Snapshot } from '../../kernel/events.ts'
-import { uploaded } from '../../kernel/multipart.ts'
-import type { Writing } from '../../kernel/resource.ts'
-import { write } from '../../kernel/write.ts'
+import { uploaded } from '../../kernel/files/multipart.ts'
+import type { Writing } from '../../kernel/resource/define-resource.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
+import { write } from '../../kernel/write/write.ts'
 import { addFile, attachFile, releaseFiles } from '../files/attach.ts'
 import { rowsOf, visibleOf } from '../files/rows.ts'
 
 /** What the creation of an activity says of files: uploads by id, and one that comes along in a form. */
-export type Filing = Pick<Schema<'ActivityCreate'>, 'file_ids' | 'file' | 'name'>
+export type Filing = Pick<Schema<'ActivityForm'>, 'file_ids' | 'file' | 'name'>
 type ActivityFile = Schema<'ActivityFile'>
 
 interface Row {
@@ -47,7 +47,7 @@ function present(ctx: Context, row: Row): ActivityFile {
     id: row.file_id,
     name: row.name,
     path,
-    url: ctx.base + path,
+    url: ctx.baseUrl + path,
     size: row.size,
     content_type: row.content_type,
     created_at: row.created_at,
@@ -102,7 +102,7 @@ export async function settleFiles(
 export async function copyOf(
   ctx: Context,
   activityId: number,
-  { file_id: id, name }: Schema<'ActivityFileAttach'>,
+  { file_id: id, name }: Schema<'ActivityFileForm'>,
 ): Promise<ActivityFile | undefined> {
   const [file] = id === undefined ? [] : await rowsOf(ctx, [id])
   if (!file || file.owner_type === null) return undefined
@@ -115,7 +115,7 @@ export async function copyOf(
 export async function attach(
   ctx: Context,
   activityId: number,
-  { file_id, file, name }: Schema<'ActivityFileAttach'>,
+  { file_id, file, name }: Schema<'ActivityFileForm'>,
 ): Promise<ActivityFile> {
   // The file is there before its events are, because they name it; a veto takes it away again.
   const fileId =

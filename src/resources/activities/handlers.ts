@@ -2,12 +2,12 @@
 // than activities, are in timeline.ts.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { Findings, invalid } from '../../kernel/errors.ts'
-import type { Snapshot } from '../../kernel/events.ts'
-import { exportOf } from '../../kernel/export.ts'
+import { invalid, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { massDestroy, massUpdate } from '../../kernel/mass.ts'
-import { transaction, write } from '../../kernel/write.ts'
+import { exportOf } from '../../kernel/resource/export.ts'
+import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
+import { transaction, write } from '../../kernel/write/write.ts'
 import { referFile } from '../files/attach.ts'
 import { bytesOf } from '../files/handlers.ts'
 import { getActivityCalendar } from './calendar.ts'
@@ -16,20 +16,20 @@ import { attach, copyOf, detach, fileOf, filesOf, rename } from './files.ts'
 import { activities } from './resource.ts'
 
 const listActivityFiles: Handler<'listActivityFiles'> = async (ctx, { params }) => {
-  await activities.locate(ctx, params.id)
+  await activities.assertVisible(ctx, params.id)
   return { data: await filesOf(ctx, params.id) }
 }
 
 const attachActivityFile: Handler<'attachActivityFile'> = (ctx, { params, body }) =>
   transaction(ctx, async (ctx) => {
-    await activities.locate(ctx, params.id)
+    await activities.assertVisible(ctx, params.id)
     if ((body.file_id === undefined) === (body.file === undefined))
       throw invalid({ file_id: ['Send either the id of an upload or, in a form, a file.'] })
     const present = (await filesOf(ctx, params.id)).find(({ id }) => id === body.file_id)
     if (present) return { data: await renamed(ctx, params.id, present, body.name), message: 'File attached.' }
-    const found = new Findings()
+    const found = new ValidationErrors()
     await referFile({ ctx, found }, 'file_id', body.file_id)
-    found.settle()
+    found.throwIfAny()
     const copy = await copyOf(ctx, params.id, body)
     if (copy) return { data: copy, message: 'File attached.' }
     const data = await attach(ctx, params.id, body)
@@ -57,14 +57,14 @@ async function renamed(
 
 const detachActivityFile: Handler<'detachActivityFile'> = (ctx, { params }) =>
   transaction(ctx, async (ctx) => {
-    await activities.locate(ctx, params.id)
+    await activities.assertVisible(ctx, params.id)
     await detach(ctx, params.id, params.file_id)
     await activities.touch(ctx, params.id)
     return { message: 'File removed from the activity.' }
   })
 
 const downloadActivityFile: Handler<'downloadActivityFile'> = async (ctx, { params }) => {
-  await activities.locate(ctx, params.id)
+  await activities.assertVisible(ctx, params.id)
   const row = await fileOf(ctx, params.id, params.file_id)
   return bytesOf(ctx, { ...row, id: row.file_id })
 }

@@ -3,8 +3,8 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { Resource, Writing } from '../../kernel/resource.ts'
-import { visible } from '../../kernel/visibility.ts'
+import { visible } from '../../kernel/query/visibility.ts'
+import type { Resource, Writing } from '../../kernel/resource/define-resource.ts'
 import { leads } from '../leads/resource.ts'
 import { organizations } from '../organizations/resource.ts'
 import { personRef } from '../persons/contacts.ts'
@@ -21,7 +21,7 @@ export type Linking = { [N in Noun as `${N}_id`]?: number } & { [N in Noun as `$
 
 interface Link {
   noun: Noun
-  resource: () => Pick<Resource<unknown, never>, 'seen' | 'noun'>
+  resource: () => Pick<Resource<unknown, never>, 'visibleIds' | 'noun'>
   /** Columns of the target that its reference shows. */
   label: readonly string[]
   /** Whether seeing the target is a reason to see the activity. */
@@ -84,7 +84,7 @@ export async function checkLinks({ ctx, current, found }: Writing<{ id: number }
     const present = new Set(current ? await linkedIds(ctx, kind, current.id) : [])
     const added = sent.filter(({ id }) => !present.has(id))
     const resource = links[kind].resource()
-    const seen = await resource.seen(
+    const seen = await resource.visibleIds(
       ctx,
       added.map(({ id }) => id),
     )

@@ -1,8 +1,8 @@
 // Who takes part in an activity: users and persons, sent as two lists of ids or in the form a reply gives (DOMAIN 13.1).
 import type { Schema } from '../../contract/types.ts'
-import { type Context, may } from '../../kernel/context.ts'
-import type { Findings } from '../../kernel/errors.ts'
-import type { Include, Writing } from '../../kernel/resource.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
+import type { Include, Writing } from '../../kernel/resource/define-resource.ts'
 import { personRef } from '../persons/contacts.ts'
 import { persons } from '../persons/resource.ts'
 import { userRef } from '../users/owner.ts'
@@ -42,7 +42,7 @@ const stored = (ctx: Context, activityId: number): Promise<Stored[]> =>
     .execute()
 
 /** Both accepted forms as one list, each user and person once. */
-function read(sent: Sent, present: readonly Stored[], found: Findings | null): Attendee[] {
+function read(sent: Sent, present: readonly Stored[], found: ValidationErrors | null): Attendee[] {
   const attendees = Array.isArray(sent)
     ? sent.flatMap((each, index) => readOne(each, `participants.${index}`, present, found))
     : readLists(sent)
@@ -60,7 +60,7 @@ function readOne(
   sent: Extract<Sent, unknown[]>[number],
   field: string,
   present: readonly Stored[],
-  found: Findings | null,
+  found: ValidationErrors | null,
 ): Attendee[] {
   const user = sent.user_id ?? sent.user?.id ?? null
   const person = sent.person_id ?? sent.person?.id ?? null
@@ -100,7 +100,7 @@ export async function checkParticipants(
     ['person_id', persons],
   ] as const) {
     const asked = added.filter((each) => each.column === column)
-    const seen = await resource.seen(
+    const seen = await resource.visibleIds(
       ctx,
       asked.map(({ id }) => id),
     )
@@ -165,10 +165,10 @@ export async function gatherParticipants(
     .orderBy('part.id')
     .execute()
   const isFull = include.includes('participants')
-  const idsOf = (column: Column, { shows }: Pick<typeof users, 'shows'>): number[] =>
-    isFull && may(ctx, shows) ? rows.flatMap((row) => row[column] ?? []) : []
-  const fullUsers = await users.many(ctx, idsOf('user_id', users))
-  const fullPersons = await persons.many(ctx, idsOf('person_id', persons))
+  const idsOf = (column: Column, { getOperation }: Pick<typeof users, 'getOperation'>): number[] =>
+    isFull && canCall(ctx, getOperation) ? rows.flatMap((row) => row[column] ?? []) : []
+  const fullUsers = await users.getMany(ctx, idsOf('user_id', users))
+  const fullPersons = await persons.getMany(ctx, idsOf('person_id', persons))
   for (const row of rows) {
     const person =
       row.person_id === null ? null : personRef(row.person_id, row.person_name ?? '', row.person_emails ?? '[]')

@@ -1,9 +1,9 @@
 // Calls, meetings, lunches, notes and files (DOMAIN 13): how the parts beside this file come together.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { flag, linked, time, value } from '../../kernel/filter.ts'
-import { expand } from '../../kernel/references.ts'
-import { defineResource } from '../../kernel/resource.ts'
+import { flag, linked, time, value } from '../../kernel/query/filter.ts'
+import { defineResource } from '../../kernel/resource/define-resource.ts'
+import { expandReferences } from '../../kernel/resource/references.ts'
 import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { userRef } from '../users/owner.ts'
@@ -67,8 +67,8 @@ export const activities = defineResource({
     { text: 'activities.location' },
   ],
   governs: ['type'],
-  columns: columnsOf,
-  present: (row, ctx): Schema<'Activity'> => ({
+  toRow: columnsOf,
+  toReply: (row, ctx): Schema<'Activity'> => ({
     id: row.id,
     type: row.type as Type,
     title: row.title,
@@ -99,17 +99,17 @@ export const activities = defineResource({
     updated_at: row.updated_at,
     version: row.version,
   }),
-  gather: async (ctx, replies, include) => {
+  loadRelated: async (ctx, replies, include) => {
     await gatherParticipants(ctx, replies, include)
     await gatherFiles(ctx, replies)
     await gatherLinks(ctx, replies)
-    await expand(ctx, replies, include, { user: () => users, leads: () => leads, persons: () => persons })
+    await expandReferences(ctx, replies, include, { user: () => users, leads: () => leads, persons: () => persons })
   },
-  settle: async (ctx, id, body) => {
+  afterSave: async (ctx, id, body) => {
     await settleParticipants(ctx, id, body.participants)
     await settleLinks(ctx, id, body)
   },
-  link: (ctx, id, body: Body) => settleFiles(ctx, id, body),
+  saveLinks: (ctx, id, body: Body) => settleFiles(ctx, id, body),
 })
 
 /** Activities that go to another owner because theirs is deleted: a clash of meetings must not keep a user from going. */

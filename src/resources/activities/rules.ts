@@ -1,7 +1,7 @@
 // What each type of activity needs and stores (DOMAIN 13.1, 13.2), beyond the shape of a body.
 import type { Schema } from '../../contract/types.ts'
-import { fold } from '../../kernel/format.ts'
-import type { Writing } from '../../kernel/resource.ts'
+import type { Writing } from '../../kernel/resource/define-resource.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { ownerOf } from '../users/owner.ts'
 import { checkFiles, type Filing } from './files.ts'
 import { checkLinks } from './links.ts'

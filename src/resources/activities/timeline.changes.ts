@@ -2,7 +2,7 @@
 // record has them and as people read them.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { type Described, describe, type Line } from '../../kernel/history.ts'
+import { type Described, describe, type Line } from '../../kernel/history/history.ts'
 import { type Carrier, gatherValues } from '../attributes/replies.ts'
 import type { EntityType } from '../attributes/set.ts'
 import { userRef } from '../users/owner.ts'

@@ -1,7 +1,7 @@
 // E-mails in the timelines of leads and persons (DOMAIN 13.4): those linked to the record, and the rest of their threads.
 import { type RawBuilder, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import { type Context, may } from '../../kernel/context.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
 import { emails } from '../emails/resource.ts'
 import { visibleEmail } from '../emails/visibility.ts'
 import type { Kind } from './links.ts'
@@ -12,7 +12,7 @@ type Entry = Schema<'TimelineEntry'>
 
 /** The keys of the e-mails of a record that the caller may read; nothing for records that have none. */
 export function mailKeys<Key>(ctx: Context, kind: Kind, id: number): RawBuilder<Key>[] {
-  if ((kind !== 'leads' && kind !== 'persons') || !may(ctx, emails.shows)) return []
+  if ((kind !== 'leads' && kind !== 'persons') || !canCall(ctx, emails.getOperation)) return []
   const column = sql.ref(kind === 'leads' ? 'linked.lead_id' : 'linked.person_id')
   return [
     sql<Key>`select 'email' as source, emails.id, emails.created_at, 'email' as type, 1 as is_done, null as event_id, null as key from emails where emails.thread_id in (select linked.thread_id from emails as linked where ${column} = ${id}) and ${visibleEmail(ctx)}`,
@@ -21,7 +21,7 @@ export function mailKeys<Key>(ctx: Context, kind: Kind, id: number): RawBuilder<
 
 /** By id, in the words of activities. */
 export async function mailEntries(ctx: Context, ids: readonly number[]): Promise<Map<number, Entry>> {
-  const found = await emails.many(ctx, ids)
+  const found = await emails.getMany(ctx, ids)
   return new Map([...found].map(([id, email]) => [id, entryOf(email)]))
 }
 

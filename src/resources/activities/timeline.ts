@@ -2,12 +2,12 @@
 // sorted and paged in SQL by keys alone; what the entries of one page say is then asked once per source.
 import { type RawBuilder, sql } from 'kysely'
 import type { Query, Schema } from '../../contract/types.ts'
-import { type Context, may } from '../../kernel/context.ts'
-import { conditions, flag, value } from '../../kernel/filter.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { changeLog, type Line } from '../../kernel/history.ts'
-import { page, type Rows } from '../../kernel/page.ts'
-import type { Resource } from '../../kernel/resource.ts'
+import { changeLog, type Line } from '../../kernel/history/history.ts'
+import { conditions, flag, value } from '../../kernel/query/filter.ts'
+import { page, type Rows } from '../../kernel/query/page.ts'
+import type { Resource } from '../../kernel/resource/define-resource.ts'
 import { leads } from '../leads/resource.ts'
 import { organizations } from '../organizations/resource.ts'
 import { persons } from '../persons/resource.ts'
@@ -29,7 +29,7 @@ interface Key extends Omit<Line, 'event_id'> {
   event_id: number | null
 }
 
-type Parent = Pick<Resource<unknown, never>, 'entity' | 'events' | 'locate'>
+type Parent = Pick<Resource<unknown, never>, 'entity' | 'events' | 'assertVisible'>
 
 const activityKeys = (ctx: Context, kind: Kind, id: number): RawBuilder<Key> =>
   sql`select 'activity' as source, activities.id, activities.created_at, activities.type, activities.is_done, null as event_id, null as key from activities where ${isAbout(kind, id)} and ${visibleActivity(ctx)}`
@@ -40,7 +40,7 @@ const changeKeys = (ctx: Context, parent: Parent, id: number): RawBuilder<Key> =
 /** Every entry the caller may see. What the role or the token may not read is left out (DOMAIN 7.3). */
 function keysOf(ctx: Context, kind: Kind, parent: Parent, id: number): Rows<Key> {
   const sources = [
-    ...(may(ctx, activities.lists) ? [activityKeys(ctx, kind, id)] : []),
+    ...(canCall(ctx, activities.listOperation) ? [activityKeys(ctx, kind, id)] : []),
     ...mailKeys<Key>(ctx, kind, id),
     changeKeys(ctx, parent, id),
   ]
@@ -57,7 +57,7 @@ function timelineOf(kind: Kind, parentOf: () => Parent) {
     { params: { id }, query }: { params: { id: number }; query: Query<'listLeadActivities'> },
   ): Promise<Schema<'TimelinePage'>> => {
     const parent = parentOf()
-    await parent.locate(ctx, id)
+    await parent.assertVisible(ctx, id)
     const wanted = conditions(ctx, query, filters, [])
     const rows = wanted.reduce((rows, condition) => rows.where(condition), keysOf(ctx, kind, parent, id))
     // Ids are unique per source, so the source is what tells the last two apart.
@@ -80,7 +80,7 @@ async function entriesOf(ctx: Context, { entity }: Parent, keys: readonly Key[])
 }
 
 async function activityEntries(ctx: Context, ids: readonly number[]): Promise<Map<number, Entry>> {
-  const found = await activities.many(ctx, ids)
+  const found = await activities.getMany(ctx, ids)
   // Without include, all it shows of others are references.
   return new Map([...found].map(([id, activity]) => [id, { source: 'activity', ...activity } as Entry]))
 }

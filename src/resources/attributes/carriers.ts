@@ -1,12 +1,12 @@
 // The records that carry custom attributes, seen from an attribute: which of them have a value, and how it is taken from them.
 import { sql } from 'kysely'
-import { parts } from '../../kernel/archive.ts'
 import { type Context, now } from '../../kernel/context.ts'
-import type { Snapshot } from '../../kernel/events.ts'
-import { seeingAll } from '../../kernel/visibility.ts'
-import { write } from '../../kernel/write.ts'
-import { without } from './mend.ts'
+import { chunks } from '../../kernel/history/archive.ts'
+import { withoutVisibility } from '../../kernel/query/visibility.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
+import { write } from '../../kernel/write/write.ts'
 import { readStored } from './plan.ts'
+import { without } from './restore-values.ts'
 import type { Attribute, EntityType } from './set.ts'
 import type { Place } from './types/type.ts'
 import { typeOf } from './types.ts'
@@ -76,7 +76,7 @@ export async function takeOptions(ctx: Context, attribute: Attribute, optionIds:
   }
   const gone = new Set(optionIds)
   const rows = await ctx.db.selectFrom(attribute.entity).select(['id', 'custom_attributes']).where(test).execute()
-  for (const part of parts(rows)) {
+  for (const part of chunks(rows)) {
     const texts = part.map(({ id, custom_attributes }) => {
       const stored = readStored(custom_attributes)
       return sql`when ${id} then ${JSON.stringify({ ...stored, [code]: without(stored[code], gone) })}`
@@ -111,7 +111,7 @@ export async function dropReferences(
 ): Promise<void> {
   const resource = resourceOf(ctx, entity)
   if (!resource) return
-  const all = seeingAll(ctx)
+  const all = withoutVisibility(ctx)
   const changes = new Map<number, { attribute: Attribute; next: unknown }[]>()
   for (const { attribute, gone } of droppings)
     for (const [id, value] of await valuesOf(ctx, attribute, gone))

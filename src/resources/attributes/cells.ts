@@ -1,7 +1,7 @@
 // The installation's own attributes as columns of an export: one each, an address one for each of its parts.
 import type { Schema } from '../../contract/types.ts'
-import { addressColumns, type Cell, type Columns, points } from '../../kernel/cells.ts'
 import type { Context } from '../../kernel/context.ts'
+import { addressColumns, type Cell, type Columns, points } from '../../kernel/resource/csv-cells.ts'
 import { type EntityType, ownAttributes } from './set.ts'
 
 interface Reply {

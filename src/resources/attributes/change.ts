@@ -2,9 +2,9 @@
 // turns unique, or no longer is, the keys of all records are kept or let go of once nothing is wrong.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { type Findings, inUse } from '../../kernel/errors.ts'
-import { fold } from '../../kernel/format.ts'
-import type { Writing } from '../../kernel/resource.ts'
+import { inUse, type ValidationErrors } from '../../kernel/errors.ts'
+import type { Writing } from '../../kernel/resource/define-resource.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { valuesOf } from './carriers.ts'
 import { planOptions } from './options.ts'
 import { optionsOf, presentOption, presentRow, type Row } from './rows.ts'
@@ -56,7 +56,7 @@ export async function columnsOf(body: Body, { ctx, current, found }: Writing<Row
   const turns = was !== null && was.isUnique !== attribute.isUnique
   const keys = turns && attribute.isUnique ? await keysOfAll(ctx, attribute) : new Map<number, string[]>()
   await findDuplicates(ctx, attribute, keys, found)
-  found.settle()
+  found.throwIfAny()
   if (was?.isOwn) await refuseOtherLookup(ctx, was, attribute.lookup)
   if (was && gone.size > 0 && !force) await refuseUsed(ctx, was, plan.removed, namesGone && initial === undefined)
   if (turns) await keepAllKeys(ctx, attribute, keys)
@@ -114,7 +114,7 @@ async function findDuplicates(
   ctx: Context,
   attribute: Attribute,
   keys: ReadonlyMap<number, readonly string[]>,
-  found: Findings,
+  found: ValidationErrors,
 ): Promise<void> {
   const ids = duplicates(keys, 20)
   const seen = await seenOf(ctx, attribute.entity, ids)

@@ -1,7 +1,7 @@
 // The contract with this installation's attributes (DESIGN 2): wherever `x-entity` stands, what the contract leaves open is
 // written out. Works from that word alone; nothing here names an entity.
-import { componentOf, type OpenSchema } from '../../contract/open.ts'
-import { plainMarkdown } from '../../kernel/format.ts'
+import { componentOf, type OpenSchema } from '../../contract/input/open-schema.ts'
+import { plainMarkdown } from '../../kernel/values/format.ts'
 import { inputSchema, neededCodes, outputSchema } from './schemas.ts'
 import type { Attribute, AttributeSet, EntityType } from './set.ts'
 import { valued } from './types.ts'

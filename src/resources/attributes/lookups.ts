@@ -3,11 +3,11 @@
 import { type SqlBool, sql } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { type OperationFact, operations } from '../../contract/operations.gen.ts'
-import { type Context, may } from '../../kernel/context.ts'
-import { conditions, value } from '../../kernel/filter.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { page, type Rows } from '../../kernel/page.ts'
-import { visible } from '../../kernel/visibility.ts'
+import { conditions, value } from '../../kernel/query/filter.ts'
+import { page, type Rows } from '../../kernel/query/page.ts'
+import { visible } from '../../kernel/query/visibility.ts'
 
 interface Lookup {
   noun: string
@@ -130,7 +130,7 @@ export const lookupAttributeValues: Handler<'lookupAttributeValues'> = async (ct
   const lookup: Lookup = lookups[params.lookup_type]
   const needed: OperationFact = operations[lookup.lists]
   let rows = choosable(ctx, lookup)
-  if (!may(ctx, needed)) rows = rows.where(sql<SqlBool>`1 = 0`)
+  if (!canCall(ctx, needed)) rows = rows.where(sql<SqlBool>`1 = 0`)
   const fields = { id: value(column(lookup, 'id')) }
   for (const condition of conditions(ctx, query, fields, [{ key: column(lookup, lookup.key) }]))
     rows = rows.where(condition)

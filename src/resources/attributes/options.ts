@@ -2,8 +2,8 @@
 // is made once to find what is wrong and once to carry it out.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { Findings } from '../../kernel/errors.ts'
-import { fold } from '../../kernel/format.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
+import { fold } from '../../kernel/values/format.ts'
 import type { Option } from './set.ts'
 
 interface PlannedOption extends Omit<Option, 'id'> {
@@ -20,7 +20,7 @@ interface Plan {
 export function planOptions(
   present: readonly Option[],
   sent: readonly Schema<'AttributeOptionInput'>[] | undefined,
-  found: Findings,
+  found: ValidationErrors,
 ): Plan {
   if (sent === undefined) return { options: [...present], removed: [] }
   let last = Math.max(

@@ -2,7 +2,7 @@
 // here: the JSON of the column comes out, for the record's own insert or update.
 import { isDeepStrictEqual } from 'node:util'
 import type { Context } from '../../kernel/context.ts'
-import type { Findings } from '../../kernel/errors.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
 import { referFile } from '../files/attach.ts'
 import { chosen, lookups } from './lookups.ts'
 import { readValues } from './schemas.ts'
@@ -16,7 +16,7 @@ export type Stored = Readonly<Record<string, unknown>>
 
 interface Planning {
   ctx: Context
-  found: Findings
+  found: ValidationErrors
   /** The record before the change; null for a new one. */
   current: { id: number; custom_attributes: string } | null
 }
@@ -59,7 +59,8 @@ export async function planValues(
     const isSent = Object.hasOwn(values, code)
     if (same.has(path) || wrong.has(path) || (!isSent && current !== null)) continue
     const after = isSent ? kept(attribute, type, values[code], before, path, found) : initialOf(attribute)
-    if (attribute.isRequired && isEmpty(after)) found.invalid(path, 'The field is required.')
+    if (attribute.isRequired && isEmpty(after) && !ctx.excused?.has(attribute.id))
+      found.invalid(path, 'The field is required.')
     if (isSame(after, before)) continue
     // A default was looked at when it was set.
     if (isSent) await checkReferences({ ctx, found }, attribute, path, after, before)
@@ -87,7 +88,7 @@ export function kept(
   value: unknown,
   before: unknown,
   path: string,
-  found: Findings,
+  found: ValidationErrors,
 ): unknown {
   if (value === null || value === undefined) return null
   const { isRequired, validation } = attribute
@@ -100,7 +101,7 @@ const images = { types: ['image/bmp', 'image/jpeg', 'image/png', 'image/webp'], 
 
 /** Records and files that were not named before must exist, be visible, and be what the attribute takes. */
 export async function checkReferences(
-  { ctx, found }: { ctx: Context; found: Findings },
+  { ctx, found }: { ctx: Context; found: ValidationErrors },
   attribute: Attribute,
   path: string,
   after: unknown,

@@ -1,10 +1,10 @@
 // What refers to a record that is deleted lets go of it: custom attributes of any entity, and defaults (DOMAIN 8.3, 23).
 import type { Context } from '../../kernel/context.ts'
-import type { Release } from '../../kernel/releases.ts'
+import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
 import { type Dropping, dropReferences } from './carriers.ts'
 import { type LookupType, lookupOf } from './lookups.ts'
-import { without } from './mend.ts'
 import { attributes } from './resource.ts'
+import { without } from './restore-values.ts'
 import { attributeSet } from './set.ts'
 import { typeOf } from './types.ts'
 
@@ -21,7 +21,7 @@ const kindInside: Partial<Record<LookupType, LookupType>> = {
 }
 
 const releaseFrom =
-  (entity: string, lookup: LookupType): Release =>
+  (entity: string, lookup: LookupType): DeleteHook =>
   async (ctx, id) => {
     const { own } = await attributeSet(ctx)
     const gone = new Map<LookupType, readonly number[]>([[lookup, [id]]])
@@ -50,6 +50,6 @@ async function dropDefault(ctx: Context, { attribute, gone }: Dropping): Promise
 }
 
 /** By entity: whatever can be looked up. A file that a record names cannot be deleted (DOMAIN 16). */
-export const releases: Record<string, Release> = Object.fromEntries(
+export const releases: Record<string, DeleteHook> = Object.fromEntries(
   [...lookupOf].map(([entity, lookup]) => [entity, releaseFrom(entity, lookup)]),
 )

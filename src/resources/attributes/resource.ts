@@ -1,13 +1,13 @@
 // Attributes (DOMAIN 8.1): the installation's own fields of a resource, and the built-in ones they stand beside.
 import type { Schema } from '../../contract/types.ts'
-import type { Context } from '../../kernel/context.ts'
-import { Findings, isProtected } from '../../kernel/errors.ts'
-import { flag, text, value } from '../../kernel/filter.ts'
+import { type Context, warn } from '../../kernel/context.ts'
+import { isProtected, ValidationErrors } from '../../kernel/errors.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { answering, inSteps } from '../../kernel/idempotency.ts'
-import { massDestroy, massUpdate } from '../../kernel/mass.ts'
-import { defineResource } from '../../kernel/resource.ts'
-import { longTransaction } from '../../kernel/write.ts'
+import { flag, text, value } from '../../kernel/query/filter.ts'
+import { defineResource } from '../../kernel/resource/define-resource.ts'
+import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
+import { answering, inSteps } from '../../kernel/write/idempotency.ts'
+import { longTransaction } from '../../kernel/write/write.ts'
 import { releaseFilesOf } from './attachments.ts'
 import { clearAll, takeOptions } from './carriers.ts'
 import { columnsOf } from './change.ts'
@@ -53,9 +53,9 @@ const define = (force: boolean) =>
     }),
     search: [{ text: 'attributes.code' }, { key: 'attributes.name_key' }],
     governs: ['type', 'entity_type', 'lookup_type'],
-    columns: (body, writing) => columnsOf(body, writing, force),
-    present: presentRow,
-    gather: async (ctx, replies) => {
+    toRow: (body, writing) => columnsOf(body, writing, force),
+    toReply: presentRow,
+    loadRelated: async (ctx, replies) => {
       const options = await optionsOf(
         ctx,
         replies.map(({ id }) => id),
@@ -63,8 +63,8 @@ const define = (force: boolean) =>
       for (const reply of replies)
         reply.options = options.filter(({ attribute_id }) => attribute_id === reply.id).map(presentOption)
     },
-    settle: (ctx, id, body) => carryOut(ctx, id, body),
-    release: async (ctx, row) => {
+    afterSave: (ctx, id, body) => carryOut(ctx, id, body),
+    beforeDelete: async (ctx, row) => {
       if (row.is_user_defined === 0) throw isProtected(`${row.name} is built in and cannot be deleted.`)
       attributesChange(ctx)
       const attribute = attributeOf(row, [])
@@ -81,7 +81,7 @@ async function carryOut(ctx: Context, id: number, body: Body): Promise<void> {
   const present = await optionsOf(ctx, [id])
   const row = await ctx.db.selectFrom('attributes').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
   const attribute = attributeOf(row, present)
-  const plan = planOptions(present, body.options, new Findings())
+  const plan = planOptions(present, body.options, new ValidationErrors())
   if (plan.removed.length > 0)
     await takeOptions(
       ctx,
@@ -90,6 +90,8 @@ async function carryOut(ctx: Context, id: number, body: Body): Promise<void> {
     )
   await keepOptions(ctx, id, present, plan)
   if (attribute.isOwn && body.type !== undefined) await createIndex(ctx, attribute)
+  if (attribute.isOwn && attribute.isRequired && (body.is_required || body.default_value === null))
+    for (const { field, message } of await ctx.services.formsLacking(ctx, id)) warn(ctx, field, message)
 }
 
 export const attributes = define(false)

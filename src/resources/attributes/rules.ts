@@ -2,7 +2,7 @@
 // name and place; what a type cannot have is refused.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { type Findings, inUse, isProtected } from '../../kernel/errors.ts'
+import { inUse, isProtected, type ValidationErrors } from '../../kernel/errors.ts'
 import { hasValues } from './carriers.ts'
 import { entityFields } from './document.ts'
 import { lookups } from './lookups.ts'
@@ -25,7 +25,12 @@ export function refuseProtected(body: Body, shown: Schema<'AttributeDefinition'>
 }
 
 /** Finds a code that is taken by a field of the entity. Another attribute's is found by the unique index of both. */
-export async function checkCode(ctx: Context, entity: EntityType, code: string, found: Findings): Promise<void> {
+export async function checkCode(
+  ctx: Context,
+  entity: EntityType,
+  code: string,
+  found: ValidationErrors,
+): Promise<void> {
   const set = await attributeSet(ctx)
   const isBuiltIn = set.system.get(entity)?.some((attribute) => attribute.code === code) ?? false
   if (isBuiltIn || entityFields(ctx.services.contract, entity).has(code))
@@ -39,7 +44,7 @@ export async function checkCode(ctx: Context, entity: EntityType, code: string, 
 }
 
 /** Finds what does not fit the type: of the attribute as it will be. */
-export function checkFit(attribute: Attribute, optionCount: number, found: Findings): void {
+export function checkFit(attribute: Attribute, optionCount: number, found: ValidationErrors): void {
   const { type, lookup, validation, isUnique, isRequired } = attribute
   const chooses = hasOptions(type)
   if (type === 'lookup' && lookup === null) found.invalid('lookup_type', 'The field is required.')
@@ -56,7 +61,7 @@ export function checkFit(attribute: Attribute, optionCount: number, found: Findi
 
 /** The default as it is stored, checked like a value; undefined when nothing was sent. */
 export async function defaultOf(
-  writing: { ctx: Context; found: Findings },
+  writing: { ctx: Context; found: ValidationErrors },
   attribute: Attribute,
   sent: unknown,
 ): Promise<string | null | undefined> {

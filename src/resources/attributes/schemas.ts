@@ -1,9 +1,9 @@
 // The attributes of an entity as schemas: what the served contract says of `custom_attributes`, and what values are read and
 // checked by. One source for both, so that the contract says what the server does.
-import { type OpenReader, type OpenSchema, openReader } from '../../contract/open.ts'
-import type { FieldErrors } from '../../contract/problems.ts'
-import type { Context } from '../../kernel/context.ts'
-import { plainMarkdown } from '../../kernel/format.ts'
+import { type OpenReader, type OpenSchema, openReader } from '../../contract/input/open-schema.ts'
+import type { FieldErrors } from '../../contract/output/problems.ts'
+import type { Context, Origin } from '../../kernel/context.ts'
+import { plainMarkdown } from '../../kernel/values/format.ts'
 import type { Attribute } from './set.ts'
 import { nullable } from './types/type.ts'
 import { typeOf, valued } from './types.ts'
@@ -63,13 +63,19 @@ function readerOf({ contract }: Context['services'], attributes: readonly Attrib
 
 const readingOf = ({ services: { config } }: Context) => ({ zone: config.timezone, strict: config.strict })
 
+/** The bodies of the API are JSON (normalise.ts); rows of files, forms and actions of workflows have texts. */
+const fromBody = new Set<Origin>(['api', 'session'])
+
 /** The values of a body; `errors` are by field, `custom_attributes.industry`. */
 export function readValues(
   ctx: Context,
   attributes: readonly Attribute[],
   sent: unknown,
 ): { values: Readonly<Record<string, unknown>>; errors: FieldErrors } {
-  const { value, errors } = readerOf(ctx.services, attributes)(sent, readingOf(ctx))
+  const { value, errors } = readerOf(ctx.services, attributes)(sent, {
+    ...readingOf(ctx),
+    exact: fromBody.has(ctx.origin),
+  })
   return { values: (value ?? {}) as Record<string, unknown>, errors }
 }
 

@@ -1,10 +1,10 @@
 // The attributes of the installation as all of them are needed at once: by entity, with their options. Read once and kept
 // until one changes; whether one has is asked with one cheap query, so that a change by another process counts as well.
-import { asked } from '../../../db/compiled.ts'
-import type { Db, Store } from '../../../db/open.ts'
+import { runCompiled } from '../../../db/compiled-queries.ts'
+import type { Db, Store } from '../../../db/store.ts'
 import type { Context } from '../../kernel/context.ts'
-import { remembered } from '../../kernel/kept.ts'
-import type { Unit } from '../../kernel/write.ts'
+import { untilNextCommit } from '../../kernel/query/statement-cache.ts'
+import type { Unit } from '../../kernel/write/write.ts'
 import type { LookupType } from './lookups.ts'
 
 export const entityTypes = ['leads', 'persons', 'organizations', 'products', 'quotes', 'warehouses'] as const
@@ -76,9 +76,11 @@ export async function attributeSet(ctx: Context): Promise<AttributeSet> {
   const { db, unit, services } = ctx
   const { store } = services
   if (!unit)
-    return db === store.db ? remembered(store, store, 'attributes', () => committedSet(store)) : committedSet(store, db)
+    return db === store.db
+      ? untilNextCommit(store, store, 'attributes', () => committedSet(store))
+      : committedSet(store, db)
   if (changing.has(unit)) return load(db, '')
-  const vocabulary = store.vocabulary()
+  const vocabulary = store.referenceDataGeneration()
   const last = inside.get(store.db)
   if (last?.vocabulary === vocabulary) return last.set
   const set = await committedSet(store, db)
@@ -100,7 +102,7 @@ export async function committedSet({ db: root }: Pick<Store, 'db'>, db: Db = roo
 
 /** Ids are never used twice and every change raises a version, so equal marks mean equal sets. */
 async function markOf(db: Db): Promise<string> {
-  const marks = await asked(db, 'attributes: mark', [], () =>
+  const marks = await runCompiled(db, 'attributes: mark', [], () =>
     db
       .selectFrom('attributes')
       .select((eb) => [

@@ -1,8 +1,8 @@
 // Values that no two records may share (DOMAIN 8.3): one row in unique_values for each, written with the record.
 
-import { parts } from '../../kernel/archive.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { Findings } from '../../kernel/errors.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
+import { chunks } from '../../kernel/history/archive.ts'
 import type { Attribute, EntityType } from './set.ts'
 import type { Key } from './types/type.ts'
 
@@ -19,11 +19,11 @@ export const nouns: Record<EntityType, string> = {
 
 /** Which of the records the caller may see. */
 export const seenOf = async (ctx: Context, entity: EntityType, ids: readonly number[]): Promise<ReadonlySet<number>> =>
-  (await ctx.services.resources.get(entity)?.seen(ctx, ids)) ?? new Set()
+  (await ctx.services.resources.get(entity)?.visibleIds(ctx, ids)) ?? new Set()
 
 /** Finds keys that another record has. The other's id is told only to callers who may see it. */
 export async function checkKeys(
-  { ctx, found }: { ctx: Context; found: Findings },
+  { ctx, found }: { ctx: Context; found: ValidationErrors },
   { id, entity }: Unique,
   self: number | null,
   path: string,
@@ -103,5 +103,5 @@ export async function keepAllKeys(
   const rows = [...keysById].flatMap(([recordId, keys]) =>
     [...new Set(keys)].map((value) => ({ entity_type: entity, attribute_id: id, value, entity_id: recordId })),
   )
-  for (const part of parts(rows)) await db.insertInto('unique_values').values(part).execute()
+  for (const part of chunks(rows)) await db.insertInto('unique_values').values(part).execute()
 }

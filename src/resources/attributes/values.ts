@@ -3,13 +3,13 @@
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import type { OperationId } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { Definition } from '../../kernel/definition.ts'
-import type { Findings } from '../../kernel/errors.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
+import type { Definition } from '../../kernel/resource/definition.ts'
 import { keepFiles } from './attachments.ts'
-import { mendValues } from './mend.ts'
 import { planValues, readStored } from './plan.ts'
 import { attributeFilter, attributeSorts } from './queries.ts'
 import { type Carrier, gatherValues } from './replies.ts'
+import { mendValues } from './restore-values.ts'
 import { type EntityType, ownAttributes } from './set.ts'
 import { typeOf } from './types.ts'
 import { keepKeys } from './unique.ts'
@@ -46,41 +46,45 @@ export function withAttributes<
       ...(await d.filter(ctx, query)),
       ...(await attributeFilter(ctx, entity, query)),
     }),
-    columns: async (body, writing) => {
+    toRow: async (body, writing) => {
       // First, because the columns of some records create others once nothing is wrong.
       const current = writing.current as Row | null
       const values = await planValues(entity, sentIn(body), { ...writing, current })
-      return { ...(await d.columns(body, writing)), custom_attributes: values }
+      return { ...(await d.toRow(body, writing)), custom_attributes: values }
     },
-    present: (row, ctx) => {
-      const reply = d.present(row, ctx)
+    toReply: (row, ctx) => {
+      const reply = d.toReply(row, ctx)
       ;(reply as Carrier).custom_attributes = JSON.parse((row as Row).custom_attributes)
       return reply
     },
-    gather: async (ctx, replies, include) => {
-      await d.gather?.(ctx, replies, include)
+    loadRelated: async (ctx, replies, include) => {
+      await d.loadRelated?.(ctx, replies, include)
       await gatherValues(ctx, entity, replies as Carrier[], include)
     },
-    settle: async (ctx, id, body) => {
-      await d.settle?.(ctx, id, body)
+    afterSave: async (ctx, id, body) => {
+      await d.afterSave?.(ctx, id, body)
       await keepFiles(ctx, entity, id)
       await keepUnique(ctx, entity, id)
     },
-    release: async (ctx, row) => {
-      await d.release?.(ctx, row)
+    beforeDelete: async (ctx, row) => {
+      await d.beforeDelete?.(ctx, row)
       const { id } = row as Row
       await ctx.db.deleteFrom('unique_values').where('entity_type', '=', entity).where('entity_id', '=', id).execute()
     },
-    mend: async (ctx, mending) => ({
-      ...(await d.mend?.(ctx, mending)),
+    onRestore: async (ctx, mending) => ({
+      ...(await d.onRestore?.(ctx, mending)),
       ...(await mendValues(ctx, entity, mending)),
     }),
   }
 }
 
 /** Finds what is wrong with the values of a record that another one creates on the way. */
-export const checkValues = async (ctx: Context, entity: EntityType, body: unknown, found: Findings): Promise<void> =>
-  void (await planValues(entity, sentIn(body), { ctx, found, current: null }))
+export const checkValues = async (
+  ctx: Context,
+  entity: EntityType,
+  body: unknown,
+  found: ValidationErrors,
+): Promise<void> => void (await planValues(entity, sentIn(body), { ctx, found, current: null }))
 
 async function keepUnique(ctx: Context, entity: EntityType, id: number): Promise<void> {
   const unique = (await ownAttributes(ctx, entity)).filter(({ isUnique }) => isUnique)

@@ -1,12 +1,12 @@
 // What signing in checks, with a token or with a cookie (DOMAIN 6.2, 6.3): the host it comes from, address and password, and that
-// these still hold when it is written down. Guessing is slowed down in kernel/ratelimit.ts.
+// these still hold when it is written down. Guessing is slowed down in kernel/auth/attempt-limits.ts.
 
-import { braked } from '../../kernel/brake.ts'
-import type { Context, SignedIn } from '../../kernel/context.ts'
+import { withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
+import { hashPassword, verifyPassword } from '../../kernel/auth/passwords.ts'
+import { isFromStateful } from '../../kernel/auth/sessions.ts'
+import type { Context, CurrentUser } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { fold } from '../../kernel/format.ts'
-import { hashPassword, verifyPassword } from '../../kernel/passwords.ts'
-import { isFromStateful } from '../../kernel/sessions.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { tellFailure } from './failures.ts'
 
 const invalidCredentials = (): Problem =>
@@ -14,7 +14,7 @@ const invalidCredentials = (): Problem =>
 
 export interface Proven {
   /** As far as it is known before anything was signed in: nothing is permitted yet. */
-  user: SignedIn
+  user: CurrentUser
   /** The hash that the password is right for. */
   stored: string | null
 }
@@ -30,7 +30,7 @@ export async function prove(ctx: Context, { email, password }: { email: string; 
     .where('email_key', '=', emailKey)
     .executeTakeFirst()
   const stored = user?.password_hash ?? null
-  const { right, outdated } = await braked(ctx, emailKey, ({ isKnown }) =>
+  const { right, outdated } = await withBruteForceProtection(ctx, emailKey, ({ isKnown }) =>
     verifyPassword(config, { stored, password, isKnown }),
   )
   if (!user || !right) {
@@ -41,13 +41,13 @@ export async function prove(ctx: Context, { email, password }: { email: string; 
     await tellFailure(ctx, { emailKey, user, reason: 'account_inactive' })
     throw new Problem('account_inactive')
   }
-  const visitor: SignedIn = {
+  const visitor: CurrentUser = {
     id: user.id,
     name: user.name,
     email: user.email,
     roleId: user.role_id,
     permissions: new Set(),
-    viewPermission: user.view_permission as SignedIn['viewPermission'],
+    viewPermission: user.view_permission as CurrentUser['viewPermission'],
     visibleOwners: [user.id],
   }
   return { user: visitor, stored: outdated ? await renew(ctx, user.id, { stored, password }) : stored }
@@ -77,8 +77,8 @@ export async function confirm({ db }: Context, { user, stored }: Proven): Promis
 }
 
 /** Throws 401 when the request comes from a host that is not listed, whatever the credentials are (DOMAIN 6.2). */
-function refuseForeignHost({ headers, calledAt, services }: Context): void {
-  if (isFromStateful(services, { headers, calledAt })) return
+function refuseForeignHost({ headers, requestOrigin: calledAt, services }: Context): void {
+  if (isFromStateful(services, { headers, requestOrigin: calledAt })) return
   throw new Problem('stateful_domain_mismatch', undefined, {
     errors: { email: ['Signing in from this host is not allowed.'] },
   })

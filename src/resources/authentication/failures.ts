@@ -1,9 +1,10 @@
 // Failed attempts to sign in, as events (DOMAIN 17.2). An attack makes thousands of them: one event a minute tells of an account at a
 // network, with how many there were, and no more than so many a minute are told in all.
+
+import { networkOf } from '../../kernel/auth/ip-ranges.ts'
+import { userAgentOf } from '../../kernel/auth/sessions.ts'
 import { apart, type Context } from '../../kernel/context.ts'
-import { networkOf } from '../../kernel/networks.ts'
-import { userAgentOf } from '../../kernel/sessions.ts'
-import { announce } from '../../kernel/write.ts'
+import { emitOnly } from '../../kernel/write/write.ts'
 
 const minuteMs = 60_000
 const maxPerMinute = 30
@@ -48,7 +49,7 @@ export async function tellFailure(ctx: Context, { emailKey, user, reason }: Fail
     ip: ctx.ip,
     user_agent: userAgentOf(ctx),
   }
-  await announce(apart(ctx), 'user.session.failed', { entity: 'sessions', id: null, shown })
+  await emitOnly(apart(ctx), 'user.session.failed', { entity: 'sessions', id: null, shown })
 }
 
 function toldSince(told: ReadonlyMap<string, Told>, sinceMs: number): number {

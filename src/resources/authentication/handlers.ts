@@ -1,15 +1,16 @@
 // Signing in and out, with bearer tokens and with a cookie (DOMAIN 6.1 to 6.5). What both check is in credentials.ts, forgotten
 // passwords are in passwords.ts.
-import { issueToken, signedInAs } from '../../kernel/auth.ts'
-import { rememberNetwork } from '../../kernel/brake.ts'
-import { daysAfter } from '../../kernel/clock.ts'
-import { type Context, now, signedIn } from '../../kernel/context.ts'
+
+import { rememberNetwork } from '../../kernel/auth/brute-force-delay.ts'
+import { callingOf, checkVisitorCsrf, clearCookies, offerCsrf, sessionOf } from '../../kernel/auth/sessions.ts'
+import { issueToken, signedInAs } from '../../kernel/auth/tokens.ts'
+import { type Context, now, requireUser } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { Gates, Handler, HandlersFor } from '../../kernel/handler.ts'
-import { callingOf, checkVisitorCsrf, clearCookies, offerCsrf, sessionOf } from '../../kernel/sessions.ts'
-import { transaction, write } from '../../kernel/write.ts'
+import { daysAfter } from '../../kernel/runtime/clock.ts'
+import { transaction, write } from '../../kernel/write/write.ts'
 import { accountOf } from '../account/handlers.ts'
-import { mostTokens, presentToken, revoke, tokenRows } from '../tokens/rows.ts'
+import { maxTokens, presentToken, revoke, tokenRows } from '../tokens/rows.ts'
 import { confirm, prove } from './credentials.ts'
 import { resetPage } from './page.ts'
 import { forgotPassword, resetPassword } from './passwords.ts'
@@ -46,26 +47,30 @@ const login: Handler<'login'> = async (ctx, { body }) => {
   }
 }
 
-/** Revokes the login tokens that were used least recently, until no more than `mostTokens` are alive (DOMAIN 6.3). */
+/**
+ * Revokes the login tokens that were used least recently, until no more than `mostTokens` are alive (DOMAIN 6.3). Named tokens are counted
+ * by themselves (tokens/handlers.ts): neither kind takes the other's places.
+ */
 async function revokeOldest(ctx: Context, userId: number, issued: number): Promise<void> {
   const alive = await tokenRows(ctx)
     .where('tokens.user_id', '=', userId)
+    .where('tokens.kind', '=', 'login')
     .where((eb) => eb.or([eb('tokens.expires_at', 'is', null), eb('tokens.expires_at', '>', now(ctx))]))
     .execute()
   const used = (token: { last_used_at: string | null; created_at: string }): string =>
     token.last_used_at ?? token.created_at
   const candidates = alive
-    .filter(({ id, kind }) => kind === 'login' && id !== issued)
+    .filter(({ id }) => id !== issued)
     .sort((a, b) => (used(a) < used(b) || (used(a) === used(b) && a.id < b.id) ? -1 : 1))
   await revoke(
     ctx,
-    candidates.slice(0, Math.max(0, alive.length - mostTokens)).map(({ id }) => id),
+    candidates.slice(0, Math.max(0, alive.length - maxTokens)).map(({ id }) => id),
   )
 }
 
 const logout: Handler<'logout'> = (ctx, { body }) =>
   transaction(ctx, async (ctx) => {
-    const { id } = signedIn(ctx)
+    const { id } = requireUser(ctx)
     const own = ctx.db.selectFrom('tokens').select('id').where('user_id', '=', id)
     const ended = await (body.all ? own : own.where('id', '=', ctx.token?.id ?? 0)).execute()
     await revoke(

@@ -3,13 +3,13 @@
 import { randomUUID } from 'node:crypto'
 import { operations } from '../../contract/operations.gen.ts'
 import { defineJob } from '../../jobs/queue.ts'
-import { isHome } from '../../kernel/brake.ts'
-import { stamp } from '../../kernel/clock.ts'
+import { isHome } from '../../kernel/auth/brute-force-delay.ts'
+import { newSecret, sha256Hex } from '../../kernel/auth/secrets.ts'
 import { type Context, now } from '../../kernel/context.ts'
-import { escapeHtml, fold, oneLine } from '../../kernel/format.ts'
-import { digest, newSecret } from '../../kernel/secrets.ts'
+import { stamp } from '../../kernel/runtime/clock.ts'
+import { escapeHtml, fold, oneLine } from '../../kernel/values/format.ts'
 import { MailRefused } from '../../mail/outbound.ts'
-import { patient } from '../../mail/patience.ts'
+import { patient } from '../../mail/send-grace.ts'
 
 /** How long a link is good for: in answer to somebody who waits for it, and to somebody who knows nothing of it yet. */
 const lifetimes = {
@@ -21,7 +21,7 @@ const hourMs = 60 * 60 * 1000
 const maxMailsPerHour = 5
 
 /** What is stored of a link: with the address it goes to, so that it is good for nothing once the account has another one. */
-export const digestOf = (secret: string, email: string): string => digest(`${secret} ${fold(email)}`)
+export const digestOf = (secret: string, email: string): string => sha256Hex(`${secret} ${fold(email)}`)
 
 /**
  * `email` is what somebody at `network` has typed who says to have forgotten the password; `user_id` a user who was made without one.

@@ -1,9 +1,9 @@
 // The two pages of signing in: the login page, which a browser gets instead of a 401 problem (DOMAIN 4.4), and the one behind the link
 // to a new password. Each is one file without outside assets, under a policy that lets its own script run and no other.
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import { operations } from '../../contract/operations.gen.ts'
-import { type Download, download } from '../../kernel/download.ts'
-import { escapeHtml, sourceHash } from '../../kernel/format.ts'
+import { type Download, download } from '../../kernel/files/download.ts'
+import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
 
 const style = `
 :root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif;--accent:light-dark(#0b6fa8,#7cc4ee);--on:light-dark(#fff,#06222f);--bad:light-dark(#b42318,#ff9c92)}

@@ -2,28 +2,28 @@
 // for an account is done by a job (links.ts), and a wrong link is refused like that of an account that is not there.
 
 import { enqueue } from '../../jobs/queue.ts'
-import { signedInAs } from '../../kernel/auth.ts'
-import { braked, rememberNetwork } from '../../kernel/brake.ts'
+import { countCall } from '../../kernel/auth/attempt-limits.ts'
+import { rememberNetwork, withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
+import { networkOf } from '../../kernel/auth/ip-ranges.ts'
+import { signedInAs } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
-import { Findings, invalid } from '../../kernel/errors.ts'
-import { fold } from '../../kernel/format.ts'
+import { invalid, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { networkOf } from '../../kernel/networks.ts'
-import { limited } from '../../kernel/ratelimit.ts'
-import { transaction } from '../../kernel/write.ts'
+import { fold } from '../../kernel/values/format.ts'
+import { transaction } from '../../kernel/write/write.ts'
 import { setPassword } from '../account/handlers.ts'
 import { checkPassword, endAccess, hashed } from '../users/credentials.ts'
 import { linkOf, passwordLink } from './links.ts'
 
 const hourMs = 60 * 60 * 1000
-const mostAnHour = 3
+const maxAnHour = 3
 /** Until then the answer is gone: what the job does for an account must not be felt in it. */
 const jobAfterMs = 2_000
 
 export const forgotPassword: Handler<'forgotPassword'> = async (ctx, { body: { email } }) => {
   const { services } = ctx
   // By who asks. How many mails an account gets is bounded by the job, so that strangers use up nobody's.
-  await limited(ctx, 'forgot-password', mostAnHour, hourMs)
+  await countCall(ctx, 'forgot-password', maxAnHour, hourMs)
   if (services.mailer.isConfigured)
     await enqueue(
       ctx,
@@ -45,11 +45,13 @@ export const resetPassword: Handler<'resetPassword'> = async (ctx, { body }) => 
     const link = await linkOf(ctx, body)
     return { link, right: link !== undefined }
   }
-  const { right, link } = await braked(ctx, `reset:${fold(body.email)}`, find, { isOverAllNetworks: false })
-  const found = new Findings()
+  const { right, link } = await withBruteForceProtection(ctx, `reset:${fold(body.email)}`, find, {
+    isOverAllNetworks: false,
+  })
+  const found = new ValidationErrors()
   if (!right) found.invalid('token', badToken[0] ?? '')
   checkPassword(found, body, { email: body.email, name: link?.name ?? '' })
-  found.settle()
+  found.throwIfAny()
   const { password_hash } = await hashed(ctx, body)
   await transaction(ctx, async (ctx) => {
     const user = link && (await used(ctx, link))

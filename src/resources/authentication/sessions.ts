@@ -1,13 +1,13 @@
 // Sessions as records: what is shown of them, how they begin and end with their events, and who knows of those. When a session is
-// believed is in kernel/sessions.ts.
+// believed is in kernel/auth/sessions.ts.
 import { type SqlBool, sql } from 'kysely'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
-import { type CallingSession, type Context, may, now } from '../../kernel/context.ts'
-import { idleSince, startSession } from '../../kernel/sessions.ts'
-import { always, type Sight } from '../../kernel/sights.ts'
-import { visible } from '../../kernel/visibility.ts'
-import { write } from '../../kernel/write.ts'
+import { idleSince, startSession } from '../../kernel/auth/sessions.ts'
+import { type CallingSession, type Context, canCall, now } from '../../kernel/context.ts'
+import { always, type Sight } from '../../kernel/query/event-visibility.ts'
+import { visible } from '../../kernel/query/visibility.ts'
+import { write } from '../../kernel/write/write.ts'
 
 /** The sessions of one user; beyond this many, the least recently used end. */
 const maxSessions = 50
@@ -92,7 +92,7 @@ export async function endOtherSessions(ctx: Context, userId: number): Promise<vo
   for (const row of await others.execute()) await endSession(ctx, row)
 }
 
-const mayReadOthers = (ctx: Context): boolean => may(ctx, operations.listUsers)
+const mayReadOthers = (ctx: Context): boolean => canCall(ctx, operations.listUsers)
 
 /** Sessions and failed sign-ins are shown to their user, and to callers who may read that user. */
 export const sessionSight: Sight = {

@@ -1,24 +1,24 @@
 // Reading and saving the configuration (DOMAIN 15.5): one record without an id, with one event for all keys of a save.
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
+import { mask } from '../../kernel/auth/encryption.ts'
 import type { Context } from '../../kernel/context.ts'
-import { Findings } from '../../kernel/errors.ts'
-import type { Snapshot } from '../../kernel/events.ts'
+import { ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { historyPage } from '../../kernel/history.ts'
-import { clean, tooMuch } from '../../kernel/html.ts'
-import { mask } from '../../kernel/seal.ts'
-import type { Sight } from '../../kernel/sights.ts'
-import { transaction, write } from '../../kernel/write.ts'
+import { historyPage } from '../../kernel/history/history.ts'
+import type { Sight } from '../../kernel/query/event-visibility.ts'
+import { clean, tooMuch } from '../../kernel/values/html.ts'
+import { checkTag, textTag, withTag } from '../../kernel/write/etag.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
+import { transaction, write } from '../../kernel/write/write.ts'
 import { acceptFileRef, attachFile, referFile, releaseFiles } from '../files/attach.ts'
-import { type Key, keysOf, logoTypes } from './keys.ts'
+import { fileLimits, type Key, keysOf } from './keys.ts'
 import { type Connection, connectionOf, isSameConnection, passwordCode } from './mailbox.ts'
 import { entriesOf, isStored, store, storedValues } from './values.ts'
 
 const entity = 'configuration'
-/** The logo belongs to the configuration, which is one record without an id of its own. */
+/** A logo belongs to the configuration, which is one record without an id of its own. */
 const owner = { type: entity, id: 1 }
-const mostLogoBytes = 10 * 1024 * 1024
 
 /** Changes are shown to callers who may read the configuration. */
 export const configurationSight: Sight = { lists: operations.getConfiguration, records: null }
@@ -27,6 +27,7 @@ type Values = Schema<'ConfigurationValues'>
 
 const saveConfiguration: Handler<'saveConfiguration'> = (ctx, { body }) =>
   transaction(ctx, async (ctx) => {
+    if (ctx.ifMatch !== null) checkTag(ctx, await tagOf(ctx, await entriesOf(ctx)))
     const sent = await checked(ctx, body.values)
     const input = { values: Object.fromEntries(sent.map(([key, value]) => [key.code, masked(key, value)])) }
     const before = await snapshotOf(ctx)
@@ -35,14 +36,18 @@ const saveConfiguration: Handler<'saveConfiguration'> = (ctx, { body }) =>
     await write(ctx, 'core.configuration.save', { entity, input, before }, async (ctx) => {
       const hidden: string[] = []
       for (const [key, value] of sent) {
-        if (key.kind === 'secret' && !(await isStored(ctx, key.code, value))) hidden.push(key.code)
+        if (key.kind === 'secret') {
+          if (await isStored(ctx, key.code, value)) continue
+          hidden.push(key.code)
+        }
         await store(ctx, key, key.kind === 'file' ? await placeLogo(ctx, key, value as number | null) : value)
       }
       isForgotten = await forgetPassword(ctx, connection, body.values)
       return { id: null, entity: await snapshotOf(ctx), hidden }
     })
     const forgotten = isForgotten ? ' The password of the mailbox was removed, because its connection changed.' : ''
-    return { data: await entriesOf(ctx), message: `Configuration saved.${forgotten}` }
+    const data = await entriesOf(ctx)
+    return withTag({ data, message: `Configuration saved.${forgotten}` }, await tagOf(ctx, data))
   })
 
 /** A stored password is good for the connection it was set for. It goes with a change, unless it is sent along. */
@@ -56,7 +61,7 @@ async function forgetPassword(ctx: Context, before: Connection, sent: Values): P
 
 /** What was sent, key by key, as it is to be stored. Throws 422 for what the contract cannot say. */
 async function checked(ctx: Context, values: Values): Promise<[Key, unknown][]> {
-  const found = new Findings()
+  const found = new ValidationErrors()
   const sent: [Key, unknown][] = []
   for (const key of keysOf(ctx.services.config)) {
     if (!Object.hasOwn(values, key.code)) continue
@@ -66,7 +71,7 @@ async function checked(ctx: Context, values: Values): Promise<[Key, unknown][]> 
       found.invalid(field, 'Must be a BCP 47 language tag such as en or de-AT.')
     if (key.kind === 'file') {
       const id = acceptFileRef(value as number | { id: number } | null)
-      await referFile({ ctx, found }, field, id, { types: logoTypes, maxBytes: mostLogoBytes })
+      await referFile({ ctx, found }, field, id, fileLimits[key.code])
       sent.push([key, id])
     } else if (key.kind === 'html' && typeof value === 'string') {
       const cleaned = clean(value)
@@ -74,7 +79,7 @@ async function checked(ctx: Context, values: Values): Promise<[Key, unknown][]> 
       sent.push([key, cleaned])
     } else sent.push([key, value])
   }
-  found.settle()
+  found.throwIfAny()
   return sent
 }
 
@@ -97,6 +102,13 @@ async function placeLogo(ctx: Context, { code }: Key, id: number | null): Promis
 
 const masked = ({ kind }: Key, value: unknown): unknown => (kind === 'secret' && value !== null ? mask : value)
 
+/** Of all that is shown, and of the secrets, which are not: who changes one changes the configuration. */
+async function tagOf(ctx: Context, entries: Awaited<ReturnType<typeof entriesOf>>): Promise<string> {
+  const stored = await storedValues(ctx)
+  const secrets = entries.map(({ code, is_secret }) => (is_secret ? stored.get(code) : null))
+  return textTag(JSON.stringify([entries, secrets]))
+}
+
 /** For the event log: values by key. A secret is only told from none. */
 async function snapshotOf(ctx: Context): Promise<Snapshot> {
   const entries = await entriesOf(ctx)
@@ -106,7 +118,10 @@ async function snapshotOf(ctx: Context): Promise<Snapshot> {
 }
 
 export const handlers: HandlersFor<'getConfiguration' | 'saveConfiguration' | 'listConfigurationHistory'> = {
-  getConfiguration: async (ctx) => ({ data: await entriesOf(ctx) }),
+  async getConfiguration(ctx) {
+    const data = await entriesOf(ctx)
+    return withTag({ data }, await tagOf(ctx, data))
+  },
   saveConfiguration,
   listConfigurationHistory: (ctx, { query }) => historyPage(ctx, entity, null, query),
 }

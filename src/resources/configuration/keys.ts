@@ -1,7 +1,8 @@
 // Every key of the configuration: what it holds and what it is when nobody has set it (DOMAIN 15.5). The contract types the
 // values; what only this table knows is the order, the defaults and which keys are secrets or files.
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import type { Schema } from '../../contract/types.ts'
+import type { FileLimits } from '../files/attach.ts'
 
 export type Code = keyof Schema<'ConfigurationValues'>
 export type Kind = Schema<'ConfigurationEntry'>['type']
@@ -37,6 +38,10 @@ const imap = 'email.imap.account'
 export const keysOf = ({ imap: account }: Config): readonly Key[] => [
   { code: 'general.general.locale_settings.locale', kind: 'locale', initial: 'en' },
   { code: 'general.general.admin_logo.logo_image', kind: 'file', initial: null },
+  { code: 'general.company.name', kind: 'text', initial: '' },
+  { code: 'general.company.address', kind: 'text', initial: '' },
+  { code: 'general.company.tax_id', kind: 'text', initial: '' },
+  { code: 'general.company.logo', kind: 'file', initial: null },
   { code: 'general.settings.footer.label', kind: 'html', initial: '' },
   ...Object.entries(labels).map(
     ([name, initial]): Key => ({ code: `general.settings.menu.${name}` as Code, kind: 'text', initial }),
@@ -50,4 +55,13 @@ export const keysOf = ({ imap: account }: Config): readonly Key[] => [
   { code: `${imap}.password`, kind: 'secret', initial: null },
 ]
 
-export const logoTypes = ['image/bmp', 'image/jpeg', 'image/png', 'image/webp'] as const
+const mebibyte = 1024 * 1024
+
+/** What each key that is a file takes. A PDF holds no other pictures than JPEG and PNG. */
+export const fileLimits: Readonly<Partial<Record<Code, FileLimits>>> = {
+  'general.general.admin_logo.logo_image': {
+    types: ['image/bmp', 'image/jpeg', 'image/png', 'image/webp'],
+    maxBytes: 10 * mebibyte,
+  },
+  'general.company.logo': { types: ['image/jpeg', 'image/png'], maxBytes: mebibyte },
+}

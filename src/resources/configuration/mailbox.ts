@@ -1,8 +1,8 @@
 // The mailbox that is polled (DOMAIN 14.4): the configuration wins over the environment, value by value, except for the password.
 // A password belongs to the connection it was set for and is never sent to another one.
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
+import { DecryptionError } from '../../kernel/auth/encryption.ts'
 import type { Context } from '../../kernel/context.ts'
-import { SealBroken } from '../../kernel/seal.ts'
 import type { MailboxSettings } from '../../mail/imap.ts'
 import type { Code } from './keys.ts'
 import { storedValues } from './values.ts'
@@ -40,9 +40,9 @@ export async function mailboxOf(ctx: Context): Promise<MailboxSettings | string>
   const sealed = stored.get(passwordCode)
   if (typeof sealed === 'string') {
     try {
-      return { ...connection, host, username, password: seal.open(sealed) }
+      return { ...connection, host, username, password: seal.decrypt(sealed) }
     } catch (error) {
-      if (!(error instanceof SealBroken)) throw error
+      if (!(error instanceof DecryptionError)) throw error
       return 'The password of the mailbox cannot be read: it was stored with another ACCORD_SECRET. Set it again.'
     }
   }

@@ -1,8 +1,8 @@
 // The configuration as it is stored and shown (DOMAIN 15.5): a row only for what differs from its default; secrets sealed, and
 // never shown to anybody.
 import type { Schema } from '../../contract/types.ts'
+import { DecryptionError } from '../../kernel/auth/encryption.ts'
 import { type Context, now } from '../../kernel/context.ts'
-import { SealBroken } from '../../kernel/seal.ts'
 import { fileRefs } from '../files/attach.ts'
 import { type Key, keysOf } from './keys.ts'
 
@@ -41,7 +41,7 @@ export async function store(ctx: Context, { code, kind }: Pick<Key, 'code' | 'ki
     return
   }
   const at = now(ctx)
-  const text = JSON.stringify(kind === 'secret' ? ctx.services.seal.close(String(value)) : value)
+  const text = JSON.stringify(kind === 'secret' ? ctx.services.seal.encrypt(String(value)) : value)
   await ctx.db
     .insertInto('core_config')
     .values({ code, value: text, created_at: at, updated_at: at })
@@ -54,7 +54,7 @@ export async function isStored(ctx: Context, code: string, value: unknown): Prom
   try {
     return (await secretOf(ctx, code)) === value
   } catch (error) {
-    if (error instanceof SealBroken) return false
+    if (error instanceof DecryptionError) return false
     throw error
   }
 }
@@ -62,5 +62,5 @@ export async function isStored(ctx: Context, code: string, value: unknown): Prom
 /** A secret in clear, for whoever has to use it; null when none is set. Nothing of this reaches a reply or the log. */
 export async function secretOf(ctx: Context, code: string): Promise<string | null> {
   const sealed = (await storedValues(ctx)).get(code)
-  return typeof sealed === 'string' ? ctx.services.seal.open(sealed) : null
+  return typeof sealed === 'string' ? ctx.services.seal.decrypt(sealed) : null
 }

@@ -1,14 +1,14 @@
 // The batches of a file in their order. Between some of them the database is left to other processes, and the next are read meanwhile.
 import { setTimeout } from 'node:timers/promises'
-import { fineStopwatch } from '../../kernel/clock.ts'
+import { fineStopwatch } from '../../kernel/runtime/clock.ts'
 import type { Batch } from './run.ts'
 
 /** How long the batches between two gaps may take in all. */
 const heldMs = 100
-/** Longer than the longest pause between two tries of another process that waits for the database (db/dialects/sqlite-patience.ts). */
+/** Longer than the longest pause between two tries of another process that waits for the database (db/sqlite/busy-retry.ts). */
 const gapMs = 15
 /** So many take about as long to read as a gap lasts, and some megabytes at most. */
-const mostAhead = 4
+const maxAhead = 4
 
 export interface Ahead {
   /** Undefined behind the last one. Throws what keeps the file from being read, once all that stands before it was asked for. */
@@ -41,7 +41,7 @@ export function readAhead(batches: AsyncGenerator<Batch>): Ahead {
     async breathe() {
       if (held() < heldMs) return
       const gap = setTimeout(gapMs)
-      while (read.length < mostAhead && (await readOne()));
+      while (read.length < maxAhead && (await readOne()));
       await gap
       held = fineStopwatch()
     },

@@ -1,19 +1,22 @@
 // What one row does: the call of the API that it stands for, with the permissions of the import's user, through the
 // resource's own rules and events. It runs in a transaction of others, who roll back what a refused row has begun.
-import { bodyReader } from '../../contract/bodies.ts'
-import { type Context, requireCall } from '../../kernel/context.ts'
-import { fold } from '../../kernel/format.ts'
-import { pace } from '../../kernel/pace.ts'
-import type { Resource } from '../../kernel/resource.ts'
+import { bodyReader } from '../../contract/input/body-reader.ts'
+import { assertCanCall, type Context } from '../../kernel/context.ts'
+import type { Resource } from '../../kernel/resource/define-resource.ts'
+import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { findOrCreateTag } from '../tags/resource.ts'
 import type { Action, Type } from './columns.ts'
+import { withPresentPoints } from './lists.ts'
 import { addressKey, type Lookups } from './lookups.ts'
-import { keysOf, recordOf } from './match.ts'
+import { keysMade, keysOf, recordOf } from './match.ts'
 import { bodyOf, type Draft, operationOf, RowRefused, refused, validBodyOf } from './rows.ts'
 
 export interface Plan {
   type: Type
   action: Action
+  /** Of a person that is found: else what the row has is added. */
+  replacesLists: boolean
 }
 
 export interface Done {
@@ -31,6 +34,8 @@ function resourceOf({ services }: Context, type: Type): Resource<{ id: number },
 export interface Reading {
   /** The fields that the row holds of its record. */
   keys: readonly string[]
+  /** Those by which later rows mean the record that this one makes. */
+  made: readonly string[]
   /** The body of the call that makes a record, if the row can make nothing else. */
   body: object | null
 }
@@ -40,9 +45,11 @@ export function readRow(ctx: Context, { type, action }: Plan, draft: Draft): Rea
   // It can make a lead and nothing else, and what makes one also changes one. A row that is wrong is read as a change first, below.
   if (type === 'leads' && action === 'append' && (draft.id === undefined || draft.id === null)) {
     const body = validBodyOf(ctx, draft, operationOf(type, 'create'))
-    if (body) return { keys: [], body }
+    if (body) return { keys: [], made: [], body }
   }
-  return { keys: keysOf(type, action, draft, bodyOf(ctx, draft, operationOf(type, 'update'))), body: null }
+  const body = bodyOf(ctx, draft, operationOf(type, 'update'))
+  const keys = keysOf(type, action, draft, body)
+  return { keys, made: keysMade(type, keys, body), body: null }
 }
 
 /** Throws `RowRefused` or a `Problem` for a row that cannot be imported. */
@@ -57,20 +64,24 @@ export async function applyRow(
   const resource = resourceOf(ctx, type)
   const id = await recordOf(ctx, plan, draft, keys)
   if (action === 'delete' && id !== null) {
-    requireCall(ctx, operationOf(type, 'remove'))
+    assertCanCall(ctx, operationOf(type, 'remove'))
     await resource.remove(ctx, id)
     return { did: 'deleted', id }
   }
   const operation = operationOf(type, id === null ? 'create' : 'update')
-  requireCall(ctx, operation)
+  assertCanCall(ctx, operation)
   // First without what is looked up: nothing is made for a row that is wrong in itself.
   const own = read ?? bodyOf(ctx, draft, operation)
   const found = await lookedUp(ctx, draft, known)
   const isAlone = Object.keys(found).length === 0
   const body = isAlone ? own : { ...own, ...validated(ctx, plan, draft, found, known) }
-  await pace()
+  await yieldIfDue()
   if (id === null) return { did: 'created', id: await resource.add(ctx, body) }
-  await resource.update(ctx, id, body)
+  await resource.update(
+    ctx,
+    id,
+    type === 'persons' && !plan.replacesLists ? await withPresentPoints(ctx, draft, id, body) : body,
+  )
   return { did: 'updated', id }
 }
 

@@ -1,6 +1,6 @@
-// What the text of a cell means, by the kind of its column: the way back of kernel/cells.ts. Nothing is validated here; a text
+// What the text of a cell means, by the kind of its column: the way back of kernel/resource/csv-cells.ts. Nothing is validated here; a text
 // that cannot be taken apart is refused with a sentence, one that can becomes what a JSON body would have in its place.
-import { fold } from '../../kernel/format.ts'
+import { fold } from '../../kernel/values/format.ts'
 import type { Option } from '../attributes/set.ts'
 
 /** Says why a cell cannot be read. */

@@ -1,9 +1,9 @@
 // Which columns an import of each type reads (DOMAIN 21.1): the built-in ones, those of the installation's own attributes, and
 // what our exports write besides, which is passed over. The header of a file is checked against them.
-import { didYouMean } from '../../contract/findings.ts'
+import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { Schema } from '../../contract/types.ts'
-import { addressParts } from '../../kernel/address.ts'
 import type { Context } from '../../kernel/context.ts'
+import { addressParts } from '../../kernel/values/address.ts'
 import { type Attribute, ownAttributes } from '../attributes/set.ts'
 import { leadColumns } from '../leads/columns.ts'
 import { organizationColumns } from '../organizations/columns.ts'
@@ -72,13 +72,17 @@ const builtIn: Record<Type, readonly Column[]> = {
   ],
 }
 
-/** What a file cannot do without. */
+/** The column that says which record a row stands for. */
 export const keyColumns: Record<Type, Record<Action, string>> = {
   persons: { append: 'emails', delete: 'emails' },
   organizations: { append: 'name', delete: 'name' },
   products: { append: 'sku', delete: 'sku' },
   leads: { append: 'title', delete: 'id' },
 }
+
+/** A file needs one of these: a person needs no address, and can be found by a number. */
+const needed = (type: Type, action: Action): readonly string[] =>
+  type === 'persons' && action === 'append' ? ['emails', 'contact_numbers', 'name'] : [keyColumns[type][action]]
 
 function own(attribute: Attribute): Column[] {
   const { code, type, lookup, options } = attribute
@@ -144,8 +148,8 @@ export async function readHeader(
   const seen = new Set<string>()
   const columns = cells.map((cell, index): Column | null => {
     const name = cell.trim()
-    const told = name.length > longestTold ? `${name.slice(0, longestTold)}…` : name
-    if (faults.length >= mostFaults) return null
+    const told = name.length > maxToldLength ? `${name.slice(0, maxToldLength)}…` : name
+    if (faults.length >= maxFaults) return null
     if (name === '') faults.push({ column: null, message: `Column ${index + 1} has no name.` })
     else if (seen.has(name)) faults.push({ column: told, message: `The column ${told} occurs twice.` })
     else if (!known.has(name) && !passed.has(name))
@@ -154,11 +158,12 @@ export async function readHeader(
     // Of a record that goes only its key matters.
     return action === 'delete' && name !== key ? null : (known.get(name) ?? null)
   })
-  if (faults.length < mostFaults && !seen.has(key))
-    faults.push({ column: key, message: `The column ${key} is missing.` })
+  const wanted = needed(type, action)
+  if (faults.length < maxFaults && !wanted.some((each) => seen.has(each)))
+    faults.push({ column: key, message: `The column ${wanted.join(' or ')} is missing.` })
   return { columns, faults }
 }
 
-const mostFaults = 100
+const maxFaults = 100
 /** Characters of a name that is told. */
-const longestTold = 100
+const maxToldLength = 100

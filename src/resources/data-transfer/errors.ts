@@ -1,10 +1,11 @@
 // What was wrong with the rows of an import: a row of import_errors for each sentence, for the report; and the counts and the first
 // hundred in the import itself.
-import { parts } from '../../kernel/archive.ts'
-import { unguarded } from '../../kernel/cells.ts'
+
 import type { Context } from '../../kernel/context.ts'
-import { lines } from '../../kernel/export.ts'
-import { pace } from '../../kernel/pace.ts'
+import { chunks } from '../../kernel/history/archive.ts'
+import { unescapeFormula } from '../../kernel/resource/csv-cells.ts'
+import { lines } from '../../kernel/resource/export.ts'
+import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import type { RowError } from './rows.ts'
 import { type ImportRow, openTable } from './run.ts'
 
@@ -14,14 +15,14 @@ export interface Failing {
   errors: readonly RowError[]
 }
 
-const mostShown = 100
+const maxShown = 100
 
 export async function keepErrors({ db }: Context, id: number, failing: readonly Failing[]): Promise<void> {
   const rows = failing.flatMap(({ cells, errors }) =>
     // The cells once for each row.
     errors.map((error, index) => ({ import_id: id, ...error, cells: JSON.stringify(index === 0 ? cells : []) })),
   )
-  for (const part of parts(rows)) await db.insertInto('import_errors').values(part).execute()
+  for (const part of chunks(rows)) await db.insertInto('import_errors').values(part).execute()
 }
 
 /** The columns of the import that count, after some more rows. */
@@ -34,7 +35,7 @@ export function counted(
   return {
     invalid_rows_count: row.invalid_rows_count + failing.filter(({ cells }) => cells.length > 0).length,
     errors_count: row.errors_count + errors.length,
-    errors: JSON.stringify([...shown, ...errors.slice(0, Math.max(mostShown - shown.length, 0))]),
+    errors: JSON.stringify([...shown, ...errors.slice(0, Math.max(maxShown - shown.length, 0))]),
   }
 }
 
@@ -60,7 +61,7 @@ export async function forgetErrors(
     .where('import_id', '=', id)
     .orderBy('row')
     .orderBy('id')
-    .limit(mostShown)
+    .limit(maxShown)
     .execute()
   return { invalid_rows_count: Number(rows), errors_count: Number(errors), errors: JSON.stringify(first) }
 }
@@ -78,13 +79,13 @@ export async function reportOf(ctx: Context, row: ImportRow): Promise<Buffer | n
   let failed: { row: number; cells: string[]; sentences: string[] } | undefined
   const end = (): void => {
     // A row that is too short has its error in the last column all the same.
-    const cells = header.map((_name: string, index: number) => unguarded(failed?.cells[index] ?? ''))
+    const cells = header.map((_name: string, index: number) => unescapeFormula(failed?.cells[index] ?? ''))
     if (failed) texts.push(lines([[...cells, failed.sentences.join(' ')]]))
   }
   for (;;) {
     const errors = await errorsBehind(ctx, row.id, last, atOnce)
     for (const { row: number, column, message, cells } of errors) {
-      await pace()
+      await yieldIfDue()
       if (failed?.row !== number) {
         end()
         failed = { row: number, cells: JSON.parse(cells) as string[], sentences: [] }

@@ -1,13 +1,14 @@
 // What can be done with imports through the API: the records, their downloads, and the runs, in the background or at once.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, systemContext } from '../../kernel/context.ts'
-import { download } from '../../kernel/download.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
-import { versionTag } from '../../kernel/etag.ts'
+import { download } from '../../kernel/files/download.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { answering, inSteps } from '../../kernel/idempotency.ts'
+import { versionTag } from '../../kernel/write/etag.ts'
+import { answering, inSteps } from '../../kernel/write/idempotency.ts'
 import { bytesOf } from '../files/handlers.ts'
 import { rowsOf } from '../files/rows.ts'
+import { requireCreations } from './abilities.ts'
 import { reportOf } from './errors.ts'
 import { opens } from './owner.ts'
 import { imports } from './resource.ts'
@@ -18,7 +19,7 @@ import { cancel } from './states.ts'
 import { Unreadable } from './unreadable.ts'
 
 /** Rows that a request may wait for. */
-const mostAtOnce = 1000
+const maxAtOnce = 1000
 /** By then a run in a request has come to its end. */
 const safetyMs = 60_000
 
@@ -38,7 +39,7 @@ const downloadImportSample: Handler<'downloadImportSample'> = async (ctx, { para
   })
 
 const downloadImportErrorReport: Handler<'downloadImportErrorReport'> = async (ctx, { params }) => {
-  await imports.locate({ ...ctx, ifMatch: null }, params.id)
+  await imports.assertVisible({ ...ctx, ifMatch: null }, params.id)
   const row = await find(ctx, params.id)
   const body = row.invalid_rows_count === 0 || !opens(ctx, row) ? null : await readable(reportOf(ctx, row))
   if (!body) throw new Problem('not_found', 'There are no failed rows of this import that you may see.')
@@ -80,6 +81,7 @@ async function started(ctx: Context, id: number, what: What, message: string): P
   const after = new Date(ctx.time.getTime() + safetyMs)
   if (isBegun(ctx)) return { data: await runHere(ctx, id, what, { after }), message }
   const { process_in_queue: isQueued } = await imports.get(ctx, id)
+  await requireCreations(ctx, id)
   if (isQueued) return answering(ctx, async (ctx) => ({ data: await runLater(ctx, id, what), message }))
   await requireFew(ctx, id)
   return { data: await runHere(ctx, id, what, { after }), message }
@@ -89,14 +91,14 @@ async function started(ctx: Context, id: number, what: What, message: string): P
 async function requireFew(ctx: Context, id: number): Promise<void> {
   const system = systemContext(ctx.services, 'import')
   try {
-    if ((await countRows(system, await find(system, id), mostAtOnce)) <= mostAtOnce) return
+    if ((await countRows(system, await find(system, id), maxAtOnce)) <= maxAtOnce) return
   } catch (error) {
     if (error instanceof Unreadable) return
     throw error
   }
   throw new Problem(
     'state_conflict',
-    `More than ${mostAtOnce} rows are imported in the background only: set process_in_queue to true.`,
+    `More than ${maxAtOnce} rows are imported in the background only: set process_in_queue to true.`,
   )
 }
 

@@ -3,12 +3,12 @@
 import { defineJob, enqueue, type Later, type Running } from '../../jobs/queue.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { ownName } from '../../kernel/owners.ts'
+import { newOwnerId } from '../../kernel/runtime/process-identity.ts'
 import { processRows } from './process.ts'
-import { rehearse } from './rehearse.ts'
 import { fresh } from './resource.ts'
 import { Elsewhere, type ImportRow, type Run } from './run.ts'
 import { beginProcessing, fail, faultOf, giveUp, store } from './states.ts'
+import { rehearse } from './validate-rows.ts'
 
 interface Payload {
   import_id: number
@@ -25,9 +25,9 @@ async function attempt(
   work: (run: Run) => Promise<boolean>,
 ) {
   const { services } = ctx
-  const later = (ms: number): Later => ({ again: new Date(services.clock.now().getTime() + ms) })
+  const later = (ms: number): Later => ({ runAgainAt: new Date(services.clock.now().getTime() + ms) })
   try {
-    if (!(await work({ services, id, own: ownName(), signal }))) return later(0)
+    if (!(await work({ services, id, own: newOwnerId(), signal }))) return later(0)
   } catch (error) {
     if (!(error instanceof Elsewhere)) throw error
     const { state } = (await ctx.db.selectFrom('imports').select('state').where('id', '=', id).executeTakeFirst()) ?? {}
@@ -95,6 +95,6 @@ export const enqueueRun = (
 export const runOf = ({ services }: Context, id: number, more: Partial<Run> = {}): Run => ({
   services,
   id,
-  own: ownName(),
+  own: newOwnerId(),
   ...more,
 })

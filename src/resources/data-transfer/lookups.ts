@@ -1,9 +1,9 @@
 // What the rows of a batch name of other records, looked up for all of them at once: tags that are there before it, and the persons of
 // leads. Nothing that an import of leads does takes a person away, or makes one.
-import { padded } from '../../../db/compiled.ts'
+import { padToBucket } from '../../../db/compiled-queries.ts'
 import type { Context } from '../../kernel/context.ts'
-import { fold } from '../../kernel/format.ts'
-import { ask } from '../../kernel/kept.ts'
+import { queryCached } from '../../kernel/query/statement-cache.ts'
+import { fold } from '../../kernel/values/format.ts'
 import type { Plan } from './apply.ts'
 import { personsByAddress } from './match.ts'
 import type { Line } from './run.ts'
@@ -24,7 +24,7 @@ export async function lookUp(ctx: Context, { type }: Plan, lines: readonly Line[
   const addresses = lines.flatMap(({ draft: { personEmail } }) => (personEmail ? [addressKey(personEmail)] : []))
   const found = type === 'leads' ? await personsByAddress(ctx, [...new Set(addresses)]) : new Map<string, number[]>()
   const resource = ctx.services.resources.get('persons')
-  const seen = (await resource?.seen(ctx, [...found.values()].flat())) ?? new Set<number>()
+  const seen = (await resource?.visibleIds(ctx, [...found.values()].flat())) ?? new Set<number>()
   const persons = new Map<string, number>()
   for (const [address, ids] of found) {
     const id = ids.find((each) => seen.has(each))
@@ -43,9 +43,9 @@ async function tagsOf(ctx: Context, lines: readonly Line[]): Promise<Map<string,
   const names = [...new Set(lines.flatMap(({ draft }) => (draft.tags ?? []).map(fold)))]
   const found = new Map<string, number>()
   for (let from = 0; from < names.length; from += atOnce) {
-    const keys = padded(names.slice(from, from + atOnce))
+    const keys = padToBucket(names.slice(from, from + atOnce))
     const build = () => ctx.db.selectFrom('tags').select(['id', 'name_key']).where('name_key', 'in', keys)
-    const rows = await ask(ctx, { name: 'tags: by names', values: keys, build })
+    const rows = await queryCached(ctx, { name: 'tags: by names', values: keys, build })
     for (const { id, name_key } of rows) found.set(name_key, id)
   }
   return found

@@ -1,15 +1,16 @@
-// Which record a row stands for (DOMAIN 21.1): persons by any e-mail address, organizations by name, products by SKU, leads by
-// id. Only records that the import's user sees are found; another one's name or address is refused as taken.
-import { padded } from '../../../db/compiled.ts'
+// Which record a row stands for (DOMAIN 21.1): persons by any e-mail address, or without one by a number and their name,
+// organizations by name, products by SKU, leads by id. Only records that the import's user sees are found; another one's name or address is refused as taken.
+import { padToBucket } from '../../../db/compiled-queries.ts'
 import type { Context } from '../../kernel/context.ts'
-import { fold } from '../../kernel/format.ts'
-import { ask } from '../../kernel/kept.ts'
+import { queryCached } from '../../kernel/query/statement-cache.ts'
+import { fold, phoneKey } from '../../kernel/values/format.ts'
 import { attributeSet } from '../attributes/set.ts'
 import { type Action, keyColumns, type Type } from './columns.ts'
 import { type Draft, refused } from './rows.ts'
 
 interface Keyed {
   emails?: readonly { value: string | null }[] | null
+  contact_numbers?: readonly { value: string | null }[] | null
   name?: string | null
   sku?: string | null
 }
@@ -24,7 +25,20 @@ export function keysOf(type: Type, action: Action, draft: Draft, body: Keyed): s
   const texts =
     type === 'persons' ? (body.emails ?? []).map(({ value }) => value) : [type === 'products' ? body.sku : body.name]
   const keys = texts.flatMap((text) => (typeof text === 'string' ? [fold(text)] : []))
-  return action === 'delete' ? keys.slice(0, 1) : keys
+  if (action === 'delete') return keys.slice(0, 1)
+  return type === 'persons' && keys.length === 0 ? numberKeys(body) : keys
+}
+
+const byNumber = 'tel:'
+
+/** Several persons may have the same number: the name, where the row has one, must be theirs as well. */
+const numberKeys = ({ contact_numbers, name }: Keyed): string[] =>
+  (contact_numbers ?? []).flatMap(({ value }) => (value ? `${byNumber}${phoneKey(value)} ${fold(name ?? '')}` : []))
+
+/** All the keys by which later rows of a file mean the record that this row makes. */
+export function keysMade(type: Type, keys: readonly string[], body: Keyed): string[] {
+  if (type !== 'persons') return [...keys]
+  return [...new Set([...keys, ...numberKeys(body), ...numberKeys({ ...body, name: null })])]
 }
 
 /** The record of a row; null for a row that makes one. Throws `RowRefused` when there must be one and is not, or are several. */
@@ -38,8 +52,9 @@ export async function recordOf(
   if (keys.length === 0 && action === 'delete') throw refused(draft, column, 'The field is required.')
   if (keys.length === 0) return null
   const resource = ctx.services.resources.get(type)
-  const seen = [...((await resource?.seen(ctx, await idsOf(ctx, type, keys))) ?? [])]
-  if (seen.length > 1) throw refused(draft, column, 'These addresses belong to several persons.', 'unique_violation')
+  const seen = [...((await resource?.visibleIds(ctx, await idsOf(ctx, type, keys))) ?? [])]
+  if (seen.length > 1)
+    throw refused(draft, isNumber(keys) ? 'contact_numbers' : column, ambiguous(keys), 'unique_violation')
   if (seen[0] !== undefined) return seen[0]
   const noun = resource?.noun ?? type
   if (type === 'leads') throw refused(draft, 'id', `No ${noun} has id ${keys[0]}.`, 'not_found')
@@ -57,10 +72,33 @@ async function idsOf(ctx: Context, type: Type, keys: readonly string[]): Promise
   return (await rows.execute()).map(({ id }) => id)
 }
 
-/** Ids of the persons with one of the addresses, seen or not. */
-const personsWith = async (ctx: Context, keys: readonly string[]): Promise<number[]> => [
-  ...new Set([...(await personsByAddress(ctx, keys)).values()].flat()),
-]
+const isNumber = (keys: readonly string[]): boolean => keys[0]?.startsWith(byNumber) ?? false
+
+const ambiguous = (keys: readonly string[]): string =>
+  isNumber(keys)
+    ? 'Several persons have this number; say which by an e-mail address.'
+    : 'These addresses belong to several persons.'
+
+/** Ids of the persons with one of the addresses, or numbers, seen or not. */
+async function personsWith(ctx: Context, keys: readonly string[]): Promise<number[]> {
+  if (isNumber(keys)) return personsByNumber(ctx, keys)
+  return [...new Set([...(await personsByAddress(ctx, keys)).values()].flat())]
+}
+
+async function personsByNumber({ db }: Context, keys: readonly string[]): Promise<number[]> {
+  const found = new Set<number>()
+  for (const key of keys) {
+    const [number = '', ...name] = key.slice(byNumber.length).split(' ')
+    let rows = db
+      .selectFrom('person_numbers')
+      .innerJoin('persons', 'persons.id', 'person_numbers.person_id')
+      .select('persons.id')
+      .where('person_numbers.number', '=', number)
+    if (name.join(' ') !== '') rows = rows.where('persons.name_key', '=', name.join(' '))
+    for (const { id } of await rows.execute()) found.add(id)
+  }
+  return [...found]
+}
 
 /** The same by address. */
 export async function personsByAddress(ctx: Context, keys: readonly string[]): Promise<Map<string, number[]>> {
@@ -68,8 +106,8 @@ export async function personsByAddress(ctx: Context, keys: readonly string[]): P
   if (keys.length === 0) return found
   const emails = (await attributeSet(ctx)).system.get('persons')?.find(({ code }) => code === 'emails')
   const attribute = emails?.id ?? 0
-  const values = padded(keys)
-  const rows = await ask(ctx, {
+  const values = padToBucket(keys)
+  const rows = await queryCached(ctx, {
     name: 'persons: by address',
     values: [attribute, ...values],
     build: () =>

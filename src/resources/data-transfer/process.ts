@@ -2,8 +2,8 @@
 // moment repeats nothing and loses nothing. A row that is refused is undone alone. Events as everywhere, origin `import`. A batch begins
 // when the one before it is committed, and does not wait until that is on the disk.
 import { type Context, now } from '../../kernel/context.ts'
-import { pace } from '../../kernel/pace.ts'
-import { inParts, longTransaction, savepoint, type Unit } from '../../kernel/write.ts'
+import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
+import { inParts, longTransaction, savepoint, type Unit } from '../../kernel/write/write.ts'
 import { type Ahead, readAhead } from './ahead.ts'
 import { applyRow } from './apply.ts'
 import { counted, type Failing, forgetErrors, keepErrors } from './errors.ts'
@@ -144,7 +144,7 @@ async function workOff(ctx: Context & { unit: Unit }, run: Run, batch: Batch): P
   const known = await lookUp(acting, plan, batch.lines)
   const knowing = { ...acting, sighted: known.sighted }
   for (const { draft, reading } of batch.lines) {
-    await pace()
+    await yieldIfDue()
     try {
       own[(await savepoint(knowing, () => applyRow(knowing, plan, draft, reading(), known))).did]++
     } catch (error) {

@@ -4,19 +4,19 @@
 import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { CsvError, type Parser, parse } from 'csv-parse'
-import type { Source } from '../../kernel/download.ts'
-import { pace } from '../../kernel/pace.ts'
+import type { Source } from '../../kernel/files/download.ts'
+import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { sheetRows } from './sheet.ts'
 import { Unreadable } from './unreadable.ts'
 
 /** DOMAIN 21.1. */
-export const mostRows = 100_000
+export const maxRows = 100_000
 /** With the empty ones, which cost time as well. */
-const mostLines = 2 * mostRows
-const mostColumns = 1000
+const maxLines = 2 * maxRows
+const maxColumns = 1000
 const pieceBytes = 4096
 /** Characters of one row; the longest text of a field is 65,535. */
-const longestRow = 1024 * 1024
+const maxRowLength = 1024 * 1024
 const workbook = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
 
 export interface SheetRow {
@@ -39,17 +39,17 @@ export async function* readRows(
     for (const { row, cells } of some) {
       requireLines(row)
       if (found > 0 && cells.every((cell) => cell.trim() === '')) continue
-      if (++found > mostRows + 1) throw new Unreadable(`A file may have at most ${mostRows} rows.`, undefined, row)
-      if (cells.length > mostColumns)
-        throw new Unreadable(`A file may have at most ${mostColumns} columns.`, undefined, row)
+      if (++found > maxRows + 1) throw new Unreadable(`A file may have at most ${maxRows} rows.`, undefined, row)
+      if (cells.length > maxColumns)
+        throw new Unreadable(`A file may have at most ${maxColumns} columns.`, undefined, row)
       yield { row, cells }
     }
 }
 
 /** Throws `Unreadable` for more than a table can have with empty rows here and there. */
 function requireLines(lines: number): void {
-  if (lines > mostLines)
-    throw new Unreadable(`A file may have at most ${mostLines} lines, empty ones included.`, undefined, mostLines)
+  if (lines > maxLines)
+    throw new Unreadable(`A file may have at most ${maxLines} lines, empty ones included.`, undefined, maxLines)
 }
 
 async function* numbered(rows: AsyncIterable<string[]>): AsyncGenerator<SheetRow[]> {
@@ -70,7 +70,7 @@ async function* separatedRows(bytes: Readable, separator: string): AsyncGenerato
     // A quote inside a text that does not begin with one is a character like others, as in spreadsheets.
     relax_quotes: true,
     skip_empty_lines: true,
-    max_record_size: longestRow,
+    max_record_size: maxRowLength,
     on_record: (cells: string[], { empty_lines }) => {
       rows.push({ row: ++records + empty_lines, cells })
       // Rows of another length than the first cost an error each, with a stack, also when they are allowed: each is the first.
@@ -85,7 +85,7 @@ async function* separatedRows(bytes: Readable, separator: string): AsyncGenerato
       await feed(parser, text)
       requireLines(records + parser.info.empty_lines)
       yield rows.splice(0)
-      await pace()
+      await yieldIfDue()
     }
     await feed(parser, null)
     requireLines(records + parser.info.empty_lines)

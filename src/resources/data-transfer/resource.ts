@@ -2,15 +2,15 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import type { Upload } from '../../kernel/files.ts'
-import { time, value } from '../../kernel/filter.ts'
-import { uploaded } from '../../kernel/multipart.ts'
-import { defineResource, type Writing } from '../../kernel/resource.ts'
+import type { Upload } from '../../kernel/files/file-store.ts'
+import { uploaded } from '../../kernel/files/multipart.ts'
+import { time, value } from '../../kernel/query/filter.ts'
+import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { addFile, attachFile, checkLimits, fileRefs, referFile, releaseFiles } from '../files/attach.ts'
 import { opened, opens } from './owner.ts'
 import { pathOf } from './paths.ts'
 
-type Body = Schema<'ImportUpdate'>
+type Body = Schema<'ImportChangeForm'>
 type Import = Schema<'Import'>
 type Row = {
   id: number
@@ -22,6 +22,7 @@ type Row = {
   validation_strategy: string
   allowed_errors: number
   field_separator: string
+  replace_lists: number
   process_in_queue: number
 }
 
@@ -52,12 +53,13 @@ async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<stri
   if (current && body.type !== undefined && body.type !== current.type)
     found.invalid('type', 'The type of an import cannot be changed.')
   await checkFile(writing, body)
-  const { type, action, validation_strategy, allowed_errors, field_separator, process_in_queue } = body
+  const { type, action, validation_strategy, allowed_errors, field_separator, replace_lists, process_in_queue } = body
   const columns = {
     action,
     validation_strategy,
     allowed_errors,
     field_separator,
+    replace_lists: replace_lists === undefined ? undefined : Number(replace_lists),
     process_in_queue: process_in_queue === undefined ? undefined : Number(process_in_queue),
   }
   const owner = { user_id: ctx.user?.id ?? null }
@@ -139,14 +141,15 @@ const resource = defineResource({
     completed_at: time('imports.completed_at'),
   }),
   search: [],
-  columns: columnsOf,
-  present: (row): Import => ({
+  toRow: columnsOf,
+  toReply: (row): Import => ({
     id: row.id,
     type: row.type as Import['type'],
     action: row.action as Import['action'],
     validation_strategy: row.validation_strategy as Import['validation_strategy'],
     allowed_errors: row.allowed_errors,
     field_separator: row.field_separator as Import['field_separator'],
+    replace_lists: row.replace_lists === 1,
     process_in_queue: row.process_in_queue === 1,
     state: row.state as Import['state'],
     processed_rows_count: row.processed_rows_count,
@@ -165,15 +168,15 @@ const resource = defineResource({
     updated_at: row.updated_at,
     version: row.version,
   }),
-  gather: async (ctx, replies) => {
+  loadRelated: async (ctx, replies) => {
     const files = await fileRefs(
       ctx,
       replies.flatMap(({ file }) => file?.id ?? []),
     )
     for (const reply of replies) reply.file = files.get(reply.file?.id ?? 0) ?? null
   },
-  settle: settleFile,
-  release: async (ctx, { id, state }) => {
+  afterSave: settleFile,
+  beforeDelete: async (ctx, { id, state }) => {
     if (state === 'processing') throw new Problem('state_conflict', 'The import is processing; cancel it first.')
     await ctx.db.updateTable('imports').set({ file_id: null, error_file_id: null }).where('id', '=', id).execute()
     await releaseFiles(ctx, { type: 'imports', id })

@@ -1,11 +1,11 @@
 // A row of a file as the body of an API call: an empty cell is not sent, NULL clears, all others are read by their column. The
 // body is validated by the operation's own schema, so a row is refused with the sentences an API caller would get.
-import { bodyReader } from '../../contract/bodies.ts'
-import type { FieldErrors } from '../../contract/problems.ts'
+import { bodyReader } from '../../contract/input/body-reader.ts'
+import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { OperationId } from '../../contract/types.ts'
-import { unguarded } from '../../kernel/cells.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
+import { unescapeFormula } from '../../kernel/resource/csv-cells.ts'
 import { CellFault } from './cells.ts'
 import type { Column, Type } from './columns.ts'
 import type { SheetRow } from './read.ts'
@@ -57,7 +57,7 @@ export function draftOf({ row, cells }: SheetRow, columns: readonly (Column | nu
   }
   if (cells.length !== columns.length) fail(null, `The row has ${cells.length} cells, the header ${columns.length}.`)
   for (const [index, column] of columns.entries()) {
-    const cell = unguarded(cells[index] ?? '')
+    const cell = unescapeFormula(cells[index] ?? '')
     if (!column || cell.trim() === '') continue
     try {
       put(body, column.path, cell.trim() === 'NULL' ? column.cleared : column.read(cell))

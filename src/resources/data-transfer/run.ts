@@ -3,10 +3,10 @@
 import type { Selectable } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
-import { hold, letGo } from '../../jobs/lock.ts'
-import { signedInAgain } from '../../kernel/auth.ts'
-import { type Context, holds, type Services, systemContext } from '../../kernel/context.ts'
-import { pace } from '../../kernel/pace.ts'
+import { acquire, release } from '../../jobs/locks.ts'
+import { signedInAgain } from '../../kernel/auth/tokens.ts'
+import { type Context, hasPermission, type Services, systemContext } from '../../kernel/context.ts'
+import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { rowsOf } from '../files/rows.ts'
 import { type Plan, type Reading, readRow } from './apply.ts'
 import { type Column, readHeader } from './columns.ts'
@@ -19,7 +19,7 @@ export type ImportRow = Selectable<Tables['imports']>
 export interface Run {
   services: Services
   id: number
-  /** A name for whoever works on the import (owners.ts `ownName`). */
+  /** A name for whoever works on the import (process-identity.ts `newOwnerId`). */
   own: string
   /** Aborts between two batches; what is left is for the next run. */
   signal?: AbortSignal
@@ -42,6 +42,7 @@ export const contextOf = ({ services }: Run): Context => systemContext(services,
 export const planOf = (row: ImportRow): Plan => ({
   type: row.type as Plan['type'],
   action: row.action as Plan['action'],
+  replacesLists: row.replace_lists === 1,
 })
 
 /** Throws `Elsewhere` for one that is gone. */
@@ -55,10 +56,10 @@ const lockOf = (id: number): string => `import:${id}`
 
 /** Takes the lock of the import or keeps it; in the transaction of a batch. */
 export async function occupy(ctx: Context, { id, own }: Pick<Run, 'id' | 'own'>): Promise<void> {
-  if (!(await hold(ctx, lockOf(id), own, lockMs))) throw new Elsewhere('Another process works on the import.')
+  if (!(await acquire(ctx, lockOf(id), own, lockMs))) throw new Elsewhere('Another process works on the import.')
 }
 
-export const vacate = (run: Run): Promise<void> => letGo(contextOf(run), lockOf(run.id), run.own)
+export const vacate = (run: Run): Promise<void> => release(contextOf(run), lockOf(run.id), run.own)
 
 /** The context of whose import it is, with the permissions of this moment. Throws `Refused` when there are none. */
 export async function actingFor<C extends Context>(ctx: C, { user_id: id }: ImportRow): Promise<C> {
@@ -69,7 +70,7 @@ export async function actingFor<C extends Context>(ctx: C, { user_id: id }: Impo
     )
   const acting = { ...ctx, user }
   const { permission } = operations.startImport
-  if (!holds(acting, permission))
+  if (!hasPermission(acting, permission))
     throw new Refused(`${user.name}, whose import this is, no longer has the permission ${permission}.`)
   return acting
 }
@@ -134,7 +135,7 @@ async function* inBatches(
   let lines: Line[] = []
   for await (const row of rows) {
     if (count++ < skip) continue
-    await pace()
+    await yieldIfDue()
     lines.push(read(row))
     if (lines.length < batchSize) continue
     yield { from: count - lines.length, lines }

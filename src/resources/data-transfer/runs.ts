@@ -3,13 +3,13 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { transaction } from '../../kernel/write.ts'
+import { transaction } from '../../kernel/write/write.ts'
 import { enqueueRun, processImport, runOf, validateImport } from './jobs.ts'
 import { processRows } from './process.ts'
-import { rehearse } from './rehearse.ts'
 import { imports } from './resource.ts'
 import { Elsewhere, occupy, type Run } from './run.ts'
 import { beginProcessing, beginValidation } from './states.ts'
+import { rehearse } from './validate-rows.ts'
 
 export type What = 'validate' | 'start'
 

@@ -1,7 +1,7 @@
 // Sample files: the columns an import of each type reads (DOMAIN 21.1), those of the installation's own attributes among them,
 // and one row that could be imported.
 import type { Context } from '../../kernel/context.ts'
-import { lines } from '../../kernel/export.ts'
+import { lines } from '../../kernel/resource/export.ts'
 import { ownColumns, type Type } from './columns.ts'
 
 const columns: Record<Type, Readonly<Record<string, string>>> = {

@@ -3,17 +3,16 @@
 
 import type { Updateable } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
-import { operations } from '../../contract/operations.gen.ts'
 import type { EventBase, Schema } from '../../contract/types.ts'
-import { type Context, now, requireCall } from '../../kernel/context.ts'
+import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import type { Snapshot } from '../../kernel/events.ts'
-import { announce, transaction, write } from '../../kernel/write.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
+import { emitOnly, transaction, write } from '../../kernel/write/write.ts'
+import { requireAbility } from './abilities.ts'
 import { counted, type Failing, keepErrors } from './errors.ts'
 import { requireOwn, takenOver } from './owner.ts'
 import { fresh, imports } from './resource.ts'
-import { operationOf } from './rows.ts'
-import { find, type ImportRow, planOf } from './run.ts'
+import { find, type ImportRow } from './run.ts'
 
 type Changes = Updateable<Tables['imports']>
 
@@ -34,7 +33,7 @@ async function move(
   from: readonly string[],
   change: (row: ImportRow) => Promise<Changes>,
 ): Promise<Schema<'Import'>> {
-  await imports.locate(ctx, id)
+  await imports.assertVisible(ctx, id)
   const row = await find(ctx, id)
   if (!from.includes(row.state))
     throw new Problem('state_conflict', `The import is ${row.state}; it must be ${from.join(' or ')} for this.`)
@@ -45,12 +44,6 @@ async function move(
     return { id, entity: (await imports.get(ctx, id)) as unknown as Snapshot }
   })
   return imports.get(ctx, id)
-}
-
-/** A token that may not write the records may not have them written either. */
-function requireAbility(ctx: Context, row: ImportRow): void {
-  const { ability } = operations[operationOf(planOf(row).type, 'update')]
-  requireCall(ctx, { permission: null, ability })
 }
 
 export const beginValidation = (ctx: Context, id: number): Promise<Schema<'Import'>> =>
@@ -79,7 +72,7 @@ export const beginProcessing = (
       if (isFirst) await ctx.db.deleteFrom('import_errors').where('import_id', '=', id).execute()
       return { ...(isFirst && { ...fresh, rows_count: row.rows_count, started_at: now(ctx) }), state: 'processing' }
     })
-    if (isFirst) await announce(ctx, 'data_transfer.imports.started', aboutOf(started))
+    if (isFirst) await emitOnly(ctx, 'data_transfer.imports.started', aboutOf(started))
     return started
   })
 
@@ -98,7 +91,7 @@ export const complete = (ctx: Context, id: number): Promise<void> =>
     const row = await find(ctx, id)
     if (row.state !== 'processing') return
     await store(ctx, row, { state: 'completed', progress: 100, completed_at: now(ctx) })
-    await announce(ctx, 'data_transfer.imports.completed', aboutOf(await imports.get(ctx, id)))
+    await emitOnly(ctx, 'data_transfer.imports.completed', aboutOf(await imports.get(ctx, id)))
   })
 
 /** It cannot go on. What is wrong with it as a whole is told of row 0. */

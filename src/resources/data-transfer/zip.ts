@@ -1,11 +1,11 @@
 // Looks at a zip file before anybody unpacks it (an XLSX is one): what its directory says it would become must be bearable.
 // The reader of XLSX gives an entry the room the directory names for it and no more, so what is checked here holds.
-const mostUnpacked = 200 * 1024 * 1024
+const maxUnpacked = 200 * 1024 * 1024
 /** XML of tables shrinks to a tenth; what shrinks to so little more was made to. */
-const mostRatio = 250
+const maxRatio = 250
 const smallUnpacked = 16 * 1024 * 1024
-const mostEntries = 1000
-const longestName = 255
+const maxEntries = 1000
+const maxNameLength = 255
 
 const signatures = { end: 0x06054b50, end64: 0x07064b50, entry: 0x02014b50 }
 const endSize = 22
@@ -26,8 +26,8 @@ export function zipEntries(bytes: Buffer): Entry[] | string {
   const end = endOf(bytes)
   if (end === undefined) return notReadable
   const entries = bytes.readUInt16LE(end + 10)
-  if (entries > mostEntries || bytes.readUInt16LE(end + 8) !== entries)
-    return `The workbook consists of more than ${mostEntries} parts.`
+  if (entries > maxEntries || bytes.readUInt16LE(end + 8) !== entries)
+    return `The workbook consists of more than ${maxEntries} parts.`
   let at = bytes.readUInt32LE(end + 16)
   let unpacked = 0
   const found: Entry[] = []
@@ -36,7 +36,7 @@ export function zipEntries(bytes: Buffer): Entry[] | string {
     if ((bytes.readUInt16LE(at + 8) & 1) === 1) return 'The workbook is protected by a password.'
     unpacked += bytes.readUInt32LE(at + 24)
     const nameLength = bytes.readUInt16LE(at + 28)
-    if (nameLength > longestName) return notReadable
+    if (nameLength > maxNameLength) return notReadable
     const nameEnd = at + entrySize + nameLength
     const local = bytes.readUInt32LE(at + 42)
     if (local + localSize > bytes.length) return notReadable
@@ -49,7 +49,7 @@ export function zipEntries(bytes: Buffer): Entry[] | string {
     })
     at = nameEnd + bytes.readUInt16LE(at + 30) + bytes.readUInt16LE(at + 32)
   }
-  if (unpacked > mostUnpacked || (unpacked > smallUnpacked && unpacked > bytes.length * mostRatio))
+  if (unpacked > maxUnpacked || (unpacked > smallUnpacked && unpacked > bytes.length * maxRatio))
     return 'The workbook would become too large when it is unpacked.'
   return found
 }

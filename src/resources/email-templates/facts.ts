@@ -2,9 +2,9 @@
 // organization. What the caller may not see is not said.
 import { DateTime } from 'luxon'
 import type { Schema } from '../../contract/types.ts'
-import { type Context, may } from '../../kernel/context.ts'
-import { currencyText } from '../../kernel/format.ts'
-import type { Resource } from '../../kernel/resource.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
+import type { Resource } from '../../kernel/resource/define-resource.ts'
+import { currencyText } from '../../kernel/values/format.ts'
 import { activities } from '../activities/resource.ts'
 import { type LookupType, labels } from '../attributes/lookups.ts'
 import { type Attribute, type AttributeSet, attributeSet, type EntityType } from '../attributes/set.ts'
@@ -14,21 +14,15 @@ import { persons } from '../persons/resource.ts'
 import { quotes } from '../quotes/resource.ts'
 import { plainFields } from './fields.ts'
 import type { Placeholders } from './placeholders.ts'
+import { shown, type Told } from './shown.ts'
 
 export type Subject = Schema<'EmailTemplatePreviewRequest'>['entity_type']
 type Reply = Readonly<Record<string, unknown>>
 
-/** What is told of, and the schema that shows it. */
-const shown = {
-  leads: 'Lead',
-  persons: 'Person',
-  quotes: 'Quote',
-  activities: 'Activity',
-  organizations: 'Organization',
-} as const
-type Told = keyof typeof shown
-
-export const subjects: Record<Subject, Pick<Resource<unknown, never>, 'noun' | 'seen' | 'many' | 'shows'>> = {
+export const subjects: Record<
+  Subject,
+  Pick<Resource<unknown, never>, 'noun' | 'visibleIds' | 'getMany' | 'getOperation'>
+> = {
   leads,
   persons,
   quotes,
@@ -59,15 +53,15 @@ function withOthers(ctx: Context, facts: Map<string, string>, record: Reply): Pl
   const user = record.user as Schema<'UserRef'> | null | undefined
   facts.set('users.name', user?.name ?? '').set('users.email', user?.email ?? '')
   const { config } = ctx.services
-  return facts.set('app.name', config.appName).set('app.url', ctx.base)
+  return facts.set('app.name', config.appName).set('app.url', ctx.baseUrl)
 }
 
 /** The same for many persons, with as many queries as for one. */
 export async function factsOfPersons(ctx: Context, ids: readonly number[]): Promise<Map<number, Placeholders>> {
-  const people = await persons.many(ctx, ids)
+  const people = await persons.getMany(ctx, ids)
   const firms = [...people.values()].flatMap((person) => idAt(person, 'organization_id') ?? [])
-  const organizationsOf = may(ctx, organizations.shows)
-    ? await organizations.many(ctx, firms)
+  const organizationsOf = canCall(ctx, organizations.getOperation)
+    ? await organizations.getMany(ctx, firms)
     : new Map<number, Reply>()
   const set = await attributeSet(ctx)
   const told: [Told, readonly Reply[]][] = [
@@ -108,11 +102,11 @@ const idAt = (reply: Reply | undefined, key: string): number | null =>
 
 async function one(
   ctx: Context,
-  resource: Pick<Resource<unknown, never>, 'many' | 'shows'>,
+  resource: Pick<Resource<unknown, never>, 'getMany' | 'getOperation'>,
   id: number | null,
 ): Promise<Reply | undefined> {
-  if (id === null || !may(ctx, resource.shows)) return undefined
-  return (await resource.many(ctx, [id])).get(id) as Reply | undefined
+  if (id === null || !canCall(ctx, resource.getOperation)) return undefined
+  return (await resource.getMany(ctx, [id])).get(id) as Reply | undefined
 }
 
 type Names = (lookup: LookupType, ids: readonly number[]) => Promise<ReadonlyMap<number, string>>

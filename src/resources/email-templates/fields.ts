@@ -1,5 +1,5 @@
 // Which fields of a record are plain values rather than other records or lists, as the contract has it.
-import { componentOf, type OpenSchema } from '../../contract/open.ts'
+import { componentOf, type OpenSchema } from '../../contract/input/open-schema.ts'
 
 const known = new WeakMap<object, Map<string, readonly string[]>>()
 

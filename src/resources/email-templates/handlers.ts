@@ -1,9 +1,9 @@
 // What can be done with templates beyond the everyday: a look at one filled in.
-import { may } from '../../kernel/context.ts'
+import { canCall } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { clean, tooMuch } from '../../kernel/html.ts'
-import { inSteps } from '../../kernel/idempotency.ts'
+import { clean, tooMuch } from '../../kernel/values/html.ts'
+import { inSteps } from '../../kernel/write/idempotency.ts'
 import { factsOf, subjects } from './facts.ts'
 import { fillIn, longest } from './placeholders.ts'
 import { emailTemplates } from './resource.ts'
@@ -13,7 +13,7 @@ const previewEmailTemplate: Handler<'previewEmailTemplate'> = inSteps(async (ctx
   const { entity_type: type, entity_id: id } = body
   const subject = subjects[type]
   // A record the caller may not read is as if it were not there.
-  const isSeen = may(ctx, subject.shows) && (await subject.seen(ctx, [id])).has(id)
+  const isSeen = canCall(ctx, subject.getOperation) && (await subject.visibleIds(ctx, [id])).has(id)
   if (!isSeen) throw invalid({ entity_id: [`No ${subject.noun} has id ${id}.`] })
   const facts = await factsOf(ctx, type, id)
   const head = fillIn(template.subject, facts, 'text', longest.subject)

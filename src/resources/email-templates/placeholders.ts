@@ -1,6 +1,6 @@
 // Placeholders in templates (DOMAIN 18.4): `{%leads.title%}` stands for what people read of a field of the record at hand, or of its
 // person, user or organization. What means nothing stays as it is and is reported.
-import { escapeHtml } from '../../kernel/format.ts'
+import { escapeHtml } from '../../kernel/values/format.ts'
 
 export type Placeholders = ReadonlyMap<string, string>
 export type Into = 'text' | 'html' | 'json' | 'url'

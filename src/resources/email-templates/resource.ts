@@ -2,11 +2,25 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'
-import { text } from '../../kernel/filter.ts'
-import { oneLine } from '../../kernel/format.ts'
-import { uniqueName } from '../../kernel/references.ts'
-import { defineResource } from '../../kernel/resource.ts'
+import { text } from '../../kernel/query/filter.ts'
+import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
+import { uniqueName } from '../../kernel/resource/references.ts'
+import { oneLine } from '../../kernel/values/format.ts'
+import { unknownIn } from './unknown.ts'
 import { workflowsWith } from './usage.ts'
+
+interface Texts {
+  subject: string | undefined
+  content: string | undefined
+}
+
+/** Campaigns fill one of them in. */
+async function checkPlaceholders({ ctx, current, found }: Writing<Texts>, texts: Texts): Promise<void> {
+  for (const field of ['subject', 'content'] as const) {
+    const about = { before: current?.[field] ?? '', more: ['unsubscribe_url'] }
+    for (const sentence of await unknownIn(ctx, texts[field], about)) found.invalid(field, sentence)
+  }
+}
 
 export const emailTemplates = defineResource({
   noun: 'e-mail template',
@@ -22,16 +36,12 @@ export const emailTemplates = defineResource({
   sort: { id: 'email_templates.id', name: 'email_templates.name_key', created_at: 'email_templates.created_at' },
   filter: () => ({ name: text('email_templates.name_key') }),
   search: [{ key: 'email_templates.name_key' }, { text: 'email_templates.subject' }],
-  columns: async ({ name, subject, content }, writing) => ({
-    ...(await uniqueName(
-      writing,
-      { table: 'email_templates', entity: 'email-templates', noun: 'e-mail template' },
-      name,
-    )),
-    subject: oneLine(subject),
-    content,
-  }),
-  present: (row): Schema<'EmailTemplate'> => ({
+  toRow: async ({ name, subject, content }, writing) => {
+    await checkPlaceholders(writing, { subject, content })
+    const about = { table: 'email_templates', entity: 'email-templates', noun: 'e-mail template' } as const
+    return { ...(await uniqueName(writing, about, name)), subject: oneLine(subject), content }
+  },
+  toReply: (row): Schema<'EmailTemplate'> => ({
     id: row.id,
     name: row.name,
     subject: row.subject,
@@ -40,7 +50,7 @@ export const emailTemplates = defineResource({
     updated_at: row.updated_at,
     version: row.version,
   }),
-  release: async (ctx, { id, name }) => {
+  beforeDelete: async (ctx, { id, name }) => {
     const sends = await workflowsWith(ctx, (action) => action.id.startsWith('send_email_') && action.value === id)
     const users = [...(await activeCampaigns(ctx, id)), ...sends]
     if (users.length > 0) throw inUse(`${name} is in use.`, users.slice(0, 20))

@@ -5,16 +5,16 @@ import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
-import { mostBytes, type Upload } from '../../kernel/files.ts'
-import { type ContentIdOf, withPictures } from '../../kernel/html.ts'
-import { uploaded } from '../../kernel/multipart.ts'
-import type { Writing } from '../../kernel/resource.ts'
+import { maxBytes, type Upload } from '../../kernel/files/file-store.ts'
+import { uploaded } from '../../kernel/files/multipart.ts'
+import type { Writing } from '../../kernel/resource/define-resource.ts'
+import { type ContentIdOf, withPictures } from '../../kernel/values/html.ts'
 import { addFile, attachFile, releaseFiles } from '../files/attach.ts'
 import { rowsOf, visibleOf } from '../files/rows.ts'
 import { signedUrl } from '../files/signed.ts'
 
 /** What a body says of files. */
-export type Attaching = Pick<Schema<'EmailCreate'>, 'attachment_ids' | 'attachments'>
+export type Attaching = Pick<Schema<'EmailForm'>, 'attachment_ids' | 'attachments'>
 
 interface Row {
   id: number
@@ -49,7 +49,7 @@ function present(ctx: Context, row: Row): Schema<'EmailAttachment'> {
     file_id: row.file_id,
     name: row.name,
     path,
-    url: ctx.base + path,
+    url: ctx.baseUrl + path,
     size: row.size,
     content_type: row.content_type,
     content_id: row.content_id,
@@ -119,10 +119,10 @@ export async function checkAttachments(
   for (const [index, id] of (sent ?? []).entries())
     if (!known.has(id) && !seen.has(id)) found.invalid(`attachment_ids.${index}`, `No file has id ${id}.`)
   const sizes = [...rows, ...attachments.map((key) => uploaded(ctx, key))].map(({ size }) => size)
-  if (sizes.reduce((sum, size) => sum + size, 0) > mostBytes)
+  if (sizes.reduce((sum, size) => sum + size, 0) > maxBytes)
     found.invalid(
       sent === undefined ? 'attachments' : 'attachment_ids',
-      `The attachments may have ${mostBytes / 1024 / 1024} MiB together.`,
+      `The attachments may have ${maxBytes / 1024 / 1024} MiB together.`,
     )
   const wanted = new Set(sent)
   return wanted.size !== known.size || [...wanted].some((id) => !known.has(id)) || attachments.length > 0

@@ -2,8 +2,8 @@
 // `email.update` like any other.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { Findings, Problem } from '../../kernel/errors.ts'
-import { transaction, write } from '../../kernel/write.ts'
+import { Problem, ValidationErrors } from '../../kernel/errors.ts'
+import { transaction, write } from '../../kernel/write/write.ts'
 import { checkComplete, isEditable } from './content.ts'
 import { filedOf, outgoing, putInto, refiled, restored } from './folders.ts'
 import { queueIfDue, queueSending } from './queue.ts'
@@ -20,7 +20,7 @@ export async function change(
   work: (ctx: Context, mail: Email) => Promise<void>,
 ): Promise<Email> {
   return transaction(ctx, async (ctx) => {
-    await emails.locate(ctx, id)
+    await emails.assertVisible(ctx, id)
     const mail = await emails.get(ctx, id)
     check(mail)
     const { entity } = await write(
@@ -33,7 +33,7 @@ export async function change(
         await queueIfDue(ctx, id, before)
         await emails.touch(ctx, id)
         // It may be in a folder now that the caller cannot open.
-        return { id, entity: { ...(await emails.get({ ...ctx, admitted: { table: 'emails', id } }, id)) } }
+        return { id, entity: { ...(await emails.get({ ...ctx, visibleRecord: { table: 'emails', id } }, id)) } }
       },
     )
     return entity as Email
@@ -43,9 +43,9 @@ export async function change(
 function checkSendable(mail: Email): void {
   if (!isEditable(mail))
     throw new Problem('state_conflict', `The e-mail is ${mail.status}; only a draft or one that failed can be sent.`)
-  const found = new Findings()
+  const found = new ValidationErrors()
   checkComplete(found, mail)
-  found.settle()
+  found.throwIfAny()
 }
 
 /** Queues a draft, or a mail that failed, which starts anew. Throws 409 for any other, 422 for one that is not complete. */
@@ -102,7 +102,7 @@ export const inheritedEmails = {
   table: emails.table,
   update: (ctx: Context, id: number, owner: { user_id?: number | null }) =>
     change(
-      { ...ctx, admitted: { table: 'emails', id } },
+      { ...ctx, visibleRecord: { table: 'emails', id } },
       id,
       owner,
       () => undefined,

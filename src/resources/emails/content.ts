@@ -1,14 +1,14 @@
 // What a mail says and to whom (DOMAIN 14.1): a body that is safe to show, recipients once each, and what it needs before it can
 // be sent. It can change while the mail is a draft, or after sending failed.
 import type { Schema } from '../../contract/types.ts'
-import { type Findings, Problem } from '../../kernel/errors.ts'
-import { fold, oneLine } from '../../kernel/format.ts'
-import { clean, plainText, tooMuch } from '../../kernel/html.ts'
-import type { Writing } from '../../kernel/resource.ts'
+import { Problem, type ValidationErrors } from '../../kernel/errors.ts'
+import type { Writing } from '../../kernel/resource/define-resource.ts'
+import { fold, oneLine } from '../../kernel/values/format.ts'
+import { clean, plainText, tooMuch } from '../../kernel/values/html.ts'
 import { checkAttachments, contentIds } from './attachments.ts'
 
 /** What a client says of a mail; some of it only when it is new. */
-export type Body = Schema<'EmailUpdate'> & Pick<Schema<'EmailCreate'>, 'attachments' | 'is_draft'>
+export type Body = Schema<'EmailUpdate'> & Pick<Schema<'EmailForm'>, 'attachments' | 'is_draft'>
 
 /** The content as it is stored. */
 export interface Stored {
@@ -21,13 +21,16 @@ export interface Stored {
   bcc: string
 }
 
-const mostRecipients = 100
+const maxRecipients = 100
 const lists = ['reply_to', 'cc', 'bcc'] as const
 
 export const isEditable = ({ status }: { status: string }): boolean => status === 'draft' || status === 'failed'
 
 /** Finds what is missing in a mail that is to be sent. */
-export function checkComplete(found: Findings, mail: { reply?: string | null; reply_to?: readonly string[] }): void {
+export function checkComplete(
+  found: ValidationErrors,
+  mail: { reply?: string | null; reply_to?: readonly string[] },
+): void {
   if ((mail.reply ?? null) === null) found.invalid('reply', 'The field is required.')
   if ((mail.reply_to ?? []).length === 0) found.invalid('reply_to', 'The field is required.')
 }
@@ -89,7 +92,7 @@ function recipients(body: Body, { current, found }: Writing<Stored>): Record<str
     if (body[name]) columns[name] = JSON.stringify(addresses)
   }
   const [first] = Object.keys(columns)
-  if (first !== undefined && count > mostRecipients)
-    found.invalid(first, `An e-mail has at most ${mostRecipients} recipients; these are ${count}.`)
+  if (first !== undefined && count > maxRecipients)
+    found.invalid(first, `An e-mail has at most ${maxRecipients} recipients; these are ${count}.`)
   return columns
 }

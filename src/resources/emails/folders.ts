@@ -1,7 +1,7 @@
 // Where mails lie (DOMAIN 14.2). Draft, outbox and sent follow from what happens to a mail; the rest is for users to set. The
 // trash takes a mail out of all other folders and remembers them.
 import type { Context } from '../../kernel/context.ts'
-import type { Findings } from '../../kernel/errors.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
 import { allFolders, type Folder } from './visibility.ts'
 
 /** The folders of a mail, and while it is in the trash those it was in before. */
@@ -52,7 +52,7 @@ function sentFrom(place: Folder, { folders, kept }: Filed): Filed {
 }
 
 /** Finds folders that only the server puts a mail into, and that it would be in none. */
-export function checkFolders(found: Findings, now: Filed, wanted: readonly Folder[]): void {
+export function checkFolders(found: ValidationErrors, now: Filed, wanted: readonly Folder[]): void {
   for (const [index, folder] of wanted.entries()) {
     if (ofServer(folder) && !now.folders.includes(folder) && !now.kept.includes(folder))
       found.invalid(`folders.${index}`, `E-mails come into ${folder} by being written or sent.`)

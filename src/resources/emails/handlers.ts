@@ -1,12 +1,12 @@
 // What mails can do beyond the everyday: to the trash and back, be sent, several at once, as threads, below a lead or person.
 import type { Schema } from '../../contract/types.ts'
-import { type Context, requireCall } from '../../kernel/context.ts'
-import { Findings, invalid, notFound } from '../../kernel/errors.ts'
+import { assertCanCall, type Context } from '../../kernel/context.ts'
+import { invalid, notFound, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { inSteps } from '../../kernel/idempotency.ts'
-import { inMass } from '../../kernel/mass.ts'
-import { refer } from '../../kernel/references.ts'
-import { transaction } from '../../kernel/write.ts'
+import { inMass } from '../../kernel/resource/mass.ts'
+import { checkReference } from '../../kernel/resource/references.ts'
+import { inSteps } from '../../kernel/write/idempotency.ts'
+import { transaction } from '../../kernel/write/write.ts'
 import { bytesOf } from '../files/handlers.ts'
 import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
@@ -22,7 +22,7 @@ const tagged = tagging('emails', emails)
 /** Deletes a mail in the trash, moves any other there; `type` says otherwise (DOMAIN 14.2). Answers what was done. */
 const discard = (ctx: Context, id: number, type: 'trash' | 'delete' | undefined): Promise<string> =>
   transaction(ctx, async (ctx) => {
-    await emails.locate(ctx, id)
+    await emails.assertVisible(ctx, id)
     const { folders } = await filedOf(ctx, id)
     const isTrashed = folders.includes('trash')
     if (type === 'delete' || (type === undefined && isTrashed)) {
@@ -60,7 +60,7 @@ const listEmailThread: Handler<'listEmailThread'> = async (ctx, { params, query 
 }
 
 const downloadEmailAttachment: Handler<'downloadEmailAttachment'> = async (ctx, { params }) => {
-  await emails.locate(ctx, params.id)
+  await emails.assertVisible(ctx, params.id)
   const { file_id: id, name, content_type, sha256 } = await attachmentOf(ctx, params.id, params.attachment_id)
   return bytesOf(ctx, { id, name, content_type, sha256 })
 }
@@ -71,13 +71,13 @@ const relink = (ctx: Context, id: number, lead_id: number | null): Promise<Schem
 
 const attachLeadEmail: Handler<'attachLeadEmail'> = (ctx, { params, body: { email_id: id } }) =>
   transaction(ctx, async (ctx) => {
-    await leads.locate(ctx, params.id)
-    const found = new Findings()
-    await refer({ ctx, found }, 'email_id', id, emails)
-    found.settle()
+    await leads.assertVisible(ctx, params.id)
+    const found = new ValidationErrors()
+    await checkReference({ ctx, found }, 'email_id', id, emails)
+    found.throwIfAny()
     // The reply is the mail, also when it was linked before.
-    requireCall(ctx, 'updateEmail')
-    requireCall(ctx, 'getEmail')
+    assertCanCall(ctx, 'updateEmail')
+    assertCanCall(ctx, 'getEmail')
     const mail = await emails.get(ctx, id)
     const data = mail.lead_id === params.id ? mail : await relink(ctx, id, params.id)
     return { data, message: 'E-mail linked to the lead.' }
@@ -85,10 +85,10 @@ const attachLeadEmail: Handler<'attachLeadEmail'> = (ctx, { params, body: { emai
 
 const detachLeadEmail: Handler<'detachLeadEmail'> = (ctx, { params }) =>
   transaction(ctx, async (ctx) => {
-    await leads.locate(ctx, params.id)
-    const mail = (await emails.many(ctx, [params.email_id])).get(params.email_id)
+    await leads.assertVisible(ctx, params.id)
+    const mail = (await emails.getMany(ctx, [params.email_id])).get(params.email_id)
     if (mail?.lead_id !== params.id) throw notFound('linked e-mail', params.email_id)
-    requireCall(ctx, 'updateEmail')
+    assertCanCall(ctx, 'updateEmail')
     await relink(ctx, mail.id, null)
     return { message: 'E-mail unlinked from the lead.' }
   })
@@ -128,13 +128,13 @@ export const handlers: HandlersFor<
 /** Mails below a lead or a person, which must be visible (DOMAIN 7.3). */
 export const subLists: HandlersFor<'listLeadEmails' | 'attachLeadEmail' | 'detachLeadEmail' | 'listPersonEmails'> = {
   listLeadEmails: async (ctx, { params, query }) => {
-    await leads.locate(ctx, params.id)
+    await leads.assertVisible(ctx, params.id)
     return emails.list(ctx, query, (rows) => rows.where('emails.lead_id', '=', params.id))
   },
   attachLeadEmail,
   detachLeadEmail,
   listPersonEmails: async (ctx, { params, query }) => {
-    await persons.locate(ctx, params.id)
+    await persons.assertVisible(ctx, params.id)
     return emails.list(ctx, query, (rows) => rows.where('emails.person_id', '=', params.id))
   },
 }

@@ -1,13 +1,13 @@
 // E-mails that a mail service posts (DOMAIN 14.4), and the bytes of what was received. Who may post is found out before the form
 // is read.
+
+import { countCall } from '../../kernel/auth/attempt-limits.ts'
+import { inboundSecretOf } from '../../kernel/auth/encryption.ts'
+import { constantTimeEquals } from '../../kernel/auth/secrets.ts'
 import type { Context } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
 import type { Gates, Handler, HandlersFor } from '../../kernel/handler.ts'
-import { limited } from '../../kernel/ratelimit.ts'
-import { inboundSecretOf } from '../../kernel/seal.ts'
-import { isSame } from '../../kernel/secrets.ts'
-import { isVeto } from '../../kernel/write.ts'
-import { Busy, Unreadable } from '../../mail/parse.ts'
+import { Busy, Unreadable } from '../../mail/parse/parse.ts'
 import type { PostedFile } from '../../mail/sendgrid.ts'
 import { bytesOf } from '../files/handlers.ts'
 import { receive } from './receive.ts'
@@ -17,14 +17,14 @@ import { emails } from './resource.ts'
 const maxCalls = 60
 const minuteMs = 60_000
 /** E-mails that may be waiting to be read; a mail service tries again after a 503. */
-const mostWaiting = 4
+const maxWaiting = 4
 
 /** Refuses a call without the secret, unless the route is open. Throws 404 where mail is fetched, 401 and 429. */
 async function admit(ctx: Context): Promise<void> {
   const { mailReceiver, inboundOpen } = ctx.services.config
   if (mailReceiver !== 'sendgrid') throw new Problem('not_found', 'E-mails are fetched from a mailbox here.')
   if (hasSecret(ctx)) return
-  if (inboundOpen) return limited(ctx, 'inbound-parse', maxCalls, minuteMs)
+  if (inboundOpen) return countCall(ctx, 'inbound-parse', maxCalls, minuteMs)
   // Without WWW-Authenticate: a mail service must not be shown a page to sign in.
   throw new Problem(
     'unauthenticated',
@@ -34,9 +34,9 @@ async function admit(ctx: Context): Promise<void> {
 
 function hasSecret(ctx: Context): boolean {
   const { config, seal } = ctx.services
-  const expected = seal.fingerprint(inboundSecretOf(config.inboundSecret, seal))
+  const expected = seal.hmac(inboundSecretOf(config.inboundSecret, seal))
   // Every secret is compared, so that the time does not tell which one is right.
-  return sentSecrets(ctx).filter((each) => isSame(seal.fingerprint(each), expected)).length > 0
+  return sentSecrets(ctx).filter((each) => constantTimeEquals(seal.hmac(each), expected)).length > 0
 }
 
 function sentSecrets({ headers, query }: Context): string[] {
@@ -63,8 +63,8 @@ const receiveEmail: Handler<'receiveEmail'> = async (ctx, { body }) => {
       files.push({ field, name: upload?.name ?? field, contentType: upload?.contentType ?? '', bytes })
     else texts[field] = bytes
   }
-  const { mail, raw } = await reading(() => fromSendgrid(texts, files, { mostWaiting }))
-  const { id, duplicate, parent_id, person_id } = await storing(() => receive(ctx, mail, { raw }))
+  const { mail, raw } = await reading(() => fromSendgrid(texts, files, { maxWaiting }))
+  const { id, duplicate, parent_id, person_id } = await receive(ctx, mail, { raw })
   // A stranger gets the same bytes for every mail: ids would tell which addresses and messages are known.
   if (!hasSecret(ctx)) return { message: 'E-mail received.' }
   return {
@@ -84,18 +84,8 @@ async function reading<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A mail service lets go of what is refused, and comes again with what could not be taken. */
-async function storing<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (cause) {
-    if (isVeto(cause) || !(cause instanceof Problem) || cause.code !== 'event_vetoed') throw cause
-    throw new Problem('unavailable', cause.message, { cause, headers: { 'retry-after': '60' } })
-  }
-}
-
 const getEmailRaw: Handler<'getEmailRaw'> = async (ctx, { params: { id } }) => {
-  await emails.locate(ctx, id)
+  await emails.assertVisible(ctx, id)
   const file = await ctx.db
     .selectFrom('emails')
     .innerJoin('files', 'files.id', 'emails.raw_file_id')

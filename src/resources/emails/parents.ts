@@ -1,15 +1,16 @@
 // What a received mail answers (DOMAIN 14.4): by the token in the address it was sent to, else by the ids in its headers. Never by
 // its subject. Whatever the order in which they come, mails that name one another are one thread; its root is the one that came
 // first. Two threads that both have mails already are never made one, whatever a third mail names.
+
+import { constantTimeEquals } from '../../kernel/auth/secrets.ts'
 import type { Context, Services } from '../../kernel/context.ts'
-import { isSame } from '../../kernel/secrets.ts'
-import type { ReceivedMail } from '../../mail/parse.ts'
+import type { ReceivedMail } from '../../mail/parse/parse.ts'
 
 /** Addresses and ids that are looked at; who sends more wants to keep us busy. */
 const most = 100
 
 const tokenOf = ({ seal }: Pick<Services, 'seal'>, threadId: number): string =>
-  seal.fingerprint(`thread:${threadId}`).slice(0, 32)
+  seal.hmac(`thread:${threadId}`).slice(0, 32)
 
 /** Where answers to a thread go. In lower case, as mail servers may write it; the thread is named so that it can be found. */
 export const answerAddress = (services: Services, threadId: number): string =>
@@ -20,7 +21,7 @@ function threadOf(services: Services, address: string): number | null {
   const [, name = '', token = ''] = /^reply\+([0-9a-z]{1,10})-([0-9a-f]{32})@/i.exec(address) ?? []
   const id = Number.parseInt(name, 36)
   if (!Number.isSafeInteger(id)) return null
-  return isSame(token.toLowerCase(), tokenOf(services, id)) ? id : null
+  return constantTimeEquals(token.toLowerCase(), tokenOf(services, id)) ? id : null
 }
 
 /** The id of the mail it answers; null when it begins a thread. */

@@ -1,9 +1,9 @@
 // Fetches the mails of a mailbox (DOMAIN 14.4): all its folders, from where the last time ended. What was taken and not marked, such
 // as by a crash, is taken again and known by its Message-ID.
 import { type Context, now, systemContext } from '../../kernel/context.ts'
-import { isVeto } from '../../kernel/write.ts'
+import { isVeto } from '../../kernel/write/write.ts'
 import { MailboxFailed, type PolledMessage, pollMailbox } from '../../mail/imap.ts'
-import { parseMail, type ReceivedMail, Unreadable, unread } from '../../mail/parse.ts'
+import { parseMail, type ReceivedMail, Unreadable, unread } from '../../mail/parse/parse.ts'
 import { mailboxOf } from '../configuration/mailbox.ts'
 import { receive } from './receive.ts'
 

@@ -1,17 +1,17 @@
 // Receives one e-mail, however it came (DOMAIN 14.4): once, into the thread it answers, about the person who wrote it, with a body
-// that is safe to show. One transaction; what was read of the mail is bounded already (mail/parse.ts).
+// that is safe to show. One transaction; what was read of the mail is bounded already (mail/parse/parse.ts).
 import { Readable } from 'node:stream'
 import type { Insertable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
-import { stamp } from '../../kernel/clock.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import type { Upload } from '../../kernel/files.ts'
-import { escapeHtml, fold } from '../../kernel/format.ts'
-import { clean, plainText } from '../../kernel/html.ts'
-import { leave, type Uploads } from '../../kernel/multipart.ts'
-import { savepoint, transaction, type Unit, write } from '../../kernel/write.ts'
-import type { ReceivedMail } from '../../mail/parse.ts'
+import type { Upload } from '../../kernel/files/file-store.ts'
+import { cleanUpUploads, type Uploads } from '../../kernel/files/multipart.ts'
+import { stamp } from '../../kernel/runtime/clock.ts'
+import { escapeHtml, fold } from '../../kernel/values/format.ts'
+import { clean, plainText } from '../../kernel/values/html.ts'
+import { isOfListener, savepoint, transaction, type Unit, write } from '../../kernel/write/write.ts'
+import type { ReceivedMail } from '../../mail/parse/parse.ts'
 import { addFile, releaseFiles } from '../files/attach.ts'
 import { persons } from '../persons/resource.ts'
 import { keepReceived, settleAttachments } from './attachments.ts'
@@ -40,8 +40,8 @@ export interface Receiving {
 }
 
 /** Of one file, and of the bytes of the whole mail. */
-const mostBytes = 31 * 1024 * 1024
-const longestText = 1_000_000
+const maxBytes = 31 * 1024 * 1024
+const maxTextLength = 1_000_000
 
 /** Throws what a listener refuses it with. */
 export async function receive(
@@ -61,7 +61,7 @@ export async function receive(
   let isStored = false
   try {
     const take = async (bytes: Buffer, name: string): Promise<Upload> => {
-      const upload = await ctx.services.files.receive(Readable.from([bytes]), name, mostBytes)
+      const upload = await ctx.services.files.receive(Readable.from([bytes]), name, maxBytes)
       own.uploads.files.set(String(own.uploads.files.size), upload)
       return upload
     }
@@ -78,7 +78,7 @@ export async function receive(
     if (!other) throw error
     return other
   } finally {
-    await leave(own, !isStored)
+    await cleanUpUploads(own, !isStored)
   }
 }
 
@@ -170,7 +170,7 @@ async function surfaced(ctx: Context & { unit: Unit }, thread: number, id: numbe
   try {
     await savepoint(ctx, () => surface(ctx, thread, id))
   } catch (error) {
-    if (!(error instanceof Problem && error.code === 'event_vetoed')) throw error
+    if (!isOfListener(error)) throw error
     ctx.services.log.warn({ err: error, thread, email: id }, 'A listener refused to have a thread shown anew.')
   }
 }
@@ -201,7 +201,7 @@ function columnsOf(
     subject: mail.subject,
     subject_key: mail.subject === null ? null : fold(mail.subject),
     reply,
-    text: text?.slice(0, longestText).trimEnd() || null,
+    text: text?.slice(0, maxTextLength).trimEnd() || null,
     reply_to: JSON.stringify(mail.to),
     cc: JSON.stringify(mail.cc),
     bcc: JSON.stringify(mail.bcc),
@@ -236,7 +236,7 @@ async function isOurs({ db, services }: Context, { from }: ReceivedMail): Promis
 /** The person with the sender's address; of several the first there was. */
 async function personOf(ctx: Context, { from }: ReceivedMail): Promise<number | null> {
   if (from === null) return null
-  const rows = await persons.matching(ctx, { email: [from.address], sort: ['id'] })
+  const rows = await persons.query(ctx, { email: [from.address], sort: ['id'] })
   const person = await rows.clearSelect().select('persons.id').limit(1).executeTakeFirst()
   return person?.id ?? null
 }

@@ -1,6 +1,6 @@
 // What may be said of recipients that were refused: what went wrong with a mail is told to listeners, webhooks and the change feed,
 // and to all who see the mail, and none of them is to learn who gets it without the others knowing (DOMAIN 14.1).
-import { fold } from '../../kernel/format.ts'
+import { fold } from '../../kernel/values/format.ts'
 import type { OutboundMessage, Sent } from '../../mail/outbound.ts'
 
 /** The recipients that only the sender knows of. */

@@ -3,10 +3,10 @@
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { author, type Context } from '../../kernel/context.ts'
-import { exists, flag, flagged, likePattern, linked, type SearchField, time, value } from '../../kernel/filter.ts'
-import { fold, oneLine } from '../../kernel/format.ts'
-import { expand, refer } from '../../kernel/references.ts'
-import { defineResource, type Writing } from '../../kernel/resource.ts'
+import { exists, flag, flagged, likePattern, linked, type SearchField, time, value } from '../../kernel/query/filter.ts'
+import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
+import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
+import { fold, oneLine } from '../../kernel/values/format.ts'
 import { leads } from '../leads/resource.ts'
 import { personRef } from '../persons/contacts.ts'
 import { persons } from '../persons/resource.ts'
@@ -30,11 +30,11 @@ interface Current extends Stored {
 
 async function columnsOf(body: Body, writing: Writing<Current>): Promise<Record<string, unknown>> {
   const { ctx, current, found } = writing
-  if (!current) await refer(writing, 'parent_id', body.parent_id, emails)
+  if (!current) await checkReference(writing, 'parent_id', body.parent_id, emails)
   else if (body.parent_id !== undefined && body.parent_id !== current.parent_id)
     found.invalid('parent_id', 'What an e-mail answers cannot be changed.')
-  if (body.person_id !== current?.person_id) await refer(writing, 'person_id', body.person_id, persons)
-  if (body.lead_id !== current?.lead_id) await refer(writing, 'lead_id', body.lead_id, leads)
+  if (body.person_id !== current?.person_id) await checkReference(writing, 'person_id', body.person_id, persons)
+  if (body.lead_id !== current?.lead_id) await checkReference(writing, 'lead_id', body.lead_id, leads)
   await checkTagIds(ctx, found, body.tag_ids)
   const status = current?.status ?? (body.is_draft === true ? 'draft' : 'queued')
   if (body.folders) {
@@ -145,8 +145,8 @@ export const emails = defineResource({
     ...['emails.from', 'emails.reply_to', 'emails.cc', 'emails.bcc'].map(searched),
   ],
   governs: ['is_draft'],
-  columns: columnsOf,
-  present: (row, ctx): Email => ({
+  toRow: columnsOf,
+  toReply: (row, ctx): Email => ({
     id: row.id,
     subject: row.subject,
     reply: row.reply,
@@ -188,17 +188,17 @@ export const emails = defineResource({
     updated_at: row.updated_at,
     version: row.version,
   }),
-  gather: gatherParts,
-  settle: async (ctx, id, body: Body) => {
+  loadRelated: gatherParts,
+  afterSave: async (ctx, id, body: Body) => {
     await joinThread(ctx, id)
     const before = await filedOf(ctx, id)
     await settleFolders(ctx, id, body.folders)
     await settleAttachments(ctx, id, body)
     await queueIfDue(ctx, id, before)
   },
-  release: checkAtRest,
-  mend: (ctx, { row }) => queuedAgain(ctx, { id: Number(row.id), status: String(row.status) }),
-  link: (ctx, id, body, isNew) => setTags(ctx, 'emails', id, body.tag_ids, isNew),
+  beforeDelete: checkAtRest,
+  onRestore: (ctx, { row }) => queuedAgain(ctx, { id: Number(row.id), status: String(row.status) }),
+  saveLinks: (ctx, id, body, isNew) => setTags(ctx, 'emails', id, body.tag_ids, isNew),
   wasInSight: wasInOpenFolder,
 })
 
@@ -222,7 +222,7 @@ async function gatherParts(ctx: Context, replies: Email[], include: readonly str
   for (const reply of replies) reply.reference_ids = chains.get(reply.id) ?? []
   await gatherFolders(ctx, replies)
   await gatherAttachments(ctx, replies)
-  await expand(ctx, replies, include, { person: () => persons, lead: () => leads, parent: () => emails })
+  await expandReferences(ctx, replies, include, { person: () => persons, lead: () => leads, parent: () => emails })
   if (include.includes('children')) await gatherChildren(ctx, replies)
 }
 
@@ -239,7 +239,7 @@ async function gatherChildren(ctx: Context, replies: Email[]): Promise<void> {
     .orderBy('id')
     .execute()
   const ids = rows.map(({ id }) => id)
-  const children = (await emails.many(ctx, ids)) as Map<number, Schema<'IncludedEmail'>>
+  const children = (await emails.getMany(ctx, ids)) as Map<number, Schema<'IncludedEmail'>>
   for (const reply of replies)
     reply.children = rows.flatMap((row) => (row.parent_id === reply.id ? (children.get(row.id) ?? []) : []))
 }

@@ -5,13 +5,12 @@
 import { Readable } from 'node:stream'
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
-import { Bury, type Running } from '../../jobs/queue.ts'
-import { stamp } from '../../kernel/clock.ts'
+import { BuryJob, type Running } from '../../jobs/queue.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { Source } from '../../kernel/download.ts'
-import { Problem } from '../../kernel/errors.ts'
-import { withRemotes } from '../../kernel/html.ts'
-import { transaction } from '../../kernel/write.ts'
+import type { Source } from '../../kernel/files/download.ts'
+import { stamp } from '../../kernel/runtime/clock.ts'
+import { withRemotes } from '../../kernel/values/html.ts'
+import { isOfListener, transaction } from '../../kernel/write/write.ts'
 import {
   MailDeferred,
   MailRefused,
@@ -19,7 +18,7 @@ import {
   type OutboundMessage,
   type Sent,
 } from '../../mail/outbound.ts'
-import { patient } from '../../mail/patience.ts'
+import { patient } from '../../mail/send-grace.ts'
 import { attachmentRows } from './attachments.ts'
 import { change } from './changes.ts'
 import { delivered, filedOf, putInto } from './folders.ts'
@@ -38,7 +37,7 @@ export async function sendMail(ctx: Context, id: number, job: Running): Promise<
     hidden = hiddenOf(message)
     sent = await ctx.services.mailer.send(message, patient(job.signal))
   } catch (cause) {
-    if (cause instanceof MailRefused) throw new Bury(withoutHidden(cause.message, hidden), { cause })
+    if (cause instanceof MailRefused) throw new BuryJob(withoutHidden(cause.message, hidden), { cause })
     const error = deferral(cause, hidden)
     // A run that is told to stop leaves the mail as it is; so does one whose job is another worker's. `giveUp` has the last words.
     if (!job.isLast && !job.signal.aborted) await putOff(ctx, id, error.message, job)
@@ -51,17 +50,17 @@ export async function sendMail(ctx: Context, id: number, job: Running): Promise<
 const putOff = (ctx: Context, id: number, error: string, job: Running): Promise<boolean> =>
   transaction(ctx, async (ctx) => (await job.isOurs(ctx)) && step(ctx, id, ['sending'], { status: 'queued', error }))
 
-/** It is sent, whoever likes it: a listener that refuses to hear of it must not have it sent again. */
+/** It is sent, whoever likes it: a listener that refuses to hear of it, or fails, must not have it sent again. */
 async function accept(ctx: Context, id: number, { refused }: { refused: string | null }): Promise<void> {
   const columns: Step = { status: 'sent', error: refused, sent_at: stamp(ctx.services.clock.now()) }
   const file = async (ctx: Context): Promise<void> => putInto(ctx, id, delivered(await filedOf(ctx, id)))
   try {
     await step(ctx, id, ['sending', 'queued'], columns, file)
   } catch (cause) {
-    if (!(cause instanceof Problem && cause.code === 'event_vetoed')) throw cause
+    if (!isOfListener(cause)) throw cause
     ctx.services.log.error(
       { err: cause, email: id },
-      'A listener refused that an e-mail was sent; it was all the same.',
+      'A listener refused that an e-mail was sent, or failed; it was sent all the same.',
     )
     await transaction(ctx, async (ctx) => {
       await ctx.db.updateTable('emails').set(columns).where('id', '=', id).execute()

@@ -3,8 +3,8 @@
 import { v7 } from 'uuid'
 import type { Context } from '../../kernel/context.ts'
 
-const mostReferences = 50
-const longestSubject = 998
+const maxReferences = 50
+const maxSubjectLength = 998
 
 /** A Message-ID nobody else has; without brackets. */
 export const newMessageId = ({ services, time }: Context): string =>
@@ -28,7 +28,7 @@ export async function inheritance({ db }: Context, parentId: number) {
 
 function replySubject(subject: string | null): string | null {
   if (subject === null || /^re:/i.test(subject)) return subject
-  return `Re: ${subject}`.slice(0, longestSubject)
+  return `Re: ${subject}`.slice(0, maxSubjectLength)
 }
 
 /** Puts a new mail into the thread of its parent, into `thread`, or begins one; writes down its references: those it came with, else its parent's. */
@@ -69,7 +69,7 @@ const chainOf = async (ctx: Context, parentId: number | null): Promise<string[]>
 /** A chain and the own id behind it. Of one too long the beginning of the thread stays, and what came last. */
 function withOwn(chain: readonly string[], own: string): string[] {
   const ids = [...new Set(chain.filter((each) => each !== own)), own]
-  return ids.length > mostReferences ? [...ids.slice(0, 1), ...ids.slice(1 - mostReferences)] : ids
+  return ids.length > maxReferences ? [...ids.slice(0, 1), ...ids.slice(1 - maxReferences)] : ids
 }
 
 /** The chains of several mails, with one query. */

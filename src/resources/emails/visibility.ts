@@ -1,9 +1,9 @@
 // Who sees a mail (DOMAIN 7.3, 7.4): whoever may open one of its folders and sees its owner, its lead or its person. What came
 // in and belongs to nobody yet is for everybody who reads the inbox.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
-import { type Context, holds } from '../../kernel/context.ts'
-import { always, never } from '../../kernel/sights.ts'
-import { visible } from '../../kernel/visibility.ts'
+import { type Context, hasPermission } from '../../kernel/context.ts'
+import { always, never } from '../../kernel/query/event-visibility.ts'
+import { visible } from '../../kernel/query/visibility.ts'
 
 /** The permission that opens each folder. */
 export const folderKeys = {
@@ -20,8 +20,8 @@ export const folderKeys = {
 export type Folder = keyof typeof folderKeys
 export const allFolders = Object.keys(folderKeys) as Folder[]
 
-const openTo = (ctx: Context): Folder[] => allFolders.filter((folder) => holds(ctx, folderKeys[folder]))
-const opensEach = (ctx: Context): boolean => allFolders.every((folder) => holds(ctx, folderKeys[folder]))
+const openTo = (ctx: Context): Folder[] => allFolders.filter((folder) => hasPermission(ctx, folderKeys[folder]))
+const opensEach = (ctx: Context): boolean => allFolders.every((folder) => hasPermission(ctx, folderKeys[folder]))
 
 function inOpenFolder(ctx: Context): RawBuilder<SqlBool> {
   const open = openTo(ctx)
@@ -47,7 +47,7 @@ function ofVisibleRecord(ctx: Context): RawBuilder<SqlBool> {
     visible(ctx, 'emails.user_id'),
     through('leads', 'emails.lead_id'),
     through('persons', 'emails.person_id'),
-    ...(holds(ctx, folderKeys.inbox)
+    ...(hasPermission(ctx, folderKeys.inbox)
       ? [
           sql`(emails.source = 'email' and emails.user_id is null and emails.lead_id is null and emails.person_id is null)`,
         ]
@@ -61,7 +61,7 @@ export function visibleEmail(ctx: Context): RawBuilder<SqlBool> {
   const seen = sql<SqlBool>`(${ofVisibleRecord(ctx)} and ${inOpenFolder(ctx)})`
   // Who sees all sees it anyway.
   const isLimited = (ctx.user?.visibleOwners ?? null) !== null || !opensEach(ctx)
-  return isLimited && ctx.admitted?.table === 'emails'
-    ? sql<SqlBool>`(${seen} or emails.id = ${ctx.admitted.id})`
+  return isLimited && ctx.visibleRecord?.table === 'emails'
+    ? sql<SqlBool>`(${seen} or emails.id = ${ctx.visibleRecord.id})`
     : seen
 }

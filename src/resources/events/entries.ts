@@ -3,14 +3,14 @@
 import { type Expression, type SqlBool, sql } from 'kysely'
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, Query, Schema } from '../../contract/types.ts'
-import { asSeen } from '../../kernel/changes.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { newestEvent } from '../../kernel/eventlog.ts'
-import { matcher, type Snapshot } from '../../kernel/events.ts'
-import { conditions, exists, time, value } from '../../kernel/filter.ts'
-import { type EventEntity, sightOf } from '../../kernel/sights.ts'
-import { type EventRow, knownOf, openTypes } from './sight.ts'
+import { asSeen } from '../../kernel/history/field-changes.ts'
+import { type EventEntity, sightOf } from '../../kernel/query/event-visibility.ts'
+import { conditions, exists, time, value } from '../../kernel/query/filter.ts'
+import { newestEvent } from '../../kernel/write/event-log.ts'
+import { matcher, type Snapshot } from '../../kernel/write/events.ts'
+import { type EventRow, knownOf, openTypes } from './event-visibility.ts'
 
 type Entry = Schema<'EventEntry'>
 type Condition = Expression<SqlBool>

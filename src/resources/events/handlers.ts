@@ -1,9 +1,10 @@
-// The change feed (DOMAIN 17.4), as pages with a cursor or as a stream. What is read is in entries.ts, who sees it in sight.ts.
-import { preferred } from '../../kernel/accept.ts'
+// The change feed (DOMAIN 17.4), as pages with a cursor or as a stream. What is read is in entries.ts, who sees it in event-visibility.ts.
+
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
-import { newestEvent } from '../../kernel/eventlog.ts'
+import { preferred } from '../../kernel/files/content-negotiation.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import { newestEvent } from '../../kernel/write/event-log.ts'
 import { checkPlace, conditionsOf, oldestOf, readPart } from './entries.ts'
 import { follow } from './stream.ts'
 

@@ -1,8 +1,8 @@
 // Which rows about records a caller may know of (DOMAIN 7.4), as a condition, so that pages and totals are of the same rows: those about
 // types the caller may list, of records the caller sees, or could see when they were deleted.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
-import { type Context, may } from '../../kernel/context.ts'
-import { deletionOf, never, type Records, scopeOf } from '../../kernel/sights.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
+import { deletionOf, never, type Records, scopeOf } from '../../kernel/query/event-visibility.ts'
 
 type Condition = RawBuilder<SqlBool>
 /** Tables whose rows tell of a record by `entity_type` and `entity_id`, and of the event by `event_id`. */
@@ -11,7 +11,7 @@ type Table = 'webhook_deliveries' | 'workflow_runs'
 export async function visibleAbout(ctx: Context, table: Table): Promise<Condition> {
   const conditions: Condition[] = []
   for (const [type, { lists, records }] of ctx.services.sights) {
-    if (!may(ctx, lists)) continue
+    if (!canCall(ctx, lists)) continue
     const isOfType = sql<SqlBool>`${sql.ref(`${table}.entity_type`)} = ${type}`
     const scope = records && (await scopeWithin(ctx, type, records, table))
     conditions.push(scope ? sql<SqlBool>`(${isOfType} and ${scope})` : isOfType)

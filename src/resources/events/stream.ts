@@ -3,10 +3,10 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Expression, SqlBool } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
+import { renewed } from '../../kernel/auth/sessions.ts'
 import type { Context } from '../../kernel/context.ts'
-import { type Download, download } from '../../kernel/download.ts'
-import { placed } from '../../kernel/export.ts'
-import { renewed } from '../../kernel/sessions.ts'
+import { type Download, download } from '../../kernel/files/download.ts'
+import { placed } from '../../kernel/resource/export.ts'
 import { readPart } from './entries.ts'
 import { join } from './streams.ts'
 

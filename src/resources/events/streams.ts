@@ -2,9 +2,9 @@
 // them at once; those of other processes are looked for every second.
 import type { Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { newestEvent } from '../../kernel/eventlog.ts'
+import { newestEvent } from '../../kernel/write/event-log.ts'
 
-const mostPerReader = 5
+const maxPerReader = 5
 
 export interface Stream {
   /** The token or session that reads it. */
@@ -26,8 +26,8 @@ export function join(services: Services, stream: Stream, lookMs: number): () => 
   const streams: Streams = known.get(services) ?? { open: new Set(), rest: undefined }
   known.set(services, streams)
   const { open } = streams
-  if ([...open].filter(({ reader }) => reader === stream.reader).length >= mostPerReader)
-    throw new Problem('rate_limited', `A token can follow ${mostPerReader} streams at a time.`, {
+  if ([...open].filter(({ reader }) => reader === stream.reader).length >= maxPerReader)
+    throw new Problem('rate_limited', `A token can follow ${maxPerReader} streams at a time.`, {
       headers: { 'retry-after': '15' },
     })
   open.add(stream)

@@ -2,9 +2,9 @@
 // that belongs to a record is a child of it: it comes and goes with the events of the record, not with its own.
 import type { Schema } from '../../contract/types.ts'
 import { author, type Context, now } from '../../kernel/context.ts'
-import type { Upload } from '../../kernel/files.ts'
-import { keep } from '../../kernel/multipart.ts'
-import type { Writing } from '../../kernel/resource.ts'
+import type { Upload } from '../../kernel/files/file-store.ts'
+import { storeUpload } from '../../kernel/files/multipart.ts'
+import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { checkUploadQuota } from './quota.ts'
 import { type Owner, presentRef, rowsOf, visibleOf } from './rows.ts'
 
@@ -58,7 +58,7 @@ export function checkLimits(
 /** Keeps a file that came with the body. Runs in the transaction of the write; returns its id. */
 export async function addFile(ctx: Context, upload: Upload, owner: Owner | null): Promise<number> {
   if (owner === null) await checkUploadQuota(ctx, upload.size)
-  await keep(ctx, upload)
+  await storeUpload(ctx, upload)
   const { name, size, contentType, sha256 } = upload
   return insert(ctx, { name, size, content_type: contentType, sha256, user_id: author(ctx)?.id ?? null }, owner)
 }

@@ -1,10 +1,10 @@
 // Removes what is left over (DOMAIN 16): uploads that nobody attached within a day, files of records that are gone for good, and
 // bytes that no row refers to. Bytes wait in a trash folder before they are deleted.
 import { sql } from 'kysely'
-import { restoreDays } from '../../kernel/archive.ts'
-import { daysMs, stamp } from '../../kernel/clock.ts'
 import type { Context } from '../../kernel/context.ts'
-import { longTransaction, transaction } from '../../kernel/write.ts'
+import { restoreDays } from '../../kernel/history/archive.ts'
+import { daysMs, stamp } from '../../kernel/runtime/clock.ts'
+import { longTransaction, transaction } from '../../kernel/write/write.ts'
 import { removeFile } from './handlers.ts'
 import { type FileRow, rowsOf } from './rows.ts'
 

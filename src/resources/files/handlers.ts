@@ -1,21 +1,21 @@
 // Uploading, showing, downloading and deleting files (DOMAIN 16). How they belong to records is in attach.ts.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { type Download, download } from '../../kernel/download.ts'
 import { inUse, notFound } from '../../kernel/errors.ts'
-import type { Snapshot } from '../../kernel/events.ts'
-import { dispositionOf } from '../../kernel/filetypes.ts'
+import { type Download, download } from '../../kernel/files/download.ts'
+import { dispositionOf } from '../../kernel/files/file-types.ts'
+import { uploaded } from '../../kernel/files/multipart.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { uploaded } from '../../kernel/multipart.ts'
-import { ifItCan } from '../../kernel/unavailable.ts'
-import { write } from '../../kernel/write.ts'
+import { bestEffort } from '../../kernel/runtime/unavailable.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
+import { write } from '../../kernel/write/write.ts'
 import { addFile } from './attach.ts'
 import { type FileRow, findFile, presentFile, rowsOf } from './rows.ts'
 import { checkSignature } from './signed.ts'
 
 /** For the paths below a file: throws 404 for one the caller may not see. */
 export const files = {
-  locate: async (ctx: Context, id: number): Promise<void> => {
+  assertVisible: async (ctx: Context, id: number): Promise<void> => {
     await findFile(ctx, id)
   },
 }
@@ -48,7 +48,7 @@ const deleteFile: Handler<'deleteFile'> = async (ctx, { params }) => {
     ])
   await removeFile(ctx, row)
   // At once, unless others share them: bytes that wait for the clean-up would fill the disk past the limit of uploads.
-  if (!ctx.dryRun) await ifItCan(() => ctx.services.sweepFiles(ctx, [row.sha256]))
+  if (!ctx.dryRun) await bestEffort(() => ctx.services.sweepFiles(ctx, [row.sha256]))
   return { message: 'File deleted.' }
 }
 

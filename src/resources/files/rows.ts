@@ -5,10 +5,10 @@ import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
-import { type Context, may } from '../../kernel/context.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
-import type { Rows } from '../../kernel/page.ts'
-import { always, type Sight } from '../../kernel/sights.ts'
+import { always, type Sight } from '../../kernel/query/event-visibility.ts'
+import type { Rows } from '../../kernel/query/page.ts'
 
 export type FileRow = Selectable<Tables['files']>
 
@@ -18,7 +18,7 @@ export interface Owner {
   id: number
 }
 
-export const urlOf = (ctx: Context, id: number): string => ctx.base + pathTo(operations.downloadFile, id)
+export const urlOf = (ctx: Context, id: number): string => ctx.baseUrl + pathTo(operations.downloadFile, id)
 
 export const presentFile = (ctx: Context, row: FileRow): Schema<'FileRecord'> => ({
   id: row.id,
@@ -92,9 +92,9 @@ export async function visibleOf(ctx: Context, rows: readonly FileRow[]): Promise
 async function ownersInSight(ctx: Context, type: string): Promise<'all' | 'none' | Rows<{ id: number }>> {
   // A user is named, with the picture, wherever a record is: that asks for no permission (DOMAIN 7.4).
   if (type === 'users') return 'all'
-  if (type === 'configuration') return may(ctx, operations.getConfiguration) ? 'all' : 'none'
+  if (type === 'configuration') return canCall(ctx, operations.getConfiguration) ? 'all' : 'none'
   const resource = ctx.services.resources.get(type)
-  if (!resource || !may(ctx, resource.shows)) return 'none'
+  if (!resource || !canCall(ctx, resource.getOperation)) return 'none'
   return resource.withFiles?.(ctx) ?? resource.sight.records.inSight(ctx)
 }
 
@@ -104,7 +104,7 @@ async function seenOwners(ctx: Context, type: string, ids: readonly number[]): P
   if (owners === 'none') return new Set()
   if (owners === 'all') return new Set(ids)
   const resource = ctx.services.resources.get(type)
-  if (!resource?.withFiles) return resource?.seen(ctx, ids) ?? new Set()
+  if (!resource?.withFiles) return resource?.visibleIds(ctx, ids) ?? new Set()
   const rows = await owners.where(sql<SqlBool>`${sql.ref(`${resource.table}.id`)} in (${sql.join([...ids])})`).execute()
   return new Set(rows.map(({ id }) => id))
 }

@@ -2,27 +2,27 @@
 // signature covers the file and the time, so neither can be changed.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
+import { constantTimeEquals } from '../../kernel/auth/secrets.ts'
 import type { Context, Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { isSame } from '../../kernel/secrets.ts'
 
 const goodForSeconds = 5 * 60
 
 const secondsOf = (ctx: Context): number => Math.floor(ctx.time.getTime() / 1000)
 
 export const signatureOf = ({ seal }: Services, id: number, expires: number): string =>
-  seal.fingerprint(`file:${id}:${expires}`)
+  seal.hmac(`file:${id}:${expires}`)
 
 /** For HTML that is shown to somebody who sees the file. */
 export function signedUrl(ctx: Context, id: number): string {
   const expires = secondsOf(ctx) + goodForSeconds
   const path = pathTo(operations.downloadSignedFile, id)
-  return `${ctx.base}${path}?expires=${expires}&signature=${signatureOf(ctx.services, id, expires)}`
+  return `${ctx.baseUrl}${path}?expires=${expires}&signature=${signatureOf(ctx.services, id, expires)}`
 }
 
 /** Throws 403 for a link that this server did not make, or not in the last five minutes. */
 export function checkSignature(ctx: Context, id: number, sent: { expires: number; signature: string }): void {
-  if (!isSame(sent.signature, signatureOf(ctx.services, id, sent.expires)))
+  if (!constantTimeEquals(sent.signature, signatureOf(ctx.services, id, sent.expires)))
     throw new Problem('forbidden', 'This link is not one that was given out.')
   if (sent.expires < secondsOf(ctx)) throw new Problem('forbidden', 'This link has expired; read the record again.')
 }

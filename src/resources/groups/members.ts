@@ -1,6 +1,6 @@
 // Who is in which group: one link table, read and written from both ends, by groups (`user_ids`) and by users (`group_ids`).
 import type { Context } from '../../kernel/context.ts'
-import { visible } from '../../kernel/visibility.ts'
+import { visible } from '../../kernel/query/visibility.ts'
 
 /** Ids of the members of each of the groups that the caller sees, in ascending order. */
 export async function membersOf(ctx: Context, groupIds: readonly number[]): Promise<Map<number, number[]>> {

@@ -1,16 +1,16 @@
 // Teams of users (DOMAIN 15.3): a user with the view permission `group` sees the records of every member of the own ones.
 import { type SqlBool, sql } from 'kysely'
 import type { Body, Schema } from '../../contract/types.ts'
-import { withCurrentCaller } from '../../kernel/auth.ts'
-import { type Context, may } from '../../kernel/context.ts'
+import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'
-import { exists, text } from '../../kernel/filter.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { referAll, uniqueName } from '../../kernel/references.ts'
-import { defineResource, type Resource } from '../../kernel/resource.ts'
-import { seesOwner, visible } from '../../kernel/visibility.ts'
+import { exists, text } from '../../kernel/query/filter.ts'
+import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
+import { defineResource, type Resource } from '../../kernel/resource/define-resource.ts'
+import { checkReferences, uniqueName } from '../../kernel/resource/references.ts'
 import { users } from '../users/resource.ts'
-import { checkMembership } from '../users/view.ts'
+import { checkMembership } from '../users/view-ceiling.ts'
 import { membersOf, setMembers } from './members.ts'
 
 type Operations = 'listGroups' | 'getGroup' | 'createGroup' | 'updateGroup' | 'deleteGroup'
@@ -38,19 +38,19 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
     user_id: exists((ids) => sql<SqlBool>`exists (select 1 ${members(ctx)} and users.id in (${sql.join(ids)}))`),
   }),
   search: [{ key: 'groups.name_key' }, { text: 'groups.description' }],
-  columns: async ({ name, description, user_ids }, writing) => {
+  toRow: async ({ name, description, user_ids }, writing) => {
     const { ctx, current, found } = writing
     const named = await uniqueName(writing, { table: 'groups', entity: 'groups', noun: 'group' }, name)
     const present = current && user_ids ? await allMembers(ctx, current.id) : []
-    await referAll(writing, 'user_ids', user_ids, { noun: users.noun, seen: withKnown(present) })
+    await checkReferences(writing, 'user_ids', user_ids, { noun: users.noun, visibleIds: withKnown(present) })
     if (user_ids && !found.any) {
       const joined = [...new Set(user_ids)].filter((id) => !present.includes(id))
-      const left = present.filter((id) => seesOwner(ctx, id) && !user_ids.includes(id))
+      const left = present.filter((id) => canSeeOwner(ctx, id) && !user_ids.includes(id))
       await checkMembership(await withCurrentCaller(ctx), { groupId: current?.id ?? null, joined, left })
     }
     return { ...named, description }
   },
-  present: (row): Group => ({
+  toReply: (row): Group => ({
     id: row.id,
     name: row.name,
     description: row.description,
@@ -60,14 +60,14 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
     updated_at: row.updated_at,
     version: row.version,
   }),
-  gather: async (ctx, replies, include) => {
+  loadRelated: async (ctx, replies, include) => {
     const members = await membersOf(
       ctx,
       replies.map(({ id }) => id),
     )
     for (const reply of replies) reply.user_ids = members.get(reply.id) ?? []
-    if (!include.includes('users') || !may(ctx, users.shows)) return
-    const full = await users.many(
+    if (!include.includes('users') || !canCall(ctx, users.getOperation)) return
+    const full = await users.getMany(
       ctx,
       replies.flatMap(({ user_ids }) => user_ids),
     )
@@ -76,17 +76,17 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
   // The members are those whom the writer saw.
   asRead: (ctx, snapshot) => ({
     ...snapshot,
-    ...(Array.isArray(snapshot.user_ids) && { user_ids: snapshot.user_ids.filter((id) => seesOwner(ctx, id)) }),
+    ...(Array.isArray(snapshot.user_ids) && { user_ids: snapshot.user_ids.filter((id) => canSeeOwner(ctx, id)) }),
   }),
-  settle: (ctx, id, { user_ids }) => setMembers(ctx, { group_id: id }, user_ids),
-  release: async (ctx, { id, name }) => {
+  afterSave: (ctx, id, { user_ids }) => setMembers(ctx, { group_id: id }, user_ids),
+  beforeDelete: async (ctx, { id, name }) => {
     const members = await allMembers(ctx, id)
     if (members.length === 0) return
     throw inUse(
       `${name} has members.`,
       members
         .slice(0, 20)
-        .map((user) => ({ entity_type: 'users', id: seesOwner(ctx, user) ? user : null, field: 'group_ids' })),
+        .map((user) => ({ entity_type: 'users', id: canSeeOwner(ctx, user) ? user : null, field: 'group_ids' })),
     )
   },
 })
@@ -110,6 +110,6 @@ const allMembers = async (ctx: Context, groupId: number): Promise<number[]> =>
 const withKnown =
   (present: readonly number[]) =>
   async (ctx: Context, ids: readonly number[]): Promise<Set<number>> =>
-    new Set([...present, ...(await users.seen(ctx, ids))])
+    new Set([...present, ...(await users.visibleIds(ctx, ids))])
 
 export const handlers: HandlersFor<Operations> = groups.handlers

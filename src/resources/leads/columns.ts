@@ -1,7 +1,7 @@
 // Leads as rows of a CSV (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
-import { bookkeeping, type Columns, line, listed, plain, tagNames } from '../../kernel/cells.ts'
 import type { Context } from '../../kernel/context.ts'
+import { bookkeeping, type Columns, line, listColumn, plain, tagNames } from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/cells.ts'
 
 type Lead = Schema<'Lead'>
@@ -13,7 +13,7 @@ export const leadColumns = async (ctx: Context): Promise<Columns<Lead>> => [
   ...plain('lead_source_id', 'lead_type_id', 'lead_pipeline_id', 'lead_pipeline_stage_id'),
   tagNames,
   // Named as imports name it.
-  listed('product', ({ lead_products: lines }) =>
+  listColumn('product', ({ lead_products: lines }) =>
     lines.map(({ product_id: id, price, quantity }) => line({ id, price, quantity })),
   ),
   ...plain('products_amount', 'quotes_count', 'activities_count', 'emails_count'),

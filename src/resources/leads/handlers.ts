@@ -2,12 +2,12 @@
 // organizations.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { Findings, invalid, notFound } from '../../kernel/errors.ts'
-import type { Snapshot } from '../../kernel/events.ts'
-import { exportOf } from '../../kernel/export.ts'
+import { invalid, notFound, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { massDestroy, massUpdate } from '../../kernel/mass.ts'
-import { transaction, write } from '../../kernel/write.ts'
+import { exportOf } from '../../kernel/resource/export.ts'
+import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
+import { transaction, write } from '../../kernel/write/write.ts'
 import { organizations } from '../organizations/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { pricedProducts } from '../products/prices.ts'
@@ -23,7 +23,7 @@ type LineBody = { quantity?: number; price?: number }
 /** Both moves, of one lead and of many, take a stage of the pipeline the lead is in (DOMAIN 9.2). */
 async function move(ctx: Context, id: number, body: Schema<'LeadMove'>): Promise<Schema<'Lead'>> {
   return transaction(ctx, async (ctx) => {
-    await leads.locate(ctx, id)
+    await leads.assertVisible(ctx, id)
     const lead = await leads.get(ctx, id)
     const stage = await ctx.db
       .selectFrom('lead_pipeline_stages')
@@ -62,10 +62,10 @@ async function putLine(
   body: LineBody,
 ): Promise<Schema<'LeadProduct'>> {
   const was = await lineOf(ctx, leadId, productId)
-  const found = new Findings()
+  const found = new ValidationErrors()
   const input = { ...body, product_id: productId }
   const planned = planLine(was, input, await pricedProducts(ctx, [input]), found)
-  found.settle()
+  found.throwIfAny()
   const about = {
     entity: 'leads',
     input,
@@ -89,14 +89,14 @@ async function putLine(
 
 const attachLeadProduct: Handler<'attachLeadProduct'> = (ctx, { params, body }) =>
   transaction(ctx, async (ctx) => {
-    await leads.locate(ctx, params.id)
+    await leads.assertVisible(ctx, params.id)
     const { product_id, ...rest } = body
     return { data: await putLine(ctx, params.id, product_id, rest), message: 'Product added to the lead.' }
   })
 
 const updateLeadProduct: Handler<'updateLeadProduct'> = (ctx, { params, body }) =>
   transaction(ctx, async (ctx) => {
-    await leads.locate(ctx, params.id)
+    await leads.assertVisible(ctx, params.id)
     if (!(await lineOf(ctx, params.id, params.product_id)))
       throw notFound('product line for product', params.product_id)
     return { data: await putLine(ctx, params.id, params.product_id, body), message: 'Product line updated.' }
@@ -104,7 +104,7 @@ const updateLeadProduct: Handler<'updateLeadProduct'> = (ctx, { params, body }) 
 
 const detachLeadProduct: Handler<'detachLeadProduct'> = (ctx, { params }) =>
   transaction(ctx, async (ctx) => {
-    await leads.locate(ctx, params.id)
+    await leads.assertVisible(ctx, params.id)
     const line = await lineOf(ctx, params.id, params.product_id)
     if (!line) throw notFound('product line for product', params.product_id)
     const before = { lead_id: params.id, ...presentLine(line) }
@@ -148,7 +148,7 @@ export const handlers: HandlersFor<
   exportLeads: exportOf(leads, leadColumns),
   moveLead,
   listLeadProducts: async (ctx, { params }) => {
-    await leads.locate(ctx, params.id)
+    await leads.assertVisible(ctx, params.id)
     return { data: (await linesOf(ctx, [params.id])).map(presentLine) }
   },
   attachLeadProduct,
@@ -162,11 +162,11 @@ export const handlers: HandlersFor<
 /** Lists of leads below another record; the parent must be visible (DOMAIN 7.3). */
 export const subLists: HandlersFor<'listPersonLeads' | 'listOrganizationLeads'> = {
   listPersonLeads: async (ctx, { params, query }) => {
-    await persons.locate(ctx, params.id)
+    await persons.assertVisible(ctx, params.id)
     return leads.list(ctx, query, (rows) => rows.where('leads.person_id', '=', params.id))
   },
   listOrganizationLeads: async (ctx, { params, query }) => {
-    await organizations.locate(ctx, params.id)
+    await organizations.assertVisible(ctx, params.id)
     return leads.list(ctx, query, (rows) => rows.where('persons.organization_id', '=', params.id))
   },
 }

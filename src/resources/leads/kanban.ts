@@ -4,11 +4,11 @@ import { sql } from 'kysely'
 import type { Query, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
-import { currencyText } from '../../kernel/format.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { lean, readLean } from '../../kernel/lean.ts'
-import { fromBig, scaledSum, sumOf, weighted } from '../../kernel/money.ts'
-import type { Rows } from '../../kernel/page.ts'
+import { executePruned, pruneJoins } from '../../kernel/query/join-pruning.ts'
+import type { Rows } from '../../kernel/query/page.ts'
+import { currencyText } from '../../kernel/values/format.ts'
+import { fromBig, scaledSum, sumOf, weighted } from '../../kernel/values/money.ts'
 import { stagesOf } from '../pipelines/resource.ts'
 import type { StageRow } from '../pipelines/stages.ts'
 import { leads } from './resource.ts'
@@ -56,7 +56,7 @@ async function sumsOf(
     .select([unindexed.as('stage'), sql`count(*)`.as('count'), sumOf('leads.lead_value').as('sum')])
     .where(unindexed, 'in', ids)
     .groupBy(unindexed)
-  const sums = (await totalsOf(ctx, query, ids)) ?? ((await readLean(ctx, chosen)) as Total[])
+  const sums = (await totalsOf(ctx, query, ids)) ?? ((await executePruned(ctx, chosen)) as Total[])
   return new Map(sums.map(({ stage, count, sum }) => [stage, { count: Number(count), scaled: scaledSum(sum) }]))
 }
 
@@ -91,7 +91,7 @@ async function idsOnPage(
     .map(({ id, count }) =>
       ctx.db
         .selectFrom(
-          lean(rows.clearSelect().select('leads.id as id').where(stageOf(count), '=', id))
+          pruneJoins(rows.clearSelect().select('leads.id as id').where(stageOf(count), '=', id))
             .limit(page.size)
             .offset((page.number - 1) * page.size)
             .as('page'),
@@ -99,7 +99,7 @@ async function idsOnPage(
         .select(sql<number>`page.id`.as('id')),
     )
   const parameters = parts[0]?.compile().parameters.length ?? 0
-  const most = Math.max(1, Math.floor(ctx.services.store.dialect.mostParameters / Math.max(1, parameters)))
+  const most = Math.max(1, Math.floor(ctx.services.store.dialect.maxParameters / Math.max(1, parameters)))
   const ids: number[] = []
   for (let at = 0; at < parts.length; at += most) {
     const found = await parts
@@ -141,7 +141,7 @@ function present(ctx: Context, column: Column, page: Page, shown: Schema<'Lead'>
 export const kanbanLeads: Handler<'kanbanLeads'> = async (ctx, { query }) => {
   const { pipeline, stages } = await boardOf(ctx, query)
   const page = { number: query.page ?? 1, size: query.per_page ?? 10 }
-  const rows = await leads.matching(ctx, query)
+  const rows = await leads.query(ctx, query)
   const sums = await sumsOf(ctx, query, rows, stages)
   const columns = stages.map((stage): Column => ({ ...stage, ...(sums.get(stage.id) ?? { count: 0, scaled: 0n }) }))
   const ids = await idsOnPage(ctx, query, rows, columns, page)

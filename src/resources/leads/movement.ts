@@ -1,11 +1,11 @@
 // Where a lead goes: looks up what stages.ts needs to decide, and what a new lead gets when it is told nothing (DOMAIN 9.1, 9.2).
 import type { Schema } from '../../contract/types.ts'
-import { stamp } from '../../kernel/clock.ts'
-import { type Context, may, now } from '../../kernel/context.ts'
-import { fold } from '../../kernel/format.ts'
-import { ask } from '../../kernel/kept.ts'
-import type { Writing } from '../../kernel/resource.ts'
-import type { Mend } from '../../kernel/restore.ts'
+import { type Context, canCall, now } from '../../kernel/context.ts'
+import type { Mend } from '../../kernel/history/restore.ts'
+import { queryCached } from '../../kernel/query/statement-cache.ts'
+import type { Writing } from '../../kernel/resource/define-resource.ts'
+import { stamp } from '../../kernel/runtime/clock.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { defaultPipelineId, pipelines } from '../pipelines/resource.ts'
 import { chooseStage, enter, type Standing } from './stages.ts'
 
@@ -17,7 +17,7 @@ export async function movement({ ctx, current, found }: Writing<Standing>, body:
   // What a closing time or a reason needs is a stage.
   if (found.isRefused('lead_pipeline_id') || found.isRefused('lead_pipeline_stage_id')) return {}
   const build = () => ctx.db.selectFrom('lead_pipeline_stages').select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
-  const stages = await ask(ctx, { name: 'leads: stages', values: [], build, ofVocabulary: true })
+  const stages = await queryCached(ctx, { name: 'leads: stages', values: [], build, ofVocabulary: true })
   const stage = chooseStage(stages, await defaultPipelineId(ctx), current, body, found)
   if (!stage) return {}
   return enter(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), found)
@@ -26,7 +26,7 @@ export async function movement({ ctx, current, found }: Writing<Standing>, body:
 /** The named row of a vocabulary, else the one of the lowest id (DOMAIN 9.1). */
 export async function fallback(ctx: Context, table: 'lead_sources' | 'lead_types', name: string): Promise<number> {
   const build = () => ctx.db.selectFrom(table).select(['id', 'name_key']).orderBy('id')
-  const rows = await ask(ctx, { name: `leads: ${table}`, values: [], build, ofVocabulary: true })
+  const rows = await queryCached(ctx, { name: `leads: ${table}`, values: [], build, ofVocabulary: true })
   const row = rows.find(({ name_key }) => name_key === fold(name)) ?? rows[0]
   if (!row) throw new Error(`${table} is empty; the last row cannot be deleted.`)
   return row.id
@@ -63,8 +63,8 @@ export const mendLead: Mend = async (ctx, { row, snapshot, vanished }) => {
 
 /** Stages belong to pipelines and have no path of their own: `include=stage` takes them from there. */
 export async function expandStages(ctx: Context, replies: Schema<'Lead'>[]): Promise<void> {
-  if (!may(ctx, pipelines.shows)) return
-  const full = await pipelines.many(
+  if (!canCall(ctx, pipelines.getOperation)) return
+  const full = await pipelines.getMany(
     ctx,
     replies.map((reply) => reply.lead_pipeline_id),
   )

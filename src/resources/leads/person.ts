@@ -1,11 +1,11 @@
 // The person of a lead: by id, or given inline and created on the way (DOMAIN 9.4).
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
-import type { Dialect } from '../../../db/dialects/dialect.ts'
+import type { Dialect } from '../../../db/dialect.ts'
 import type { Schema } from '../../contract/types.ts'
-import { type Context, may, requireCall } from '../../kernel/context.ts'
-import { refer } from '../../kernel/references.ts'
-import type { Writing } from '../../kernel/resource.ts'
-import { visible } from '../../kernel/visibility.ts'
+import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
+import { visible } from '../../kernel/query/visibility.ts'
+import type { Writing } from '../../kernel/resource/define-resource.ts'
+import { checkReference } from '../../kernel/resource/references.ts'
 import { checkPerson, persons } from '../persons/resource.ts'
 
 type Body = Pick<Schema<'LeadUpdate'>, 'person' | 'person_id'>
@@ -16,7 +16,7 @@ type Body = Pick<Schema<'LeadUpdate'>, 'person' | 'person_id'>
  */
 export function addressOfPerson(word: string, dialect: Dialect, ctx: Context): RawBuilder<SqlBool> {
   const first = dialect.jsonPointMatches('persons.emails', 'first', word)
-  if (!may(ctx, persons.shows)) return first
+  if (!canCall(ctx, persons.getOperation)) return first
   const any = dialect.jsonPointMatches('persons.emails', 'contains', word)
   if ((ctx.user?.visibleOwners ?? null) === null) return any
   return sql<SqlBool>`(${first} or (${visible(ctx, 'persons.user_id')} and ${any}))`
@@ -24,7 +24,7 @@ export function addressOfPerson(word: string, dialect: Dialect, ctx: Context): R
 
 /** Which of the leads have a person with addresses that the caller cannot read: the index of the search has them all. */
 export async function withUnreadAddresses(ctx: Context, ids: readonly number[]): Promise<number[]> {
-  const isOpen = may(ctx, persons.shows)
+  const isOpen = canCall(ctx, persons.getOperation)
   if (ids.length === 0 || (isOpen && (ctx.user?.visibleOwners ?? null) === null)) return []
   const point = ctx.services.store.dialect.jsonTexts('persons.emails', 'point')
   let rows = ctx.db
@@ -44,7 +44,7 @@ export async function personOf(
 ): Promise<number | null | undefined> {
   const { current, found } = writing
   if (person === undefined) {
-    if (person_id !== current?.person_id) await refer(writing, 'person_id', person_id, persons)
+    if (person_id !== current?.person_id) await checkReference(writing, 'person_id', person_id, persons)
     return person_id
   }
   const inlineId = person === null ? null : person.id
@@ -54,7 +54,7 @@ export async function personOf(
     if (current && inlineId === current.person_id) return personOf(writing, { person_id })
     if (!current || person_id !== current.person_id) found.invalid('person_id', 'person.id names another person.')
   }
-  if (inlineId !== current?.person_id) await refer(writing, 'person.id', inlineId, persons)
+  if (inlineId !== current?.person_id) await checkReference(writing, 'person.id', inlineId, persons)
   return inlineId
 }
 
@@ -65,8 +65,8 @@ async function create(
 ): Promise<number | undefined> {
   if (!person) return undefined
   if (personId !== undefined && personId !== null) found.invalid('person_id', 'Send either person_id or a new person.')
-  requireCall(ctx, 'createPerson')
+  assertCanCall(ctx, 'createPerson')
   const { id: _none, ...body } = person
-  await checkPerson(ctx, body, found.below('person'))
+  await checkPerson(ctx, body, found.nested('person'))
   return found.any ? undefined : (await persons.create({ ...ctx, ifMatch: null }, body)).id
 }

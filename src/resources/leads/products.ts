@@ -1,12 +1,12 @@
 // The product lines of a lead (DOMAIN 9.1 LeadProduct): at most one per product, with name and SKU kept as they were. The
 // plan is pure; `keepLines` carries it out inside the lead's own write.
 import { sql } from 'kysely'
-import type { Db } from '../../../db/open.ts'
+import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
-import { Findings } from '../../kernel/errors.ts'
-import { askFor } from '../../kernel/kept.ts'
-import { fromScaled, times, toScaled } from '../../kernel/money.ts'
+import { ValidationErrors } from '../../kernel/errors.ts'
+import { queryByIds } from '../../kernel/query/statement-cache.ts'
+import { fromScaled, times, toScaled } from '../../kernel/values/money.ts'
 import type { Priced } from '../products/prices.ts'
 
 export interface Line {
@@ -40,7 +40,7 @@ const lines = (db: Db) =>
     .orderBy('lead_products.id')
 
 export const linesOf = (ctx: Context, leadIds: readonly number[]) =>
-  askFor(ctx, 'lines of leads', leadIds, (ids) => lines(ctx.db).where('lead_products.lead_id', 'in', ids))
+  queryByIds(ctx, 'lines of leads', leadIds, (ids) => lines(ctx.db).where('lead_products.lead_id', 'in', ids))
 
 /** A column of a query of leads: the lines of each, for `readLines`. */
 export const linesIn = ({ db, services }: Context) =>
@@ -53,7 +53,7 @@ export function planLine(
   present: Line | undefined,
   input: Input,
   products: Map<number, Priced>,
-  found: Findings,
+  found: ValidationErrors,
 ): PlannedLine {
   const productId = input.product_id ?? present?.product_id ?? null
   const product = productId === null ? undefined : products.get(productId)
@@ -81,11 +81,11 @@ export function planLines(
   present: readonly Line[],
   inputs: readonly Input[],
   products: Map<number, Priced>,
-  found: Findings,
+  found: ValidationErrors,
 ): PlannedLine[] {
   const taken = new Set<number>()
   return inputs.map((input, index) => {
-    const below = found.below(`products.${index}`)
+    const below = found.nested(`products.${index}`)
     const row =
       input.id === undefined
         ? present.find(({ product_id }) => product_id !== null && product_id === input.product_id)
@@ -93,7 +93,7 @@ export function planLines(
     if (input.id !== undefined && !row) below.invalid('id', `This lead has no product line with id ${input.id}.`)
     if (!row && (input.product_id === undefined || input.product_id === null)) {
       below.invalid('product_id', 'The field is required.')
-      return planLine(undefined, { ...input, product_id: null }, products, new Findings())
+      return planLine(undefined, { ...input, product_id: null }, products, new ValidationErrors())
     }
     const line = planLine(row, input, products, below)
     if (line.product_id !== null) {

@@ -2,13 +2,14 @@
 // products.ts, of the person given inline in person.ts.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import { Findings } from '../../kernel/errors.ts'
-import { linked, money, text, time, value } from '../../kernel/filter.ts'
-import { fold, today } from '../../kernel/format.ts'
-import { fromScaled, scaled, totalOf } from '../../kernel/money.ts'
-import { expand, refer } from '../../kernel/references.ts'
-import { defineResource } from '../../kernel/resource.ts'
-import { visible } from '../../kernel/visibility.ts'
+import { warn } from '../../kernel/context.ts'
+import { ValidationErrors } from '../../kernel/errors.ts'
+import { linked, money, text, time, value } from '../../kernel/query/filter.ts'
+import { visible } from '../../kernel/query/visibility.ts'
+import { defineResource } from '../../kernel/resource/define-resource.ts'
+import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
+import { fold, today } from '../../kernel/values/format.ts'
+import { fromScaled, scaled, totalOf } from '../../kernel/values/money.ts'
 import { withAttributes } from '../attributes/values.ts'
 import { organizations } from '../organizations/resource.ts'
 import { personRef } from '../persons/contacts.ts'
@@ -27,6 +28,7 @@ import { expandStages, fallback, mendLead, movement } from './movement.ts'
 import { addressOfPerson, personOf } from './person.ts'
 import { keepLines, linesIn, linesOf, planLines, presentLine, readLines } from './products.ts'
 import { rotten, rottenDays } from './rotting.ts'
+import { endings } from './stages.ts'
 
 type Body = Schema<'LeadUpdate'> & Pick<Schema<'LeadCreate'>, 'email_id'>
 
@@ -121,20 +123,14 @@ export const leads = defineResource(
       { key: 'organizations.name_key' },
       { where: addressOfPerson },
     ],
-    columns: async (body: Body, writing) => {
+    toRow: async (body: Body, writing) => {
       const { ctx, current, found } = writing
       const { expected_close_date: expected, lead_source_id: source, lead_type_id: type } = body
-      // What is imported may tell of the past (DOMAIN 9.1).
-      if (
-        expected &&
-        ctx.origin !== 'import' &&
-        expected !== current?.expected_close_date &&
-        expected < today(ctx.time, ctx.services.config.timezone)
-      ) {
-        found.invalid('expected_close_date', 'Must be today or later.')
-      }
-      if (source !== current?.lead_source_id) await refer(writing, 'lead_source_id', source, sources)
-      if (type !== current?.lead_type_id) await refer(writing, 'lead_type_id', type, types)
+      const isChanged = expected && expected !== current?.expected_close_date
+      if (isChanged && expected < today(ctx.time, ctx.services.config.timezone))
+        warn(ctx, 'expected_close_date', 'It lies in the past.')
+      if (source !== current?.lead_source_id) await checkReference(writing, 'lead_source_id', source, sources)
+      if (type !== current?.lead_type_id) await checkReference(writing, 'lead_type_id', type, types)
       await checkTagIds(ctx, found, body.tag_ids)
       await checkEmail(writing, body.email_id)
       if (body.products)
@@ -160,7 +156,7 @@ export const leads = defineResource(
         person_id: await personOf(writing, body),
       }
     },
-    present: (row, ctx): Schema<'Lead'> => {
+    toReply: (row, ctx): Schema<'Lead'> => {
       const days = rottenDays(ctx, row)
       const lines = readLines(row.lines)
       return {
@@ -209,9 +205,9 @@ export const leads = defineResource(
         version: row.version,
       }
     },
-    gather: async (ctx, replies, include) => {
+    loadRelated: async (ctx, replies, include) => {
       await countEmails(ctx, replies)
-      await expand(ctx, replies, include, {
+      await expandReferences(ctx, replies, include, {
         user: () => users,
         person: () => persons,
         organization: () => organizations,
@@ -222,13 +218,14 @@ export const leads = defineResource(
       if (include.includes('stage')) await expandStages(ctx, replies)
       if (include.includes('quotes')) await includeQuotes(ctx, replies)
     },
-    settle: async (ctx, id, { products }) => {
+    follows: endings,
+    afterSave: async (ctx, id, { products }) => {
       if (!products) return
       const priced = await pricedProducts(ctx, products)
-      await keepLines(ctx, id, planLines(await linesOf(ctx, [id]), products, priced, new Findings()))
+      await keepLines(ctx, id, planLines(await linesOf(ctx, [id]), products, priced, new ValidationErrors()))
     },
-    mend: mendLead,
-    link: async (ctx, id, body: Body, isNew) => {
+    onRestore: mendLead,
+    saveLinks: async (ctx, id, body: Body, isNew) => {
       const isTagged = await setTags(ctx, 'leads', id, body.tag_ids, isNew)
       await linkEmail(ctx, body.email_id, { lead_id: id })
       return isTagged || body.email_id !== undefined

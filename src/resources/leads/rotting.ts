@@ -1,9 +1,9 @@
 // When an open lead counts as rotten (DOMAIN 9.1): computed from its age, for one lead and as a filter.
 import { type SqlBool, sql } from 'kysely'
-import { daysMs, stamp } from '../../kernel/clock.ts'
 import type { Context } from '../../kernel/context.ts'
-import { flagged } from '../../kernel/filter.ts'
-import { lasting } from '../../kernel/kept.replies.ts'
+import { flagged } from '../../kernel/query/filter.ts'
+import { validUntil } from '../../kernel/query/response-cache.ts'
+import { daysMs, stamp } from '../../kernel/runtime/clock.ts'
 import { open } from './stages.ts'
 
 /** Leads are rotten a whole day after creation plus the rotten days of their pipeline, until they are closed. */
@@ -22,9 +22,8 @@ export function rottenDays(ctx: Context, row: { status: number; created_at: stri
   if (row.status !== open) return 0
   const day = daysMs(1)
   const due = new Date(row.created_at).getTime() + daysMs(row.rotten_days)
-  return lasting(ctx, (at) => {
-    const days = Math.trunc((at - due) / day) || 0
-    // Before it is due, a day is over when it has passed; from then on, when the next one is whole.
-    return { value: days, until: at < due ? due + days * day + 1 : due + (days + 1) * day }
+  return validUntil(ctx, (at) => {
+    const days = Math.max(0, Math.floor((at - due) / day))
+    return { value: days, until: due + (days + 1) * day }
   })
 }

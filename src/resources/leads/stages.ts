@@ -1,6 +1,8 @@
 // How a lead moves: which stage is meant (DOMAIN 9.2), and what entering or leaving it does to status, closing time and
 // reason (9.3). Every path runs through here: create, change, move, mass change, a stage that is removed. Pure.
-import type { Findings } from '../../kernel/errors.ts'
+import type { EventBase } from '../../contract/types.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
 
 export interface Stage {
   id: number
@@ -28,13 +30,19 @@ export const open = 1
 const statuses: Record<string, number> = { won: 2, lost: 3 }
 export const statusOf = (code: string): number => statuses[code] ?? open
 
+const told: Record<number, EventBase> = { [open]: 'lead.reopened', 2: 'lead.won', 3: 'lead.lost' }
+
+/** What an update of a lead is besides (DOMAIN 17.2). */
+export const endings = (before: Snapshot, after: Snapshot): EventBase[] =>
+  before.status === after.status ? [] : [told[Number(after.status)] ?? []].flat()
+
 /** The stage that a body means, or undefined when it names none that fits; what is wrong is found. */
 export function chooseStage(
   stages: readonly Stage[],
   defaultPipeline: number,
   current: Standing | null,
   move: Move,
-  found: Findings,
+  found: ValidationErrors,
 ): Stage | undefined {
   const { lead_pipeline_id: pipeline, lead_pipeline_stage_id: stageId } = move
   const first = (of: number): Stage | undefined =>
@@ -64,7 +72,14 @@ export function chooseStage(
  * Columns after entering `stage`. A value equal to the stored one counts as not sent, so that a PUT of what was read can
  * carry a new stage. `latest` is the last moment a lead can have been closed at.
  */
-export function enter(stage: Stage, current: Standing | null, move: Move, at: string, latest: string, found: Findings) {
+export function enter(
+  stage: Stage,
+  current: Standing | null,
+  move: Move,
+  at: string,
+  latest: string,
+  found: ValidationErrors,
+) {
   const status = statusOf(stage.code)
   const closedAt = current && move.closed_at === current.closed_at ? undefined : move.closed_at
   const reason = current && move.lost_reason === current.lost_reason ? undefined : move.lost_reason

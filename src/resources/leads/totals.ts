@@ -2,7 +2,7 @@
 // questions that these know the answer to: of some owners, stages and statuses.
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
-import { visible } from '../../kernel/visibility.ts'
+import { visible } from '../../kernel/query/visibility.ts'
 
 export interface Total {
   stage: number

@@ -1,10 +1,10 @@
 // Places inside warehouses (DOMAIN 11.3).
 import type { Schema } from '../../contract/types.ts'
-import { text, value } from '../../kernel/filter.ts'
-import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { expand, refer } from '../../kernel/references.ts'
-import { defineResource, type Writing } from '../../kernel/resource.ts'
+import { text, value } from '../../kernel/query/filter.ts'
+import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
+import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { clearInventories, refuseStocked } from '../products/inventories.ts'
 import { warehouses } from '../warehouses/resource.ts'
 
@@ -36,16 +36,16 @@ export const locations = defineResource({
     warehouse_id: value('warehouse_locations.warehouse_id'),
   }),
   search: [{ key: 'warehouse_locations.name_key' }],
-  columns: async ({ name, warehouse_id }, writing) => {
+  toRow: async ({ name, warehouse_id }, writing) => {
     const { current, found } = writing
     if (current && warehouse_id !== undefined && warehouse_id !== current.warehouse_id)
       found.invalid('warehouse_id', 'A location stays in its warehouse.')
-    if (!current) await refer(writing, 'warehouse_id', warehouse_id, warehouses)
+    if (!current) await checkReference(writing, 'warehouse_id', warehouse_id, warehouses)
     const key = name === undefined ? undefined : fold(name)
     await checkName(writing, key, current?.warehouse_id ?? warehouse_id)
     return { name, name_key: key, ...(!current && { warehouse_id }) }
   },
-  present: (row): Schema<'StorageLocation'> => ({
+  toReply: (row): Schema<'StorageLocation'> => ({
     id: row.id,
     name: row.name,
     warehouse_id: row.warehouse_id,
@@ -54,8 +54,8 @@ export const locations = defineResource({
     updated_at: row.updated_at,
     version: row.version,
   }),
-  gather: (ctx, replies, include) => expand(ctx, replies, include, { warehouse: () => warehouses }),
-  release: async (ctx, row) => {
+  loadRelated: (ctx, replies, include) => expandReferences(ctx, replies, include, { warehouse: () => warehouses }),
+  beforeDelete: async (ctx, row) => {
     await refuseStocked(ctx, 'warehouse_location_id', row)
     await clearInventories(ctx, { locationId: row.id })
   },

@@ -1,10 +1,10 @@
 // E-mails to all persons on the date of an event, as they are defined (DOMAIN 20.1). What goes out is decided when they run.
 import type { Schema } from '../../contract/types.ts'
 import { now } from '../../kernel/context.ts'
-import { flag, text, value } from '../../kernel/filter.ts'
-import { fold, oneLine } from '../../kernel/format.ts'
-import { expand, refer } from '../../kernel/references.ts'
-import { defineResource } from '../../kernel/resource.ts'
+import { flag, text, value } from '../../kernel/query/filter.ts'
+import { defineResource } from '../../kernel/resource/define-resource.ts'
+import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
+import { fold, oneLine } from '../../kernel/values/format.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
 import { marketingEvents } from './events.ts'
 import { sendSoon } from './sending.ts'
@@ -43,14 +43,15 @@ export const campaigns = defineResource({
     marketing_template_id: value('marketing_campaigns.marketing_template_id'),
   }),
   search: [{ key: 'marketing_campaigns.name_key' }, { text: 'marketing_campaigns.subject' }],
-  columns: async (body, writing) => {
+  toRow: async (body, writing) => {
     const { current, found } = writing
     const { name, subject, status, marketing_template_id: template, marketing_event_id: event } = body
     if (template !== current?.marketing_template_id) {
       if (template === null) found.invalid('marketing_template_id', 'The field is required.')
-      await refer(writing, 'marketing_template_id', template, emailTemplates)
+      await checkReference(writing, 'marketing_template_id', template, emailTemplates)
     }
-    if (event !== current?.marketing_event_id) await refer(writing, 'marketing_event_id', event, marketingEvents)
+    if (event !== current?.marketing_event_id)
+      await checkReference(writing, 'marketing_event_id', event, marketingEvents)
     // Its template may have been deleted while it was inactive; without one there is nothing to send.
     if (status === true && !template && current && current.marketing_template_id === null)
       found.invalid('marketing_template_id', 'An active campaign needs a template.')
@@ -65,10 +66,10 @@ export const campaigns = defineResource({
     }
   },
   // What it had queued when it was switched off goes out now.
-  settle: async (ctx, id, { status }) => {
+  afterSave: async (ctx, id, { status }) => {
     if (status === true && (await hasQueued(ctx, id))) await sendSoon(ctx)
   },
-  present: (row): Schema<'Campaign'> => ({
+  toReply: (row): Schema<'Campaign'> => ({
     id: row.id,
     name: row.name,
     subject: row.subject,
@@ -86,9 +87,9 @@ export const campaigns = defineResource({
     updated_at: row.updated_at,
     version: row.version,
   }),
-  gather: async (ctx, replies, include) => {
+  loadRelated: async (ctx, replies, include) => {
     await gatherStats(ctx, replies)
-    await expand(
+    await expandReferences(
       ctx,
       replies,
       include.map((name) => `marketing_${name}`),

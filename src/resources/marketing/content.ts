@@ -1,8 +1,8 @@
 // What a campaign says to one person: its subject and its template filled in (DOMAIN 18.4, 20.2), made harmless like every mail,
 // with a link to unsubscribe at the end unless the template has one.
 import type { Context } from '../../kernel/context.ts'
-import { escapeHtml } from '../../kernel/format.ts'
-import { clean, plainText, tooMuch } from '../../kernel/html.ts'
+import { escapeHtml } from '../../kernel/values/format.ts'
+import { clean, plainText, tooMuch } from '../../kernel/values/html.ts'
 import { fillIn, longest, type Placeholders } from '../email-templates/placeholders.ts'
 
 /** A campaign with the content of its template. */

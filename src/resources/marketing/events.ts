@@ -1,10 +1,10 @@
 // Occasions for campaigns (DOMAIN 20.1).
 import type { Schema } from '../../contract/types.ts'
 import { inUse } from '../../kernel/errors.ts'
-import { text, value } from '../../kernel/filter.ts'
-import { today } from '../../kernel/format.ts'
-import { uniqueName } from '../../kernel/references.ts'
-import { defineResource } from '../../kernel/resource.ts'
+import { text, value } from '../../kernel/query/filter.ts'
+import { defineResource } from '../../kernel/resource/define-resource.ts'
+import { uniqueName } from '../../kernel/resource/references.ts'
+import { today } from '../../kernel/values/format.ts'
 
 export const marketingEvents = defineResource({
   noun: 'marketing event',
@@ -25,7 +25,7 @@ export const marketingEvents = defineResource({
   },
   filter: () => ({ name: text('marketing_events.name_key'), date: value('marketing_events.date') }),
   search: [{ key: 'marketing_events.name_key' }, { text: 'marketing_events.description' }],
-  columns: async ({ name, description, date }, writing) => {
+  toRow: async ({ name, description, date }, writing) => {
     const { ctx, current, found } = writing
     // A date in the past stays editable: it is looked at only when it changes (DOMAIN 3.4).
     if (date && date !== current?.date && date < today(ctx.time, ctx.services.config.timezone))
@@ -33,7 +33,7 @@ export const marketingEvents = defineResource({
     const about = { table: 'marketing_events', entity: 'events', noun: 'marketing event' } as const
     return { ...(await uniqueName(writing, about, name)), description, date }
   },
-  present: (row): Schema<'MarketingEvent'> => ({
+  toReply: (row): Schema<'MarketingEvent'> => ({
     id: row.id,
     name: row.name,
     description: row.description,
@@ -42,7 +42,7 @@ export const marketingEvents = defineResource({
     updated_at: row.updated_at,
     version: row.version,
   }),
-  release: async (ctx, { id, name }) => {
+  beforeDelete: async (ctx, { id, name }) => {
     const campaigns = await ctx.db
       .selectFrom('marketing_campaigns')
       .select('id')

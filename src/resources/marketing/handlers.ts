@@ -1,6 +1,6 @@
 // What can be done with marketing events and campaigns through the API.
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { massDestroy } from '../../kernel/mass.ts'
+import { massDestroy } from '../../kernel/resource/mass.ts'
 import { campaigns } from './campaigns.ts'
 import { marketingEvents } from './events.ts'
 import { previewCampaign } from './preview.ts'

@@ -1,7 +1,7 @@
 // What marketing does by itself: the daily run of the campaigns, and the two jobs that queue and send their mails.
 import { defineJob } from '../../jobs/queue.ts'
 import type { Schedule } from '../../jobs/schedules.ts'
-import { today } from '../../kernel/format.ts'
+import { today } from '../../kernel/values/format.ts'
 import { dailyAt } from './preview.ts'
 import { queueMails } from './queue.ts'
 import { processDay } from './run.ts'

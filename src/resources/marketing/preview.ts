@@ -3,12 +3,12 @@
 import { DateTime } from 'luxon'
 import type { Schema } from '../../contract/types.ts'
 import { lastDue } from '../../jobs/schedules.ts'
-import { type Context, may } from '../../kernel/context.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
-import { today } from '../../kernel/format.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { giveWay } from '../../kernel/pace.ts'
-import { visible } from '../../kernel/visibility.ts'
+import { visible } from '../../kernel/query/visibility.ts'
+import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
+import { today } from '../../kernel/values/format.ts'
 import { factsFrom, factsOf } from '../email-templates/facts.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
 import { persons } from '../persons/resource.ts'
@@ -48,9 +48,9 @@ export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params,
 
 /** The one who is named, else the first with an address; null when the caller may read nobody. */
 async function personOf(ctx: Context, id: number | undefined): Promise<number | null> {
-  const mayRead = may(ctx, persons.shows)
+  const mayRead = canCall(ctx, persons.getOperation)
   if (id !== undefined) {
-    if (!mayRead || !(await persons.seen(ctx, [id])).has(id))
+    if (!mayRead || !(await persons.visibleIds(ctx, [id])).has(id))
       throw invalid({ 'query.person_id': [`No person has id ${id}.`] })
     return id
   }
@@ -68,9 +68,9 @@ async function personOf(ctx: Context, id: number | undefined): Promise<number | 
 
 /** Of all persons, a page at a time: there may be many, and others have a turn in between. */
 async function reach(ctx: Context, id: number, occurrence: string) {
-  const counts = { recipients: 0, suppressed: 0, already_sent: 0 }
+  const counts = { recipients: 0, suppressed: 0, already_sent: 0, without_address: 0 }
   const counted = new Set<string>()
-  for (let after = 0; ; await giveWay()) {
+  for (let after = 0; ; await yieldToEventLoop()) {
     const people = await ctx.db
       .selectFrom('persons')
       .select(['id', 'emails'])
@@ -81,6 +81,7 @@ async function reach(ctx: Context, id: number, occurrence: string) {
     const last = people.at(-1)
     if (!last) return counts
     after = last.id
+    counts.without_address += people.filter(({ emails }) => emails === '[]').length
     const addresses = [...new Set(people.flatMap(({ emails }) => addressesIn(emails)))].filter(
       (each) => !counted.has(each),
     )

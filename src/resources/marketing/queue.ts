@@ -3,10 +3,9 @@
 import { v7 } from 'uuid'
 import { defineJob, letKeyGo } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
-import { Problem } from '../../kernel/errors.ts'
-import { fold } from '../../kernel/format.ts'
-import { pace } from '../../kernel/pace.ts'
-import { longTransaction, write } from '../../kernel/write.ts'
+import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
+import { fold } from '../../kernel/values/format.ts'
+import { isVeto, longTransaction, write } from '../../kernel/write/write.ts'
 import { factsOfPersons } from '../email-templates/facts.ts'
 import { type Draft, type Filled, filledIn } from './content.ts'
 import { sendSoon } from './sending.ts'
@@ -44,7 +43,7 @@ export const queueMails = defineJob<Run>({
   retryAfter: [10, 60, 300, 300, 1800, 1800, 7200, 7200],
   async run(ctx, run, { id, signal }) {
     await letKeyGo(ctx, id)
-    if (!(await queueAll(ctx, run, signal))) return { again: ctx.services.clock.now() }
+    if (!(await queueAll(ctx, run, signal))) return { runAgainAt: ctx.services.clock.now() }
   },
 })
 
@@ -123,7 +122,7 @@ async function queueSome(ctx: Context, run: Run, draft: Draft, some: readonly Re
   const facts = await factsOfPersons(ctx, [...new Set(some.map(({ person }) => person.id))])
   const mails: (Recipient & { filled: ReturnType<typeof filledIn> })[] = []
   for (const { address, person } of some) {
-    await pace()
+    await yieldIfDue()
     const of = facts.get(person.id)
     if (of) mails.push({ address, person, filled: filledIn(ctx, draft, of, unsubscribeUrl(ctx, address)) })
   }
@@ -136,7 +135,7 @@ async function queueSome(ctx: Context, run: Run, draft: Draft, some: readonly Re
     const suppressed = await suppressedOf(ctx, [...addresses])
     const there = await peopleThere(ctx, wanted)
     for (const { address, person, filled } of mails) {
-      await pace()
+      await yieldIfDue()
       if (!addresses.has(address) || !there.has(person.id)) continue
       if (suppressed.has(address)) await leaveOut(ctx, run, { address, person }, 'suppressed', null)
       else if (typeof filled === 'string') await leaveOut(ctx, run, { address, person }, 'failed', filled)
@@ -193,6 +192,6 @@ async function queueOne(ctx: Context, run: Run, to: Recipient, { subject, conten
       return { id: row.id, entity: presentSend(ctx, { ...row, ...joined }) }
     })
   } catch (cause) {
-    if (!(cause instanceof Problem) || cause.code !== 'event_vetoed') throw cause
+    if (!isVeto(cause)) throw cause
   }
 }

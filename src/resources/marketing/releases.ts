@@ -1,9 +1,9 @@
 // What becomes of campaigns when their template is deleted: one that is inactive stays, without a template (DOMAIN 23).
-import type { Release } from '../../kernel/releases.ts'
-import { write } from '../../kernel/write.ts'
+import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
+import { write } from '../../kernel/write/write.ts'
 import { campaigns } from './campaigns.ts'
 
-const letTemplateGo: Release = async (ctx, templateId) => {
+const letTemplateGo: DeleteHook = async (ctx, templateId) => {
   const rows = await ctx.db
     .selectFrom('marketing_campaigns')
     .select('id')

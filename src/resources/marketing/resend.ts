@@ -1,8 +1,8 @@
 // A user sends an uncertain e-mail of a campaign again (DOMAIN 20.2). Nothing else does: the first copy may have arrived.
-import { now, signedIn } from '../../kernel/context.ts'
+import { now, requireUser } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { transaction, write } from '../../kernel/write.ts'
+import { transaction, write } from '../../kernel/write/write.ts'
 import { campaigns } from './campaigns.ts'
 import { sendSoon } from './sending.ts'
 import { sendOf } from './sends.ts'
@@ -25,7 +25,7 @@ export const resendCampaignSend: Handler<'resendCampaignSend'> = (ctx, { params:
     await write(ctx, 'marketing.send.resend', about, async (ctx) => {
       await ctx.db
         .updateTable('campaign_sends')
-        .set({ ...queue, resent_at: now(ctx), resent_by_id: signedIn(ctx).id, updated_at: now(ctx) })
+        .set({ ...queue, resent_at: now(ctx), resent_by_id: requireUser(ctx).id, updated_at: now(ctx) })
         .where('id', '=', id)
         .execute()
       await sendSoon(ctx)

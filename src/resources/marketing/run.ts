@@ -3,9 +3,9 @@
 import { enqueue } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import type { Snapshot } from '../../kernel/events.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { transaction, write } from '../../kernel/write.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
+import { isOfListener, transaction, write } from '../../kernel/write/write.ts'
 import { campaigns } from './campaigns.ts'
 import { occurrenceOf } from './occurrence.ts'
 import { queueAll, queueMails, type Run } from './queue.ts'
@@ -54,8 +54,8 @@ export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<Ru
         await start(ctx, run, runAt)
         runs.push(run)
       } catch (cause) {
-        if (!(cause instanceof Problem) || cause.code !== 'event_vetoed') throw cause
-        ctx.services.log.warn({ campaign: row.id, err: cause }, 'A listener refused to let a campaign run.')
+        if (!isOfListener(cause)) throw cause
+        ctx.services.log.warn({ campaign: row.id, err: cause }, 'A listener refused to let a campaign run, or failed.')
       }
     }
     await sendSoon(ctx)

@@ -2,13 +2,13 @@
 // counted from the ledger so that a restart does not lose the count. A mail is sent at most once: its claim is committed before it is
 // handed over, and a claim whose end nobody knows makes it `uncertain`, which only a user sends again (resend.ts).
 import { randomUUID } from 'node:crypto'
-import { defineJob, enqueue, hurry, letKeyGo } from '../../jobs/queue.ts'
-import { stamp } from '../../kernel/clock.ts'
+import { defineJob, enqueue, expedite, letKeyGo } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
-import { today } from '../../kernel/format.ts'
-import { transaction } from '../../kernel/write.ts'
+import { stamp } from '../../kernel/runtime/clock.ts'
+import { today } from '../../kernel/values/format.ts'
+import { transaction } from '../../kernel/write/write.ts'
 import { MailDeferred, MailRefused, type OutboundMessage } from '../../mail/outbound.ts'
-import { patient } from '../../mail/patience.ts'
+import { patient } from '../../mail/send-grace.ts'
 import { textOf } from './content.ts'
 import { once } from './occurrence.ts'
 import type { Send } from './sends.ts'
@@ -19,7 +19,7 @@ const kind = 'campaigns.send'
 /** Seconds behind the first, second … try of a mail that the server did not take now; then it has failed. */
 const ladder = [60, 300, 1800, 7200]
 /** Of one job: one that crashes again and again would be given up at last. */
-const mostMails = 250
+const maxMails = 250
 const minuteMs = 60_000
 
 /**
@@ -29,7 +29,7 @@ const minuteMs = 60_000
 export const sendSoon = (ctx: Context, at: Date = ctx.time): Promise<void> =>
   transaction(ctx, async (ctx) => {
     if ((await enqueue(ctx, { kind }, {}, { key: kind, sequence: kind, runAt: at })) === null)
-      await hurry(ctx, [kind], at)
+      await expedite(ctx, [kind], at)
   })
 
 export const sendMails = defineJob<Record<string, never>>({
@@ -41,7 +41,7 @@ export const sendMails = defineJob<Record<string, never>>({
     await letKeyGo(job, id)
     await recover(current())
     const late = patient(signal)
-    for (let tried = 0; tried < mostMails && !signal.aborted; tried++) {
+    for (let tried = 0; tried < maxMails && !signal.aborted; tried++) {
       const ctx = current()
       const free = await freeAt(ctx)
       if (free > ctx.time) return sendSoon(ctx, free)

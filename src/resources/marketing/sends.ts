@@ -6,11 +6,11 @@ import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
-import { value } from '../../kernel/filter.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { ledgerPage } from '../../kernel/ledger.ts'
-import { always, never, type Sight } from '../../kernel/sights.ts'
-import { seesOwner, visible } from '../../kernel/visibility.ts'
+import { always, never, type Sight } from '../../kernel/query/event-visibility.ts'
+import { value } from '../../kernel/query/filter.ts'
+import { recordPage } from '../../kernel/query/record-list.ts'
+import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { personRef } from '../persons/contacts.ts'
 import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
@@ -66,7 +66,7 @@ export const sendSight: Sight = {
     table: 'campaign_sends',
     deleted: null,
     inSight: (ctx) => rowsInSight(ctx).select('campaign_sends.id'),
-    wasInSight: (ctx) => (seesOwner(ctx, null) ? always : never),
+    wasInSight: (ctx) => (canSeeOwner(ctx, null) ? always : never),
   },
 }
 
@@ -80,8 +80,8 @@ const sendsOf = (ctx: Context, campaign: number) =>
     .where('campaign_sends.campaign_id', '=', campaign)
 
 export const listCampaignSends: Handler<'listCampaignSends'> = async (ctx, { params, query }) => {
-  await campaigns.locate(ctx, params.id)
-  return ledgerPage(ctx, sendsOf(ctx, params.id), query, {
+  await campaigns.assertVisible(ctx, params.id)
+  return recordPage(ctx, sendsOf(ctx, params.id), query, {
     fields: {
       state: value('campaign_sends.state'),
       occurrence: value('campaign_sends.occurrence'),

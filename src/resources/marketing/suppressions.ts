@@ -4,13 +4,13 @@ import type { DB } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
-import { Findings, notFound } from '../../kernel/errors.ts'
-import { text, time, value } from '../../kernel/filter.ts'
-import { fold } from '../../kernel/format.ts'
+import { notFound, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { ledgerPage } from '../../kernel/ledger.ts'
-import { always, type Sight } from '../../kernel/sights.ts'
-import { transaction, write } from '../../kernel/write.ts'
+import { always, type Sight } from '../../kernel/query/event-visibility.ts'
+import { text, time, value } from '../../kernel/query/filter.ts'
+import { recordPage } from '../../kernel/query/record-list.ts'
+import { fold } from '../../kernel/values/format.ts'
+import { transaction, write } from '../../kernel/write/write.ts'
 import { touchAddress } from '../persons/unsubscribed.ts'
 
 type Row = Selectable<DB['suppressions']>
@@ -69,7 +69,7 @@ export const suppress = (ctx: Context, { address: sent, reason }: Wish): Promise
   })
 
 export const listSuppressions: Handler<'listSuppressions'> = (ctx, { query }) =>
-  ledgerPage(ctx, ctx.db.selectFrom('suppressions').selectAll('suppressions'), query, {
+  recordPage(ctx, ctx.db.selectFrom('suppressions').selectAll('suppressions'), query, {
     fields: {
       address: text('suppressions.address'),
       reason: value('suppressions.reason'),
@@ -83,10 +83,10 @@ export const listSuppressions: Handler<'listSuppressions'> = (ctx, { query }) =>
 export const createSuppression: Handler<'createSuppression'> = (ctx, { body }) =>
   transaction(ctx, async (ctx) => {
     const { address, reason = 'manual' } = body
-    const found = new Findings()
+    const found = new ValidationErrors()
     const known = await withAddress(ctx, fold(address))
     if (known) found.taken('address', entity, known.id, 'The address is suppressed already.')
-    found.settle()
+    found.throwIfAny()
     const made = await suppress(ctx, { address, reason })
     return { data: made as Schema<'Suppression'>, message: 'Address suppressed.' }
   })

@@ -2,19 +2,19 @@
 // for ever, and when the campaign is gone. Opening it changes nothing: mail programs open links on their own.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
+import { countCall } from '../../kernel/auth/attempt-limits.ts'
 import type { Context, Services } from '../../kernel/context.ts'
-import { download } from '../../kernel/download.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { escapeHtml, sourceHash } from '../../kernel/format.ts'
+import { download } from '../../kernel/files/download.ts'
 import type { Gates, Handler } from '../../kernel/handler.ts'
-import { limited } from '../../kernel/ratelimit.ts'
+import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
 import { suppress } from './suppressions.ts'
 
 /** What else is sealed with the same key is no token. */
 const purpose = 'unsubscribe:'
 
 export const unsubscribeToken = ({ seal }: Pick<Services, 'seal'>, address: string): string =>
-  Buffer.from(seal.close(purpose + address), 'base64').toString('base64url')
+  Buffer.from(seal.encrypt(purpose + address), 'base64').toString('base64url')
 
 export const unsubscribeUrl = (ctx: Context, address: string): string =>
   urlWith(ctx, unsubscribeToken(ctx.services, address))
@@ -22,7 +22,7 @@ export const unsubscribeUrl = (ctx: Context, address: string): string =>
 /** Looks like one and unsubscribes nobody: for previews, whose reader is not the recipient. */
 export const exampleUrl = (ctx: Context): string => urlWith(ctx, 'example')
 
-const urlWith = (ctx: Context, token: string): string => `${ctx.base}${pathTo(operations.unsubscribe, token)}`
+const urlWith = (ctx: Context, token: string): string => `${ctx.baseUrl}${pathTo(operations.unsubscribe, token)}`
 
 /** The address a token was made for. Throws 404 for any other text; the tag of the seal is compared in constant time. */
 function addressIn({ services: { seal } }: Context, token: string): string {
@@ -35,7 +35,7 @@ function addressIn({ services: { seal } }: Context, token: string): string {
 
 function opened(seal: Services['seal'], sealed: string): string | undefined {
   try {
-    return seal.open(sealed)
+    return seal.decrypt(sealed)
   } catch {
     return undefined
   }
@@ -79,13 +79,13 @@ function page({ services: { config } }: Context, address: string, main: typeof q
 }
 
 /** Calls a minute from one address: a mail service calls for many of its people. */
-const mostCalls = 120
+const maxCalls = 120
 const minuteMs = 60_000
 
 /** Before the body is read: only with a link that was given out, and not too often. */
 async function admit(ctx: Context): Promise<void> {
   addressIn(ctx, ctx.path.split('/').at(-1) ?? '')
-  await limited(ctx, 'unsubscribe', mostCalls, minuteMs)
+  await countCall(ctx, 'unsubscribe', maxCalls, minuteMs)
 }
 
 export const gates: Gates = { unsubscribe: admit }

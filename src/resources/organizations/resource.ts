@@ -1,17 +1,17 @@
 // Companies and institutions (DOMAIN 10.2). The lists of an organization's persons and leads live with those resources.
 import { type SqlBool, sql } from 'kysely'
-import type { Dialect } from '../../../db/dialects/dialect.ts'
+import type { Dialect } from '../../../db/dialect.ts'
 import type { Schema } from '../../contract/types.ts'
-import { addressParts, mergeAddress, readAddress } from '../../kernel/address.ts'
 import type { Context } from '../../kernel/context.ts'
-import { exportOf } from '../../kernel/export.ts'
-import { exists, likePattern, linked, text, value } from '../../kernel/filter.ts'
-import { fold } from '../../kernel/format.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { massDestroy } from '../../kernel/mass.ts'
-import { expand, unique } from '../../kernel/references.ts'
-import { defineResource } from '../../kernel/resource.ts'
-import { visible } from '../../kernel/visibility.ts'
+import { exists, likePattern, linked, text, value } from '../../kernel/query/filter.ts'
+import { visible } from '../../kernel/query/visibility.ts'
+import { defineResource } from '../../kernel/resource/define-resource.ts'
+import { exportOf } from '../../kernel/resource/export.ts'
+import { massDestroy } from '../../kernel/resource/mass.ts'
+import { expandReferences, unique } from '../../kernel/resource/references.ts'
+import { addressParts, mergeAddress, readAddress } from '../../kernel/values/address.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { withAttributes } from '../attributes/values.ts'
 import { checkTagIds, readTags, setTags, tagging, tagsIn } from '../tags/tagging.ts'
 import { ownerOf, userRef } from '../users/owner.ts'
@@ -63,7 +63,7 @@ export const organizations = defineResource(
           sql<SqlBool>`${dialect.fold(dialect.jsonText('organizations.address', part))} like ${likePattern(word)} escape '\\'`,
       })),
     ],
-    columns: async ({ name, address, user_id, tag_ids }, writing) => {
+    toRow: async ({ name, address, user_id, tag_ids }, writing) => {
       const { ctx, current, found } = writing
       const key = name === undefined ? undefined : fold(name)
       await unique(writing, {
@@ -84,7 +84,7 @@ export const organizations = defineResource(
         user_id: await ownerOf(writing, user_id),
       }
     },
-    present: (row, ctx): Schema<'Organization'> => ({
+    toReply: (row, ctx): Schema<'Organization'> => ({
       id: row.id,
       name: row.name,
       address: readAddress(row.address),
@@ -98,10 +98,10 @@ export const organizations = defineResource(
       updated_at: row.updated_at,
       version: row.version,
     }),
-    gather: async (ctx, replies, include) => {
-      await expand(ctx, replies, include, { user: () => users })
+    loadRelated: async (ctx, replies, include) => {
+      await expandReferences(ctx, replies, include, { user: () => users })
     },
-    link: (ctx, id, { tag_ids }, isNew) => setTags(ctx, 'organizations', id, tag_ids, isNew),
+    saveLinks: (ctx, id, { tag_ids }, isNew) => setTags(ctx, 'organizations', id, tag_ids, isNew),
   }),
 )
 

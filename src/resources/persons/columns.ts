@@ -1,7 +1,7 @@
 // Persons as rows of a CSV (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
-import { bookkeeping, type Columns, contactPoints, plain, tagNames } from '../../kernel/cells.ts'
 import type { Context } from '../../kernel/context.ts'
+import { bookkeeping, type Columns, contactPoints, plain, tagNames } from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/cells.ts'
 
 export const personColumns = async (ctx: Context): Promise<Columns<Schema<'Person'>>> => [

@@ -3,13 +3,14 @@
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { Findings } from '../../kernel/errors.ts'
-import { exists, type Fields, type Query } from '../../kernel/filter.ts'
-import { fold, phoneKey } from '../../kernel/format.ts'
-import type { Mend } from '../../kernel/restore.ts'
+import { ValidationErrors } from '../../kernel/errors.ts'
+import type { Mend } from '../../kernel/history/restore.ts'
+import { exists, type Fields, type Query } from '../../kernel/query/filter.ts'
+import { fold, phoneKey } from '../../kernel/values/format.ts'
 import { type Attribute, attributeSet } from '../attributes/set.ts'
 import { cleanPoints as cleaned } from '../attributes/types/points.ts'
 import { checkKeys, keepKeys } from '../attributes/unique.ts'
+import { withNumber } from './numbers.ts'
 
 type Point = Schema<'ContactPoint'>
 type Sent = readonly { value: string | null; label?: string | null }[]
@@ -19,10 +20,10 @@ export const contactFields = { emails: fold, contact_emails: fold, contact_numbe
 export type ContactField = keyof typeof contactFields
 type Owner = 'persons' | 'warehouses'
 
-const required: ReadonlySet<ContactField> = new Set(['emails', 'contact_emails'])
+const required: ReadonlySet<ContactField> = new Set(['contact_emails'])
 
 /** Entries without a value are dropped, a missing label is `work`; a value that occurs twice is found. */
-export function cleanPoints(field: ContactField, sent: Sent | undefined, found: Findings): Point[] | undefined {
+export function cleanPoints(field: ContactField, sent: Sent | undefined, found: ValidationErrors): Point[] | undefined {
   if (sent === undefined) return undefined
   const points = cleaned(sent, contactFields[field], (at, sentence) => found.invalid(`${field}.${at}`, sentence))
   if (required.has(field) && points.length === 0) found.invalid(field, 'The field is required.')
@@ -50,7 +51,7 @@ export async function checkUnique(
   field: ContactField,
   sent: Sent | undefined,
   self: number | null,
-  found: Findings,
+  found: ValidationErrors,
 ): Promise<void> {
   const attribute = await attributeOf(ctx, owner, field)
   if (!sent || !attribute.isUnique) return
@@ -79,22 +80,20 @@ export async function keepUnique(
 /** A person comes back: what must be unique by now is refused when another person has it (DOMAIN 17.4). */
 export const mendPerson: Mend = async (ctx, { row }) => {
   const id = Number(row.id)
-  const found = new Findings()
+  const found = new ValidationErrors()
   const points = (['emails', 'contact_numbers'] as const).map(
     (field) => [field, JSON.parse(String(row[field])) as Point[]] as const,
   )
   for (const [field, sent] of points) await checkUnique(ctx, 'persons', field, sent, id, found)
-  found.settle()
+  found.throwIfAny()
   for (const [field, sent] of points) await keepUnique(ctx, 'persons', id, field, sent)
   return {}
 }
 
 const parameters = { email: 'emails', phone: 'contact_numbers' } as const
-const modes = { emails: 'equals', contact_numbers: 'phone' } as const
 
 /**
- * The filters `email=` and `phone=`, where the query has them: an indexed look-up of whole values while they are unique, else
- * a look at every person.
+ * The filters `email=` and `phone=`, where the query has them: an indexed look-up of whole values, unless addresses are not unique.
  */
 export async function contactFilters(ctx: Context, query: Query): Promise<Fields> {
   const { dialect } = ctx.services.store
@@ -104,9 +103,10 @@ export async function contactFilters(ctx: Context, query: Query): Promise<Fields
     const { id, isUnique } = await attributeOf(ctx, 'persons', field)
     fields[parameter] = exists((values) => {
       const keys = values.map((value) => contactFields[field](String(value)))
+      if (field === 'contact_numbers') return withNumber(keys)
       if (isUnique)
         return sql<SqlBool>`persons.id in (select point.entity_id from unique_values as point where point.entity_type = 'persons' and point.attribute_id = ${id} and point.value in (${sql.join(keys)}))`
-      const tests = keys.map((key) => dialect.jsonPointMatches(`persons.${field}`, modes[field], key))
+      const tests = keys.map((key) => dialect.jsonPointMatches('persons.emails', 'equals', key))
       return sql<SqlBool>`(${sql.join(tests, sql` or `)})`
     })
   }

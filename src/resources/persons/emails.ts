@@ -1,11 +1,11 @@
 // The mail that a new record comes from (`email_id`, DOMAIN 9.1, 10.1), and how many mails leads have. E-mails stand to the
 // right of persons and leads, so they are reached through the services.
 import { sql } from 'kysely'
-import { type Context, requireCall } from '../../kernel/context.ts'
-import { askFor } from '../../kernel/kept.ts'
-import { lean } from '../../kernel/lean.ts'
-import type { Rows } from '../../kernel/page.ts'
-import type { Resource, Writing } from '../../kernel/resource.ts'
+import { assertCanCall, type Context } from '../../kernel/context.ts'
+import { pruneJoins } from '../../kernel/query/join-pruning.ts'
+import type { Rows } from '../../kernel/query/page.ts'
+import { queryByIds } from '../../kernel/query/statement-cache.ts'
+import type { Resource, Writing } from '../../kernel/resource/define-resource.ts'
 
 export type Link = { lead_id: number } | { person_id: number }
 
@@ -18,7 +18,7 @@ function emailsOf({ services }: Context): Resource<unknown, Link> {
 /** Finds a mail that does not exist or is out of sight. Throws 403 for a caller who may not change mails. */
 export async function checkEmail({ ctx, found }: Writing<unknown>, id: number | undefined): Promise<void> {
   if (id === undefined) return
-  if ((await emailsOf(ctx).seen(ctx, [id])).has(id)) requireCall(ctx, 'updateEmail')
+  if ((await emailsOf(ctx).visibleIds(ctx, [id])).has(id)) assertCanCall(ctx, 'updateEmail')
   else found.invalid('email_id', `No e-mail has id ${id}.`)
 }
 
@@ -30,15 +30,15 @@ export async function linkEmail(ctx: Context, id: number | undefined, link: Link
 /** Counts the mails of a page of leads that the caller sees, with one query. Leads that say 0 have none at all. */
 export async function countEmails(ctx: Context, leads: { id: number; emails_count: number }[]): Promise<void> {
   const counted = async (ids: readonly number[]) => {
-    const rows: Rows<unknown> = (await emailsOf(ctx).matching(ctx, {})).clearSelect().clearOrderBy()
+    const rows: Rows<unknown> = (await emailsOf(ctx).query(ctx, {})).clearSelect().clearOrderBy()
     return rows
       .select(['emails.lead_id as lead', sql<number>`count(*)`.as('count')])
       .where('emails.lead_id', 'in', ids)
       .groupBy('emails.lead_id')
   }
   const ids = leads.flatMap(({ id, emails_count }) => (emails_count > 0 ? [id] : []))
-  const counts = await askFor<{ lead: number; count: number }>(ctx, 'emails of leads', ids, async (ids) =>
-    lean(await counted(ids)),
+  const counts = await queryByIds<{ lead: number; count: number }>(ctx, 'emails of leads', ids, async (ids) =>
+    pruneJoins(await counted(ids)),
   )
   for (const lead of leads) lead.emails_count = Number(counts.find((each) => each.lead === lead.id)?.count ?? 0)
 }

@@ -1,8 +1,8 @@
 // What persons can do beyond the everyday: mass operations, tags, and the list of persons below an organization.
 
-import { exportOf } from '../../kernel/export.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { massDestroy, massUpdate } from '../../kernel/mass.ts'
+import { exportOf } from '../../kernel/resource/export.ts'
+import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
 import { organizations } from '../organizations/resource.ts'
 import { tagging } from '../tags/tagging.ts'
 import { personColumns } from './columns.ts'
@@ -33,7 +33,7 @@ export const handlers: HandlersFor<
   attachPersonTag: tagged.attach,
   detachPersonTag: tagged.detach,
   listOrganizationPersons: async (ctx, { params, query }) => {
-    await organizations.locate(ctx, params.id)
+    await organizations.assertVisible(ctx, params.id)
     return persons.list(ctx, query, (rows) => rows.where('persons.organization_id', '=', params.id))
   },
 }

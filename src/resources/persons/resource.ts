@@ -1,14 +1,14 @@
 // Contacts (DOMAIN 10.1).
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import { readAddress } from '../../kernel/address.ts'
-import { type Context, requireCall } from '../../kernel/context.ts'
-import { Findings, inUse } from '../../kernel/errors.ts'
-import { linked, text, value } from '../../kernel/filter.ts'
-import { fold } from '../../kernel/format.ts'
-import { expand, refer } from '../../kernel/references.ts'
-import { defineResource, type Writing } from '../../kernel/resource.ts'
-import { seesOwner, visible } from '../../kernel/visibility.ts'
+import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
+import { inUse, ValidationErrors } from '../../kernel/errors.ts'
+import { linked, text, value } from '../../kernel/query/filter.ts'
+import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
+import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
+import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
+import { readAddress } from '../../kernel/values/address.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { checkValues, withAttributes } from '../attributes/values.ts'
 import { organizations } from '../organizations/resource.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tagging.ts'
@@ -17,6 +17,7 @@ import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 import { checkUnique, cleanPoints, contactFilters, keepUnique, mendPerson } from './contacts.ts'
 import { checkEmail, linkEmail } from './emails.ts'
+import { keepNumbers, withNumberLike } from './numbers.ts'
 import { gatherUnsubscribed } from './unsubscribed.ts'
 
 type Row = { id: number; organization_id: number | null; user_id: number | null }
@@ -34,7 +35,7 @@ async function organizationOf(
   const { ctx, current, found } = writing
   const id = current && body.organization_id === current.organization_id ? undefined : body.organization_id
   const name = body.organization_name
-  await refer(writing, 'organization_id', id, organizations)
+  await checkReference(writing, 'organization_id', id, organizations)
   if (name === undefined || name === null) return id
   const known = await ctx.db
     .selectFrom('organizations')
@@ -46,8 +47,8 @@ async function organizationOf(
     return id
   }
   if (known) return known.id
-  requireCall(ctx, 'createOrganization')
-  const inner = new Findings()
+  assertCanCall(ctx, 'createOrganization')
+  const inner = new ValidationErrors()
   await checkValues(ctx, 'organizations', { name }, inner)
   for (const [field, sentences] of Object.entries(inner.all))
     for (const sentence of sentences)
@@ -68,7 +69,7 @@ async function planPerson(body: Body, writing: Writing<Row>) {
   const columns = {
     name: body.name,
     name_key: body.name === undefined ? undefined : fold(body.name),
-    emails: emails && JSON.stringify(emails),
+    emails: current ? emails && JSON.stringify(emails) : JSON.stringify(emails ?? []),
     contact_numbers: current ? numbers && JSON.stringify(numbers) : JSON.stringify(numbers ?? []),
     job_title: body.job_title,
     job_title_key: body.job_title === undefined ? undefined : body.job_title === null ? null : fold(body.job_title),
@@ -139,15 +140,17 @@ export const persons = defineResource(
       { key: 'organizations.name_key' },
       { where: (word, dialect) => dialect.jsonPointMatches('persons.emails', 'contains', word) },
       { where: (word, dialect) => dialect.jsonPointMatches('persons.contact_numbers', 'contains', word) },
+      { whole: withNumberLike },
     ],
-    columns: async (body: Body, writing): Promise<Record<string, unknown>> => {
+    toRow: async (body: Body, writing): Promise<Record<string, unknown>> => {
       const { columns, organization } = await planPerson(body, writing)
       if (typeof organization !== 'object' || organization === null)
         return { ...columns, organization_id: organization }
       if (writing.found.any) return columns
       return { ...columns, organization_id: (await organizations.create(writing.ctx, organization)).id }
     },
-    present: (row, ctx): Schema<'Person'> => {
+    toReply: (row, ctx): Schema<'Person'> => {
+      const isAddressShown = canSeeOwner(ctx, row.organization_user_id) && canCall(ctx, organizations.getOperation)
       const owner = userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image))
       return {
         id: row.id,
@@ -162,8 +165,8 @@ export const persons = defineResource(
             : {
                 id: row.organization_id,
                 name: row.organization_name ?? '',
-                // Id and name of a record out of sight are shown (DOMAIN 3.5), and no more.
-                address: seesOwner(ctx, row.organization_user_id) ? readAddress(row.organization_address) : null,
+                // Id and name of a record that the caller may not read are shown (DOMAIN 3.5), and no more.
+                address: isAddressShown ? readAddress(row.organization_address) : null,
               },
         user_id: row.user_id,
         user: owner,
@@ -179,26 +182,27 @@ export const persons = defineResource(
         version: row.version,
       }
     },
-    gather: async (ctx, replies, include) => {
+    loadRelated: async (ctx, replies, include) => {
       await gatherUnsubscribed(ctx, replies)
-      await expand(ctx, replies, include, { organization: () => organizations, user: () => users })
+      await expandReferences(ctx, replies, include, { organization: () => organizations, user: () => users })
     },
-    settle: async (ctx, id, body) => {
+    afterSave: async (ctx, id, body) => {
       await keepUnique(ctx, 'persons', id, 'emails', body.emails)
       await keepUnique(ctx, 'persons', id, 'contact_numbers', body.contact_numbers)
+      await keepNumbers(ctx, id, body.contact_numbers)
     },
-    link: async (ctx, id, body: Body, isNew) => {
+    saveLinks: async (ctx, id, body: Body, isNew) => {
       const isTagged = await setTags(ctx, 'persons', id, body.tag_ids, isNew)
       await linkEmail(ctx, body.email_id, { person_id: id })
       return isTagged
     },
-    release: async (ctx, row) => {
+    beforeDelete: async (ctx, row) => {
       const [leads, quotes] = [await usersOf(ctx, 'leads', row.id), await usersOf(ctx, 'quotes', row.id)]
       const conflicts = [...leads, ...quotes].slice(0, 20)
       const who = leads.length === 0 ? 'Quotes' : quotes.length === 0 ? 'Leads' : 'Leads and quotes'
       if (conflicts.length > 0) throw inUse(`${who} refer to ${row.name}.`, conflicts)
     },
-    mend: mendPerson,
+    onRestore: mendPerson,
   }),
 )
 
@@ -213,15 +217,14 @@ async function usersOf(ctx: Context, entity: 'leads' | 'quotes', id: number) {
     .execute()
   return rows.map((row) => ({
     entity_type: entity,
-    id: seesOwner(ctx, row.user_id) ? row.id : null,
+    id: canSeeOwner(ctx, row.user_id) ? row.id : null,
     field: 'person_id',
   }))
 }
 
 /** Finds what is wrong with a person that another record creates on the way; there the contract cannot require fields. */
-export async function checkPerson(ctx: Context, body: Body, found: Findings): Promise<void> {
-  for (const field of ['name', 'emails'] as const)
-    if (body[field] === undefined) found.invalid(field, 'The field is required.')
+export async function checkPerson(ctx: Context, body: Body, found: ValidationErrors): Promise<void> {
+  if (body.name === undefined) found.invalid('name', 'The field is required.')
   await checkValues(ctx, 'persons', body, found)
   await planPerson(body, { ctx, current: null, found })
 }

@@ -2,8 +2,8 @@
 // marketing keeps. It follows from that list, so it is read and not stored.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
-import { conditions } from '../../kernel/filter.ts'
-import { fold } from '../../kernel/format.ts'
+import { conditions } from '../../kernel/query/filter.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { contactFilters } from './contacts.ts'
 
 type Person = Pick<Schema<'Person'>, 'emails' | 'unsubscribed_at'>

@@ -2,17 +2,17 @@
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
-import { Findings, isProtected } from '../../kernel/errors.ts'
-import { flag, text, value } from '../../kernel/filter.ts'
-import { currencyText, fold } from '../../kernel/format.ts'
+import { isProtected, ValidationErrors } from '../../kernel/errors.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { ask } from '../../kernel/kept.ts'
-import { fromSum, sumOf } from '../../kernel/money.ts'
-import { uniqueName } from '../../kernel/references.ts'
-import { letGo } from '../../kernel/releases.ts'
-import { defineResource } from '../../kernel/resource.ts'
-import { visible } from '../../kernel/visibility.ts'
-import { write } from '../../kernel/write.ts'
+import { runDeleteHooks } from '../../kernel/history/delete-hooks.ts'
+import { flag, text, value } from '../../kernel/query/filter.ts'
+import { queryCached } from '../../kernel/query/statement-cache.ts'
+import { visible } from '../../kernel/query/visibility.ts'
+import { defineResource } from '../../kernel/resource/define-resource.ts'
+import { uniqueName } from '../../kernel/resource/references.ts'
+import { currencyText, fold } from '../../kernel/values/format.ts'
+import { fromSum, sumOf } from '../../kernel/values/money.ts'
+import { write } from '../../kernel/write/write.ts'
 import { leadsCount } from '../sources/usage.ts'
 import { isFixed, type Plan, planStages, type StageRow } from './stages.ts'
 
@@ -28,7 +28,7 @@ export const stagesOf = (ctx: Context, pipelineId: number): Promise<StageRow[]> 
 export async function defaultPipelineId(ctx: Context): Promise<number> {
   // Written out: an index of those rows alone is found by it without looking at what is bound.
   const build = () => ctx.db.selectFrom('lead_pipelines').select('id').where('is_default', '=', sql.lit(1))
-  const [holder] = await ask(ctx, { name: 'pipelines: default', values: [], build, ofVocabulary: true })
+  const [holder] = await queryCached(ctx, { name: 'pipelines: default', values: [], build, ofVocabulary: true })
   if (!holder) throw new Error('There is always a default pipeline.')
   return holder.id
 }
@@ -80,7 +80,7 @@ async function carryOut(ctx: Context, pipelineId: number, plan: Plan, moveTo: nu
   const fallback = [...present.values()].find(({ code }) => code === 'new')
   for (const { id } of plan.removed) {
     await ctx.services.moveLeads(ctx, { stageId: id }, { stageId: moveTo ?? fallback?.id ?? id })
-    await letGo(ctx, 'stages', id)
+    await runDeleteHooks(ctx, 'stages', id)
     await ctx.db.deleteFrom('lead_pipeline_stages').where('id', '=', id).execute()
   }
   // Names that move from one stage to another would collide on the way: the old ones make room first.
@@ -145,7 +145,7 @@ export const pipelines = defineResource({
     rotten_days: value('lead_pipelines.rotten_days'),
   }),
   search: [{ key: 'lead_pipelines.name_key' }],
-  columns: async (body: Schema<'PipelineUpdate'>, writing) => {
+  toRow: async (body: Schema<'PipelineUpdate'>, writing) => {
     const { ctx, current, found } = writing
     const named = await uniqueName(
       writing,
@@ -156,7 +156,7 @@ export const pipelines = defineResource({
     const target = body.move_leads_to_stage_id
     if (target !== undefined && !plan.stages.some(({ id }) => id === target))
       found.invalid('move_leads_to_stage_id', 'This is none of the stages that stay.')
-    found.settle()
+    found.throwIfAny()
     refuseFixed(plan)
     if (body.is_default === false && current?.is_default === 1)
       throw isProtected('One pipeline must be the default; make another one the default instead.')
@@ -167,7 +167,7 @@ export const pipelines = defineResource({
       ...(body.is_default !== undefined && { is_default: body.is_default ? 1 : 0 }),
     }
   },
-  present: (row): Schema<'Pipeline'> => ({
+  toReply: (row): Schema<'Pipeline'> => ({
     id: row.id,
     name: row.name,
     is_default: row.is_default === 1,
@@ -178,7 +178,7 @@ export const pipelines = defineResource({
     updated_at: row.updated_at,
     version: row.version,
   }),
-  gather: async (ctx, replies) => {
+  loadRelated: async (ctx, replies) => {
     const stages = await presentStages(
       ctx,
       replies.map(({ id }) => id),
@@ -188,9 +188,14 @@ export const pipelines = defineResource({
   // The stages tell how many leads the writer saw, and what those were worth. The reader may see fewer.
   asRead: (ctx, snapshot) =>
     (ctx.user?.visibleOwners ?? null) === null ? snapshot : { ...snapshot, stages: withoutSums(snapshot.stages) },
-  settle: async (ctx, id, body) =>
-    carryOut(ctx, id, planStages(await stagesOf(ctx, id), body.stages, new Findings()), body.move_leads_to_stage_id),
-  release: async (ctx, row) => {
+  afterSave: async (ctx, id, body) =>
+    carryOut(
+      ctx,
+      id,
+      planStages(await stagesOf(ctx, id), body.stages, new ValidationErrors()),
+      body.move_leads_to_stage_id,
+    ),
+  beforeDelete: async (ctx, row) => {
     if (row.is_default === 1)
       throw isProtected('The default pipeline cannot be deleted; make another one the default first.')
     const targets = await stagesOf(ctx, await defaultPipelineId(ctx))

@@ -1,8 +1,8 @@
 // The rules of a pipeline's stages (DOMAIN 15.1), as a plan computed from what is there and what was sent. Pure: the same
 // plan is made once to find what is wrong and once to carry it out.
 import type { Schema } from '../../contract/types.ts'
-import type { Findings } from '../../kernel/errors.ts'
-import { fold, slug } from '../../kernel/format.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
+import { fold, slug } from '../../kernel/values/format.ts'
 
 export interface StageRow {
   id: number
@@ -45,7 +45,7 @@ export const isFixed = (code: string): boolean => fixed.has(code)
 export function planStages(
   present: readonly StageRow[],
   sent: readonly StageInput[] | undefined,
-  found: Findings,
+  found: ValidationErrors,
 ): Plan {
   if (sent === undefined && present.length > 0) return { stages: [...present], removed: [] }
   const inputs = sent ?? customary
@@ -58,7 +58,12 @@ export function planStages(
   return { stages: inOrder(planned), removed }
 }
 
-function planOne(present: readonly StageRow[], input: StageInput, index: number, found: Findings): PlannedStage {
+function planOne(
+  present: readonly StageRow[],
+  input: StageInput,
+  index: number,
+  found: ValidationErrors,
+): PlannedStage {
   const field = (name: string): string => `stages.${index}.${name}`
   const ownCode = input.code ?? slug(input.name ?? '')
   const row =
@@ -92,7 +97,11 @@ function addFixed(planned: PlannedStage[]): void {
 }
 
 /** Finds codes and names that occur twice, each on the field that was sent: a code may have been made of a name. */
-function refuseDuplicates(planned: readonly PlannedStage[], inputs: readonly StageInput[], found: Findings): void {
+function refuseDuplicates(
+  planned: readonly PlannedStage[],
+  inputs: readonly StageInput[],
+  found: ValidationErrors,
+): void {
   for (const [index, stage] of planned.entries()) {
     if (stage.code === '') continue
     const before = planned.slice(0, index)

@@ -1,10 +1,10 @@
 // What products can do beyond the everyday: mass operations, tags, and the inventories of DOMAIN 11.2.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import { exportOf } from '../../kernel/export.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { massDestroy } from '../../kernel/mass.ts'
-import { transaction } from '../../kernel/write.ts'
+import { exportOf } from '../../kernel/resource/export.ts'
+import { massDestroy } from '../../kernel/resource/mass.ts'
+import { transaction } from '../../kernel/write/write.ts'
 import { tagging } from '../tags/tagging.ts'
 import { warehouses } from '../warehouses/resource.ts'
 import { productColumns } from './columns.ts'
@@ -15,7 +15,7 @@ import { carryOut, planStock } from './stocking.ts'
 const tags = tagging('products', products)
 
 const listProductInventories: Handler<'listProductInventories'> = async (ctx, { params, query }) => {
-  await products.locate(ctx, params.id)
+  await products.assertVisible(ctx, params.id)
   const wanted = query.warehouse_id
   const all = await inventoriesOf(ctx, { productIds: [params.id], ...(wanted && { warehouseIds: wanted }) })
   return { data: all }
@@ -23,7 +23,7 @@ const listProductInventories: Handler<'listProductInventories'> = async (ctx, { 
 
 const updateProductInventories: Handler<'updateProductInventories'> = (ctx, { params, body }) =>
   transaction(ctx, async (ctx) => {
-    await products.locate(ctx, params.id)
+    await products.assertVisible(ctx, params.id)
     const scope = { productIds: [params.id], ...(body.warehouse_id && { warehouseId: body.warehouse_id }) }
     const present = await inventoriesOf(ctx, scope)
     const plan = await planStock(ctx, present, body)
@@ -33,7 +33,7 @@ const updateProductInventories: Handler<'updateProductInventories'> = (ctx, { pa
 
 /** Products of a warehouse, with the sums of that warehouse in place of those over all of them. */
 const listWarehouseProducts: Handler<'listWarehouseProducts'> = async (ctx, { params, query }) => {
-  await warehouses.locate(ctx, params.id)
+  await warehouses.assertVisible(ctx, params.id)
   const list = await products.list(ctx, query, (rows) =>
     rows.where(
       sql<SqlBool>`products.id in (select product_id from product_inventories where warehouse_id = ${params.id})`,
@@ -73,7 +73,7 @@ export const handlers: HandlersFor<
   listProductInventories,
   updateProductInventories,
   listProductWarehouses: async (ctx, { params }) => {
-    await products.locate(ctx, params.id)
+    await products.assertVisible(ctx, params.id)
     return { data: stockOf(await inventoriesOf(ctx, { productIds: [params.id] })) }
   },
   listWarehouseProducts,

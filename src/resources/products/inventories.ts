@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'
-import { write } from '../../kernel/write.ts'
+import { write } from '../../kernel/write/write.ts'
 
 type Inventory = Schema<'Inventory'>
 

@@ -1,10 +1,12 @@
 // What is sold (DOMAIN 11.1). Everyone sees all products; lines of leads keep name, SKU and price of their own.
+import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
-import { linked, money, text, value } from '../../kernel/filter.ts'
-import { fold } from '../../kernel/format.ts'
-import { fromScaled, scaled } from '../../kernel/money.ts'
-import { unique } from '../../kernel/references.ts'
-import { defineResource } from '../../kernel/resource.ts'
+import { canCall } from '../../kernel/context.ts'
+import { linked, money, text, value } from '../../kernel/query/filter.ts'
+import { defineResource } from '../../kernel/resource/define-resource.ts'
+import { unique } from '../../kernel/resource/references.ts'
+import { fold } from '../../kernel/values/format.ts'
+import { fromScaled, scaled } from '../../kernel/values/money.ts'
 import { withAttributes } from '../attributes/values.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tagging.ts'
 import { inventoriesOf } from './inventories.ts'
@@ -49,7 +51,7 @@ export const products = defineResource(
       { key: 'products.name_key' },
       { text: 'products.description' },
     ],
-    columns: async ({ sku, name, description, quantity, price, tag_ids }, writing) => {
+    toRow: async ({ sku, name, description, quantity, price, tag_ids }, writing) => {
       const { ctx, current, found } = writing
       const key = sku === undefined ? undefined : fold(sku)
       await unique(writing, {
@@ -72,7 +74,7 @@ export const products = defineResource(
         price: scaled(price),
       }
     },
-    present: (row): Schema<'Product'> => ({
+    toReply: (row): Schema<'Product'> => ({
       id: row.id,
       sku: row.sku,
       name: row.name,
@@ -88,12 +90,12 @@ export const products = defineResource(
       updated_at: row.updated_at,
       version: row.version,
     }),
-    gather: async (ctx, replies, include) => {
-      if (!include.includes('inventories')) return
+    loadRelated: async (ctx, replies, include) => {
+      if (!include.includes('inventories') || !canCall(ctx, operations.listProductInventories)) return
       const productIds = replies.map(({ id }) => id)
       const inventories = await inventoriesOf(ctx, { productIds })
       for (const reply of replies) reply.inventories = inventories.filter(({ product_id }) => product_id === reply.id)
     },
-    link: (ctx, id, { tag_ids }, isNew) => setTags(ctx, 'products', id, tag_ids, isNew),
+    saveLinks: (ctx, id, { tag_ids }, isNew) => setTags(ctx, 'products', id, tag_ids, isNew),
   }),
 )

@@ -1,7 +1,7 @@
 // The rules of a new list of inventories (DOMAIN 11.2): which rows it changes, adds and removes. The plan is carried out in one write.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
-import { Findings, Problem } from '../../kernel/errors.ts'
+import { Problem, ValidationErrors } from '../../kernel/errors.ts'
 
 type Inventory = Schema<'Inventory'>
 type Input = Schema<'InventoryInput'>
@@ -20,14 +20,14 @@ export async function planStock(
   present: readonly Inventory[],
   { inventories, warehouse_id: scope }: Schema<'InventoriesUpdate'>,
 ): Promise<Planned[]> {
-  const found = new Findings(ctx.refused)
+  const found = new ValidationErrors(ctx.refused)
   const warehouseOf = await locationsOf(ctx, inventories)
   const known = await warehousesOf(ctx, [scope, ...inventories.map(({ warehouse_id: id }) => id)])
   const isUnknown = (id: number | undefined): boolean => id !== undefined && !known.has(id)
   if (isUnknown(scope)) found.invalid('warehouse_id', `No warehouse has id ${scope}.`)
   const taken = new Set<number>()
   const plan = inventories.map((input, index) => {
-    const below = found.below(`inventories.${index}`)
+    const below = found.nested(`inventories.${index}`)
     const row =
       input.id === undefined
         ? present.find((each) => each.warehouse_location_id === input.warehouse_location_id)
@@ -51,7 +51,7 @@ export async function planStock(
       below.invalid('allocated', 'Must not be more than in_stock.')
     return { row, warehouse_id: warehouseId ?? 0, warehouse_location_id: locationId ?? 0, in_stock, allocated }
   })
-  found.settle()
+  found.throwIfAny()
   for (const [index, { expected_in_stock: expected }] of inventories.entries()) {
     const is = plan[index]?.row?.in_stock ?? 0
     if (expected !== undefined && expected !== is)

@@ -1,7 +1,15 @@
 // Quotes as rows of a CSV (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
-import { addressColumns, bookkeeping, type Columns, line, listed, plain, tagNames } from '../../kernel/cells.ts'
 import type { Context } from '../../kernel/context.ts'
+import {
+  addressColumns,
+  bookkeeping,
+  type Columns,
+  line,
+  listColumn,
+  plain,
+  tagNames,
+} from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/cells.ts'
 
 type Quote = Schema<'Quote'>
@@ -13,12 +21,12 @@ export const quoteColumns = async (ctx: Context): Promise<Columns<Quote>> => [
   ...plain('expired_at', 'is_expired', 'discount_percent', 'adjustment_amount'),
   ...plain('sub_total', 'discount_amount', 'tax_amount', 'grand_total'),
   // As product lines of leads are written.
-  listed('items', ({ items }) =>
+  listColumn('items', ({ items }) =>
     items.map(({ product_id: id, price, quantity, discount_amount, tax_amount }) =>
       line({ id, price, quantity, discount_amount, tax_amount }),
     ),
   ),
-  listed('lead_ids', ({ leads }) => leads.map(({ id }) => id)),
+  listColumn('lead_ids', ({ leads }) => leads.map(({ id }) => id)),
   tagNames,
   ...(await customColumns(ctx, 'quotes')),
   ...bookkeeping,

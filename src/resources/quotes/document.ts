@@ -1,15 +1,21 @@
-// What stands on the paper of a printed quote, and where. Pure. The font has the Latin, Greek and Cyrillic letters; of other
-// scripts it shows empty boxes, so amounts are written in what it has.
+// What stands on the paper of a printed quote, and where. Pure. What users and settings say is set by `Type` (typeset.ts), which finds the
+// fonts; the labels are English.
 import type { Content, ContentTable, TableCell, TDocumentDefinitions } from 'pdfmake/interfaces.js'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import type { Schema } from '../../contract/types.ts'
+import type { Company } from '../configuration/company.ts'
+import type { Type } from './typeset.ts'
 
 type Quote = Schema<'Quote'>
 type Settings = Pick<Config, 'appName' | 'locale' | 'currency'>
 
 export interface Printed {
   quote: Quote
+  /** The day it was made, YYYY-MM-DD. */
   date: string
+  seller: Company
+  /** Of the customer; null for a person without one. */
+  organization: string | null
   config: Settings
 }
 
@@ -20,11 +26,13 @@ const rule = '#d1d5db'
 /** Letter is the paper of these regions, A4 that of all others. */
 const letterRegions = new Set(['US', 'CA', 'MX', 'PH', 'CL', 'CO', 'CR', 'GT', 'NI', 'PA', 'PR', 'SV', 'VE', 'DO'])
 
-export function quoteDocument(quote: Quote, { date, config }: Omit<Printed, 'quote'>): TDocumentDefinitions {
-  const write = writers(config)
+export function quoteDocument(printed: Printed, type: Type): TDocumentDefinitions {
+  const { quote, config, seller } = printed
+  const write = writers(config, type)
   const title = `Quote ${quote.id}`
+  const foot = type.set(`${seller.name} · ${title}`)
   return {
-    info: { title: `${title}: ${quote.subject}`, author: config.appName, creationDate: new Date(quote.updated_at) },
+    info: { title: `${title}: ${quote.subject}`, author: seller.name, creationDate: new Date(quote.updated_at) },
     pageSize: letterRegions.has(new Intl.Locale(config.locale).maximize().region ?? '') ? 'LETTER' : 'A4',
     pageMargins: [48, 48, 48, 64],
     defaultStyle: { font: 'Roboto', fontSize: 9.5, color: ink, lineHeight: 1.2 },
@@ -36,39 +44,78 @@ export function quoteDocument(quote: Quote, { date, config }: Omit<Printed, 'quo
       margin: [48, 20, 48, 0],
       style: 'small',
       columns: [
-        { text: `${config.appName} · ${title}`, width: '*' },
+        { ...structuredClone(foot), alignment: 'left', width: '*' },
         { text: `Page ${page} of ${pages}`, width: 'auto' },
       ],
     }),
     content: [
       {
         columns: [
-          { text: wrapped(config.appName, 30), fontSize: 15, bold: true, width: '*' },
+          { ...sellerBlock(seller, type), width: '*' },
           { text: title, fontSize: 15, color: pale, alignment: 'right', width: 'auto' },
         ],
         columnGap: 16,
       },
-      { text: wrapped(quote.subject, 40), fontSize: 18, bold: true, margin: [0, 22, 0, 16] },
-      facts(quote, date),
-      items(quote, write),
+      { ...type.setBold(quote.subject, 40), fontSize: 18, margin: [0, 22, 0, 16] },
+      facts(printed, type, write),
+      items(quote, type, write),
       totals(quote, write),
+      ...terms(quote, type),
     ],
   }
 }
 
-function facts(quote: Quote, date: string): Content {
+function sellerBlock({ name, address, taxId, logo }: Company, type: Type) {
+  const image = logo && `data:image/${logo[0] === 0x89 ? 'png' : 'jpeg'};base64,${Buffer.from(logo).toString('base64')}`
+  const about = [...address.split('\n'), taxId.trim() === '' ? '' : `Tax ID: ${taxId}`]
+  const stack: Content[] = [
+    ...(image === null ? [] : [{ image, fit: [180, 60] as [number, number], margin: [0, 0, 0, 8] as Margin }]),
+    { ...type.setBold(name, 30), ...atLeft, fontSize: 15 },
+    ...about.filter((line) => line.trim() !== '').map((line) => ({ ...type.set(line, 60), ...atLeft, style: 'small' })),
+  ]
+  return { stack }
+}
+
+/** Below a label, whatever the direction of the text. */
+const atLeft = { alignment: 'left' } as const
+
+type Margin = [number, number, number, number]
+
+/** What is agreed beside the items, line by line. */
+function terms({ description }: Quote, type: Type): Content[] {
+  const lines = (description ?? '').split('\n')
+  if (lines.every((line) => line.trim() === '')) return []
+  return [
+    { text: 'TERMS', style: 'label', margin: [0, 22, 0, 3] },
+    ...lines.flatMap((line): Content[] =>
+      line.trim() === '' ? [{ text: ' ' }] : partsOf(line).map((part) => type.set(part, 90)),
+    ),
+  ]
+}
+
+/** pdfmake takes four times as long for a paragraph of twice the length, so a very long one is set in parts. */
+const partsOf = (paragraph: string): string[] => paragraph.match(/.{1,1500}(?:\s|$)|.{1,1500}/gsu) ?? []
+
+function facts({ quote, date, organization }: Printed, type: Type, write: Writers): Content {
   const block = (label: string, lines: readonly string[]): Content => ({
-    stack: [{ text: label.toUpperCase(), style: 'label' }, ...lines.map((line) => ({ text: wrapped(line, 22) }))],
+    stack: [
+      { text: label.toUpperCase(), style: 'label' },
+      ...lines.map((line) => ({ ...type.set(line, 22), ...atLeft })),
+    ],
   })
   const { person, user, billing_address: billing, shipping_address: shipping } = quote
+  const customer = [...(organization === null ? [] : [organization]), person.name]
   return {
     columns: [
-      block('Bill to', [person.name, ...postal(billing)]),
-      block('Ship to', shipping ? [person.name, ...postal(shipping)] : ['Same as billing']),
+      block('Bill to', [...customer, ...postal(billing)]),
+      block('Ship to', shipping ? [...customer, ...postal(shipping)] : ['Same as billing']),
       block('Contact', user ? [user.name, user.email] : ['—']),
       {
-        stack: [block('Date', [date]), { ...box(block('Valid until', [quote.expired_at])), margin: [0, 8, 0, 0] }],
-        width: 68,
+        stack: [
+          block('Date', [write.day(date)]),
+          { ...box(block('Valid until', [write.day(quote.expired_at)])), margin: [0, 8, 0, 0] },
+        ],
+        width: 76,
       },
     ],
     columnGap: 14,
@@ -87,10 +134,12 @@ function postal({ address, postcode, city, state, country }: Schema<'Address'>):
   )
 }
 
-function items({ items }: Quote, write: Writers): Content {
+function items({ items }: Quote, type: Type, write: Writers): Content {
   const right = (text: string, below = ''): TableCell => ({
-    stack: [{ text }, ...(below === '' ? [] : [{ text: below, style: 'small' }])],
-    alignment: 'right',
+    stack: [type.set(text), ...(below === '' ? [] : [{ ...type.set(below), style: 'small' }])].map((each) => ({
+      ...each,
+      alignment: 'right' as const,
+    })),
     noWrap: true,
   })
   const head = ['Item', 'Quantity', 'Price', 'Discount', 'Tax', 'Amount'].map(
@@ -102,9 +151,9 @@ function items({ items }: Quote, write: Writers): Content {
     }),
   )
   const rows = items.map((item): TableCell[] => [
-    { stack: [{ text: wrapped(item.name, 18) }, { text: wrapped(item.sku, 20), style: 'small' }] },
+    { stack: [type.set(item.name, 18), { ...type.set(item.sku, 20), style: 'small' }] },
     right(write.number(item.quantity)),
-    right(write.money(item.price)),
+    right(write.price(item.price)),
     right(
       item.discount_amount === 0 ? '—' : write.money(-item.discount_amount),
       item.discount_percent === 0 ? '' : write.percent(item.discount_percent),
@@ -119,7 +168,7 @@ function items({ items }: Quote, write: Writers): Content {
   // Amounts are never broken: where they are huge, they are written small.
   const longest = Math.max(
     0,
-    ...items.flatMap(({ price, total }) => [write.money(price).length, write.money(total).length]),
+    ...items.flatMap(({ price, total }) => [write.price(price).length, write.money(total).length]),
   )
   return {
     fontSize: longest > 16 ? 7 : 9.5,
@@ -135,11 +184,13 @@ function items({ items }: Quote, write: Writers): Content {
 
 function totals(quote: Quote, write: Writers): Content {
   const { discount_percent: percent, discount_amount: discount, adjustment_amount: adjustment } = quote
-  const row = (label: string, amount: number, isLast = false): TableCell[] =>
-    [
-      { text: label, color: isLast ? ink : pale, noWrap: true },
-      { text: write.money(amount), alignment: 'right' as const, noWrap: true },
-    ].map((cell) => (isLast ? { ...cell, bold: true, fontSize: 12 } : cell))
+  const row = (label: string, amount: number, isLast = false): TableCell[] => {
+    const set = isLast ? write.setBold : write.set
+    return [
+      { ...set(label), color: isLast ? ink : pale, noWrap: true },
+      { ...set(write.money(amount)), alignment: 'right' as const, noWrap: true },
+    ].map((cell) => (isLast ? { ...cell, fontSize: 12 } : cell))
+  }
   const label = percent === 0 ? 'Discount' : `Discount, ${write.percent(percent)} on all items included`
   const body = [
     row('Subtotal', quote.sub_total),
@@ -172,45 +223,39 @@ const lines = (width: (row: number, count: number) => number): NonNullable<Conte
   paddingBottom: () => 5,
 })
 
-/** A word that is longer than its column is broken anywhere; others stay whole. */
-function wrapped(text: string, longest: number): Content[] {
-  const isLong = new RegExp(`^\\S{${longest},}$`, 'u')
-  return text
-    .split(new RegExp(`(\\S{${longest},})`, 'u'))
-    .filter((part) => part !== '')
-    .map((part) => (isLong.test(part) ? { text: part, wordBreak: 'break-all' } : { text: part }))
-}
-
 type Writers = ReturnType<typeof writers>
 
-/** Numbers in the way of the locale. Amounts to their last decimal: what is printed adds up. */
-function writers({ locale, currency }: Settings) {
+/**
+ * Numbers and days in the way of the locale, in Latin digits. Amounts have the decimals of the currency; the price of one may have more,
+ * so that the amount can be computed from what is printed.
+ */
+function writers({ locale, currency }: Settings, type: Type) {
   const digits = { numberingSystem: 'latn', maximumFractionDigits: 4 }
-  const money = { ...digits, style: 'currency', currency } as const
-  const amounts = [
-    new Intl.NumberFormat(locale, money),
-    new Intl.NumberFormat(locale, { ...money, currencyDisplay: 'code' }),
-    new Intl.NumberFormat('en', { ...money, currencyDisplay: 'code' }),
-  ]
+  const money = { numberingSystem: 'latn', style: 'currency', currency } as const
+  const codes = { ...money, currencyDisplay: 'code' } as const
+  const amounts = (more: Intl.NumberFormatOptions) => {
+    const formats = [[locale, money] as const, [locale, codes] as const, ['en', codes] as const].map(
+      ([language, each]) => new Intl.NumberFormat(language, { ...each, ...more }),
+    )
+    return (amount: number): string =>
+      formats.map((format) => format.format(amount)).find((text) => type.has(text)) ?? String(amount)
+  }
+  const decimals = new Intl.NumberFormat(locale, money).resolvedOptions().maximumFractionDigits ?? 2
   const numbers = new Intl.NumberFormat(locale, digits)
   const percents = new Intl.NumberFormat(locale, { ...digits, style: 'percent', maximumFractionDigits: 6 })
+  const days = new Intl.DateTimeFormat(locale, {
+    dateStyle: 'medium',
+    timeZone: 'UTC',
+    calendar: 'gregory',
+    numberingSystem: 'latn',
+  })
   return {
-    money(amount: number): string {
-      const texts = amounts.map((format) => inFont(format.format(amount)))
-      return texts.find((text) => hasGlyphs.test(text)) ?? String(amount)
-    },
-    number: (value: number): string => inFont(numbers.format(value)),
-    percent: (value: number): string => inFont(percents.format(value / 100)),
+    money: amounts({}),
+    price: amounts({ maximumFractionDigits: Math.max(decimals, 4) }),
+    number: (value: number): string => numbers.format(value),
+    percent: (value: number): string => percents.format(value / 100),
+    day: (day: string): string => days.format(new Date(`${day}T00:00:00.000Z`)),
+    set: type.set,
+    setBold: type.setBold,
   }
 }
-
-/** The letters, signs and signs of currencies that the font has. */
-const hasGlyphs =
-  /^[\x20-\x7e\xa0-\u017f\u0370-\u0486\u2013\u2014\u2018-\u201e\u20a3\u20a4\u20a6-\u20ac\u20b1\u20b9\u20ba\u20bc\u20bd]*$/
-
-/** Without marks of direction, and with the spaces and minus signs that the font has. */
-const inFont = (text: string): string =>
-  text
-    .replaceAll(/[\u200e\u200f\u061c]/g, '')
-    .replaceAll(/[\u2000-\u200a\u202f]/g, '\u00a0')
-    .replaceAll('\u2212', '-')

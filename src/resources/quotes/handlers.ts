@@ -1,8 +1,9 @@
 // What quotes can do beyond the everyday: mass deletion, export, tags, links to leads, the document, and the lists of quotes below
 // leads and persons.
-import { exportOf } from '../../kernel/export.ts'
+
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { massDestroy } from '../../kernel/mass.ts'
+import { exportOf } from '../../kernel/resource/export.ts'
+import { massDestroy } from '../../kernel/resource/mass.ts'
 import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { tagging } from '../tags/tagging.ts'
@@ -40,7 +41,7 @@ export const handlers: HandlersFor<
 /** Lists of quotes below another record; the parent must be visible (DOMAIN 7.3). */
 export const subLists: HandlersFor<'listLeadQuotes' | 'listPersonQuotes'> = {
   listLeadQuotes: async (ctx, { params, query }) => {
-    await leads.locate(ctx, params.id)
+    await leads.assertVisible(ctx, params.id)
     return quotes.list(ctx, query, (rows) =>
       rows.where(
         'quotes.id',
@@ -50,7 +51,7 @@ export const subLists: HandlersFor<'listLeadQuotes' | 'listPersonQuotes'> = {
     )
   },
   listPersonQuotes: async (ctx, { params, query }) => {
-    await persons.locate(ctx, params.id)
+    await persons.assertVisible(ctx, params.id)
     return quotes.list(ctx, query, (rows) => rows.where('quotes.person_id', '=', params.id))
   },
 }

@@ -2,8 +2,8 @@
 // offered. The plan is made once to find what is wrong and once to carry it out inside the quote's own write.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
-import type { Findings } from '../../kernel/errors.ts'
-import { fromScaled, isAmount, scaled, toScaled } from '../../kernel/money.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
+import { fromScaled, isAmount, scaled, toScaled } from '../../kernel/values/money.ts'
 import { type Priced, pricedProducts } from '../products/prices.ts'
 import { lineTotals } from './totals.ts'
 
@@ -45,13 +45,13 @@ export async function planItems(
   ctx: Context,
   quoteId: number | null,
   inputs: readonly Input[],
-  found: Findings,
+  found: ValidationErrors,
 ): Promise<PlannedItem[]> {
   const present = quoteId === null ? [] : await itemsOf(ctx, [quoteId])
   const products = await pricedProducts(ctx, inputs)
   const taken = new Set<number>()
   return inputs.map((input, index) => {
-    const below = found.below(`items.${index}`)
+    const below = found.nested(`items.${index}`)
     const row = present.find(({ id }) => id === input.id)
     if (input.id !== undefined && !row) below.invalid('id', `This quote has no item with id ${input.id}.`)
     if (row && taken.has(row.id)) below.invalid('id', 'This item occurs twice.')
@@ -64,7 +64,7 @@ function planItem(
   row: Item | undefined,
   input: Input,
   { products, index }: { products: Map<number, Priced>; index: number },
-  found: Findings,
+  found: ValidationErrors,
 ): PlannedItem {
   const productId = input.product_id === undefined ? (row?.product_id ?? null) : input.product_id
   const isNewProduct = productId !== null && productId !== row?.product_id
@@ -96,7 +96,7 @@ const agreed = (row: Item | undefined, what: 'discount' | 'tax'): number =>
 
 function totalsOf(
   item: Omit<PlannedItem, 'total'>,
-  found: Findings,
+  found: ValidationErrors,
 ): Pick<PlannedItem, 'total' | 'discount_amount' | 'tax_amount'> {
   const { total, discount_amount, tax_amount } = lineTotals({
     price: BigInt(item.price),

@@ -3,11 +3,11 @@
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { Findings, notFound } from '../../kernel/errors.ts'
+import { notFound, ValidationErrors } from '../../kernel/errors.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { expand, refer } from '../../kernel/references.ts'
-import { visible } from '../../kernel/visibility.ts'
-import { transaction, write } from '../../kernel/write.ts'
+import { visible } from '../../kernel/query/visibility.ts'
+import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
+import { transaction, write } from '../../kernel/write/write.ts'
 import { leads } from '../leads/resource.ts'
 import { quotes } from './resource.ts'
 
@@ -51,7 +51,8 @@ export async function linkLead(ctx: Context, { leadId, quoteId }: Link): Promise
 /** Throws 404 when they are not linked, or the caller does not see both (DOMAIN 9.5). Both change. */
 async function unlink(ctx: Context, { leadId, quoteId }: Link, missing: Error): Promise<void> {
   if (!(await isLinked(ctx, { leadId, quoteId }))) throw missing
-  if (!(await quotes.seen(ctx, [quoteId])).has(quoteId) || !(await leads.seen(ctx, [leadId])).has(leadId)) throw missing
+  if (!(await quotes.visibleIds(ctx, [quoteId])).has(quoteId) || !(await leads.visibleIds(ctx, [leadId])).has(leadId))
+    throw missing
   const { link, target } = await about(ctx, { leadId, quoteId })
   await write(ctx, 'leads.quote.delete', { ...target, input: {}, id: leadId, before: link }, async (ctx) => {
     await ctx.db.deleteFrom('lead_quotes').where('lead_id', '=', leadId).where('quote_id', '=', quoteId).execute()
@@ -64,10 +65,10 @@ async function unlink(ctx: Context, { leadId, quoteId }: Link, missing: Error): 
 /** Links what is not linked yet. What a body names anew must be in the caller's sight. */
 async function attach(ctx: Context, link: Link, named: 'lead_id' | 'quote_id'): Promise<void> {
   if (await isLinked(ctx, link)) return
-  const found = new Findings()
-  if (named === 'lead_id') await refer({ ctx, found }, named, link.leadId, leads)
-  else await refer({ ctx, found }, named, link.quoteId, quotes)
-  found.settle()
+  const found = new ValidationErrors()
+  if (named === 'lead_id') await checkReference({ ctx, found }, named, link.leadId, leads)
+  else await checkReference({ ctx, found }, named, link.quoteId, quotes)
+  found.throwIfAny()
   await linkLead(ctx, link)
   await quotes.touch(ctx, link.quoteId)
 }
@@ -77,30 +78,30 @@ export const handlers: HandlersFor<
 > = {
   attachQuoteLead: (ctx, { params, body }) =>
     transaction(ctx, async (ctx) => {
-      await quotes.locate(ctx, params.id)
+      await quotes.assertVisible(ctx, params.id)
       await attach(ctx, { leadId: body.lead_id, quoteId: params.id }, 'lead_id')
       return { data: await quotes.get(ctx, params.id), message: 'Quote linked to the lead.' }
     }),
   attachLeadQuote: (ctx, { params, body }) =>
     transaction(ctx, async (ctx) => {
-      await leads.locate(ctx, params.id)
+      await leads.assertVisible(ctx, params.id)
       await attach(ctx, { leadId: params.id, quoteId: body.quote_id }, 'quote_id')
       return { data: await leads.get(ctx, params.id), message: 'Quote linked to the lead.' }
     }),
   detachQuoteLead: (ctx, { params }) =>
     transaction(ctx, async (ctx) => {
-      await quotes.locate(ctx, params.id)
+      await quotes.assertVisible(ctx, params.id)
       await unlink(ctx, { leadId: params.lead_id, quoteId: params.id }, notFound('linked lead', params.lead_id))
       return { message: 'Quote unlinked from the lead.' }
     }),
   detachLeadQuote: (ctx, { params }) =>
     transaction(ctx, async (ctx) => {
-      await leads.locate(ctx, params.id)
+      await leads.assertVisible(ctx, params.id)
       await unlink(ctx, { leadId: params.id, quoteId: params.quote_id }, notFound('linked quote', params.quote_id))
       return { message: 'Quote unlinked from the lead.' }
     }),
   listQuoteLeads: async (ctx, { params, query }) => {
-    await quotes.locate(ctx, params.id)
+    await quotes.assertVisible(ctx, params.id)
     return leads.list(ctx, query, (rows) =>
       rows.where(
         'leads.id',
@@ -143,7 +144,7 @@ export async function includeQuotes(ctx: Context, replies: readonly Schema<'Lead
     .execute()
   for (const reply of replies)
     reply.quotes = rows.filter(({ lead_id }) => lead_id === reply.id).map(({ id, subject }) => ({ id, subject }))
-  await expand(ctx, replies, ['quotes'], { quotes: () => quotes })
+  await expandReferences(ctx, replies, ['quotes'], { quotes: () => quotes })
 }
 
 /** Of the quotes linked to a lead, how many the caller may see. */

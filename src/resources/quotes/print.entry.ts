@@ -1,23 +1,39 @@
-// Draws a quote as a PDF, in a subprocess (kernel/offload.ts). The library is large; it reads its own fonts and nothing else.
+// Draws a quote as a PDF, in a subprocess (kernel/runtime/offload.ts). The libraries are large; they read fonts of packages and nothing else.
 import { createRequire } from 'node:module'
-import { dirname, join, resolve, sep } from 'node:path'
+import { dirname, resolve, sep } from 'node:path'
 import pdfmake from 'pdfmake'
 import type { TFontDictionary } from 'pdfmake/interfaces.js'
 import { type Printed, quoteDocument } from './document.ts'
+import { fontsFor } from './fonts.ts'
+import { isDrawable } from './logo.ts'
+import { afterEachLine, type Virtual } from './pdfmake.ts'
+import { collecting, inOrder, typeWith } from './typeset.ts'
 
-const folder = join(dirname(createRequire(import.meta.url).resolve('pdfmake/package.json')), 'fonts')
-const roboto = (style: string): string => join(folder, 'Roboto', `Roboto-${style}.ttf`)
-const fonts: TFontDictionary = {
-  Roboto: {
-    normal: roboto('Regular'),
-    bold: roboto('Medium'),
-    italics: roboto('Italic'),
-    bolditalics: roboto('MediumItalic'),
-  },
-}
-pdfmake.setFonts(fonts)
+const { virtualfs } = pdfmake as unknown as { virtualfs: Virtual }
+const require = createRequire(import.meta.url)
+const folders = ['pdfmake/package.json', '@embedpdf/fonts-arabic', '@embedpdf/fonts-hebrew'].map((name) =>
+  resolve(dirname(require.resolve(name)), name.startsWith('@') ? '..' : '.', 'fonts'),
+)
 pdfmake.setUrlAccessPolicy(() => false)
-pdfmake.setLocalAccessPolicy((path) => resolve(path).startsWith(folder + sep))
+pdfmake.setLocalAccessPolicy((path) => folders.some((folder) => resolve(path).startsWith(folder + sep)))
+afterEachLine(inOrder)
 
-export const run = ({ quote, date, config }: Printed): Promise<Buffer> =>
-  pdfmake.createPdf(quoteDocument(quote, { date, config })).getBuffer()
+export async function run(given: Printed): Promise<Buffer> {
+  const { logo } = given.seller
+  const printed = { ...given, seller: { ...given.seller, logo: logo && isDrawable(logo) ? logo : null } }
+  try {
+    return await drawn(printed)
+  } catch (error) {
+    // Such as for a JPEG that only says so.
+    if (printed.seller.logo === null) throw error
+    return drawn({ ...printed, seller: { ...printed.seller, logo: null } })
+  }
+}
+
+async function drawn(printed: Printed): Promise<Buffer> {
+  const points = { all: new Set<number>(), bold: new Set<number>() }
+  quoteDocument(printed, collecting(points))
+  const fonts = await fontsFor(virtualfs, points, printed.config.locale)
+  pdfmake.setFonts(fonts.dictionary as TFontDictionary)
+  return pdfmake.createPdf(quoteDocument(printed, typeWith(fonts))).getBuffer()
+}

@@ -1,29 +1,44 @@
 // A quote as a PDF (DOMAIN 12.3). document.ts has what is on the paper; print.entry.ts draws it in a subprocess.
-import { download } from '../../kernel/download.ts'
-import { draw } from '../../kernel/drawing.ts'
-import { today } from '../../kernel/format.ts'
+import type { Context } from '../../kernel/context.ts'
+import { download } from '../../kernel/files/download.ts'
+import { draw } from '../../kernel/files/drawing.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { programAt } from '../../kernel/offload.ts'
+import { programAt } from '../../kernel/runtime/offload.ts'
+import { today } from '../../kernel/values/format.ts'
+import { companyOf } from '../configuration/company.ts'
 import type * as Entry from './print.entry.ts'
 import { quotes } from './resource.ts'
 
 const print = programAt<typeof Entry>(import.meta.url, './print.entry')
 
 /** So many bytes of a subject fit into a file name beside the rest of it. */
-const longestSubject = 200
+const maxSubjectLength = 200
 
 export const printQuote: Handler<'printQuote'> = async (ctx, { params }) => {
   const { timezone, appName, locale, currency } = ctx.services.config
   const quote = await quotes.get(ctx, params.id)
   const date = today(new Date(quote.created_at), timezone)
-  const body = await draw(ctx, print, { quote, date, config: { appName, locale, currency } })
+  const seller = await companyOf(ctx)
+  const organization = await organizationOf(ctx, quote.person_id)
+  const body = await draw(ctx, print, { quote, date, seller, organization, config: { appName, locale, currency } })
   return download({ mediaType: 'application/pdf', body, name: `Quote_${shortened(quote.subject)}_${date}.pdf` })
+}
+
+/** The name of the organization of the customer. References are shown whoever owns their record. */
+async function organizationOf({ db }: Context, personId: number): Promise<string | null> {
+  const row = await db
+    .selectFrom('persons')
+    .innerJoin('organizations', 'organizations.id', 'persons.organization_id')
+    .select('organizations.name')
+    .where('persons.id', '=', personId)
+    .executeTakeFirst()
+  return row?.name ?? null
 }
 
 function shortened(subject: string): string {
   let kept = ''
   for (const character of subject) {
-    if (Buffer.byteLength(kept + character) > longestSubject) break
+    if (Buffer.byteLength(kept + character) > maxSubjectLength) break
     kept += character
   }
   return kept.trim()

@@ -2,15 +2,15 @@
 // is for in links.ts, how it is printed in print.ts.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import { mergeAddress, readAddress } from '../../kernel/address.ts'
 import type { Context } from '../../kernel/context.ts'
-import { Findings } from '../../kernel/errors.ts'
-import { flagged, linked, money, text, value } from '../../kernel/filter.ts'
-import { fold, today } from '../../kernel/format.ts'
-import { fromScaled, isAmount, toScaled } from '../../kernel/money.ts'
-import { expand, refer } from '../../kernel/references.ts'
-import { defineResource, type Writing } from '../../kernel/resource.ts'
-import { visible } from '../../kernel/visibility.ts'
+import { ValidationErrors } from '../../kernel/errors.ts'
+import { flagged, linked, money, text, value } from '../../kernel/query/filter.ts'
+import { visible } from '../../kernel/query/visibility.ts'
+import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
+import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
+import { mergeAddress, readAddress } from '../../kernel/values/address.ts'
+import { fold, today } from '../../kernel/values/format.ts'
+import { fromScaled, isAmount, toScaled } from '../../kernel/values/money.ts'
 import { withAttributes } from '../attributes/values.ts'
 import { leads } from '../leads/resource.ts'
 import { personRef } from '../persons/contacts.ts'
@@ -87,7 +87,7 @@ async function totalColumns(body: Body, { ctx, current, found }: Writing<Row>) {
   }
 }
 
-function checkTotals(totals: ReturnType<typeof quoteTotals>, adjustment: bigint, found: Findings): void {
+function checkTotals(totals: ReturnType<typeof quoteTotals>, adjustment: bigint, found: ValidationErrors): void {
   const { sub_total, tax_amount, grand_total } = totals
   if (![sub_total, tax_amount, grand_total - adjustment].every(isAmount))
     found.invalid('items', 'Together they come to more than an amount can be.')
@@ -101,9 +101,9 @@ async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<stri
   const totals = await totalColumns(body, writing)
   if (expired_at && expired_at !== current?.expired_at && expired_at < todayOf(ctx))
     found.invalid('expired_at', 'Must be today or later.')
-  if (person_id !== current?.person_id) await refer(writing, 'person_id', person_id, persons)
+  if (person_id !== current?.person_id) await checkReference(writing, 'person_id', person_id, persons)
   const isKnown = current && lead_id && (await isLinked(ctx, { leadId: lead_id, quoteId: current.id }))
-  if (!isKnown) await refer(writing, 'lead_id', lead_id, leads)
+  if (!isKnown) await checkReference(writing, 'lead_id', lead_id, leads)
   await checkTagIds(ctx, found, body.tag_ids)
   return {
     subject,
@@ -173,8 +173,8 @@ export const quotes = defineResource(
       { text: 'quotes.description' },
       { key: 'persons.name_key' },
     ],
-    columns: columnsOf,
-    present: (row, ctx): Schema<'Quote'> => ({
+    toRow: columnsOf,
+    toReply: (row, ctx): Schema<'Quote'> => ({
       id: row.id,
       subject: row.subject,
       description: row.description,
@@ -200,19 +200,19 @@ export const quotes = defineResource(
       updated_at: row.updated_at,
       version: row.version,
     }),
-    gather: async (ctx, replies, include) => {
+    loadRelated: async (ctx, replies, include) => {
       const items = await itemsOf(
         ctx,
         replies.map(({ id }) => id),
       )
       for (const reply of replies) reply.items = items.filter(({ quote_id }) => quote_id === reply.id).map(presentItem)
       await gatherLeads(ctx, replies)
-      await expand(ctx, replies, include, { user: () => users, person: () => persons, leads: () => leads })
+      await expandReferences(ctx, replies, include, { user: () => users, person: () => persons, leads: () => leads })
     },
-    settle: async (ctx, id, { items }) => {
-      if (items) await keepItems(ctx, id, await planItems(ctx, id, items, new Findings()))
+    afterSave: async (ctx, id, { items }) => {
+      if (items) await keepItems(ctx, id, await planItems(ctx, id, items, new ValidationErrors()))
     },
-    link: async (ctx, id, { tag_ids, lead_id }, isNew) => {
+    saveLinks: async (ctx, id, { tag_ids, lead_id }, isNew) => {
       const changes = [await setTags(ctx, 'quotes', id, tag_ids, isNew)]
       if (lead_id !== undefined) changes.push(await linkLead(ctx, { leadId: lead_id, quoteId: id }))
       return changes.includes(true)

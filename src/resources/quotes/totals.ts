@@ -1,6 +1,6 @@
 // What a quote comes to (DOMAIN 12.2). Pure, and whole numbers of ten-thousandths throughout: every step is exact and then
 // rounded once, half away from zero, to 4 decimals.
-import { divided } from '../../kernel/money.ts'
+import { divided } from '../../kernel/values/money.ts'
 
 /** Scaled as stored. An amount is what was agreed on; it counts where the percentage beside it is zero. */
 export interface Line {

@@ -1,14 +1,14 @@
 // Reports (DOMAIN 22.2): one function for all of them reads the period, asks for the figures, and answers them as JSON or, to a
 // caller who prefers it, as a chart.
 import type { Query, Schema } from '../../contract/types.ts'
-import { preferred } from '../../kernel/accept.ts'
 import type { Context } from '../../kernel/context.ts'
-import { type Download, download } from '../../kernel/download.ts'
-import { draw } from '../../kernel/drawing.ts'
-import { textTag } from '../../kernel/etag.ts'
-import { today } from '../../kernel/format.ts'
+import { preferred } from '../../kernel/files/content-negotiation.ts'
+import { type Download, download } from '../../kernel/files/download.ts'
+import { draw } from '../../kernel/files/drawing.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { programAt } from '../../kernel/offload.ts'
+import { programAt } from '../../kernel/runtime/offload.ts'
+import { today } from '../../kernel/values/format.ts'
+import { textTag } from '../../kernel/write/etag.ts'
 import {
   type About,
   forecastChart,
@@ -22,7 +22,7 @@ import {
 } from './charts/charts.ts'
 import type * as DrawEntry from './charts/draw.entry.ts'
 import type { Chart } from './charts/draw.ts'
-import { aheadOf, type Period, periodOf } from './period.ts'
+import { aheadOf, type Period, periodOf, unlessAsked } from './period.ts'
 import { revenueBy, topPersons, topProducts } from './rankings.ts'
 import { forecast, openByStage, overAll, revenue, totalLeads } from './statistics.ts'
 
@@ -34,25 +34,28 @@ interface Report<Figures> {
   period?: typeof periodOf
 }
 
-interface Reply<Statistics> {
-  data: { statistics: Statistics; date_range: Schema<'ReportRange'> }
+interface Reply<Statistics, Range> {
+  data: { statistics: Statistics; date_range: Range }
 }
 
 const svg = 'image/svg+xml'
 const drawChart = programAt<typeof DrawEntry>(import.meta.url, './charts/draw.entry')
 
+const rangeOf = ({ range }: Period): Schema<'ReportRange'> => range
+
 /** `present` is for reports whose chart needs more than their reply has. */
 const report =
-  <Figures, Statistics>(
+  <Figures, Statistics, Range = Schema<'ReportRange'>>(
     { figures, chart, period: readPeriod = periodOf }: Report<Figures>,
     present: (figures: Figures) => Statistics,
+    told: (period: Period) => Range = rangeOf as (period: Period) => Range,
   ) =>
-  async (ctx: Context, { query }: { query: Asked }): Promise<Reply<Statistics> | Download> => {
+  async (ctx: Context, { query }: { query: Asked }): Promise<Reply<Statistics, Range> | Download> => {
     const { timezone, locale, currency } = ctx.services.config
     const period = readPeriod(query, today(ctx.time, timezone), timezone)
     const found = await figures(ctx, period, query)
     if (preferred(ctx, ['application/json', svg]) !== svg)
-      return { data: { statistics: present(found), date_range: period.range } }
+      return { data: { statistics: present(found), date_range: told(period) } }
     const wanted = chart(found, { period, tongue: { locale, currency } })
     const body = await draw(ctx, drawChart, wanted)
     return download({
@@ -98,8 +101,10 @@ export const handlers: HandlersFor<
   ),
   getTopSellingProductsReport: report({ figures: topProducts, chart: productsChart }, same),
   getTopPersonsReport: report({ figures: topPersons, chart: personsChart }, same),
-  getOpenLeadsByStatesReport: report({ figures: openByStage, chart: openChart }, (stages) =>
-    stages.map(({ id, name, total, lead_value }) => ({ id, name, total, lead_value })),
+  getOpenLeadsByStatesReport: report(
+    { figures: openByStage, chart: openChart, period: unlessAsked },
+    (stages) => stages.map(({ id, name, total, lead_value }) => ({ id, name, total, lead_value })),
+    ({ isAll, range }) => (isAll ? null : range),
   ),
   getForecastReport: report({ figures: forecast, chart: forecastChart, period: aheadOf }, same),
 }

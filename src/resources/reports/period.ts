@@ -1,20 +1,22 @@
 // The days a report is about (DOMAIN 22.2): its default, its limits, the same number of days before it, and how it is cut into
 // days, weeks or months. Days are those of the installation's time zone; instants are given out as they are stored. Pure.
 import { DateTime } from 'luxon'
-import { dayBoundary, hasBoundaries } from '../../contract/formats.ts'
+import { dayBoundary, hasBoundaries } from '../../contract/input/formats.ts'
 import type { Schema } from '../../contract/types.ts'
 import { invalid } from '../../kernel/errors.ts'
 
 const usualDays = 30
-const mostYears = 3
-const mostDailyDays = 31
-const mostWeeklyDays = 26 * 7
+const maxYears = 3
+const maxDailyDays = 31
+const maxWeeklyDays = 26 * 7
 
 export interface Period {
   range: Schema<'ReportRange'>
   /** How many days it has. */
   days: number
   zone: string
+  /** Nobody asked for a period. */
+  isAll?: boolean
 }
 
 export interface Asked {
@@ -31,6 +33,12 @@ export function periodOf(asked: Asked, today: string, zone: string): Period {
   const end = asked.end ?? today
   return checked(asked, asked.start ?? textOf(dayOf(end).minus({ days: usualDays - 1 })), end, zone)
 }
+
+/** The same for what is the case now: without a period it is about everything. */
+export const unlessAsked = (asked: Asked, today: string, zone: string): Period => ({
+  ...periodOf(asked, today, zone),
+  isAll: asked.start === undefined && asked.end === undefined,
+})
 
 /** The same for what is to come: it begins like any other and reaches a year beyond today, or beyond the start. */
 export function aheadOf(asked: Asked, today: string, zone: string): Period {
@@ -54,8 +62,7 @@ function checked(asked: Asked, start: string, end: string, zone: string): Period
     const sentence = asked.end !== undefined ? `Must be ${start} or later.` : `Must be ${end} or earlier.`
     throw invalid({ [field]: [sentence] })
   }
-  if (last > first.plus({ years: mostYears }))
-    throw invalid({ [field]: [`A report covers at most ${mostYears} years.`] })
+  if (last > first.plus({ years: maxYears })) throw invalid({ [field]: [`A report covers at most ${maxYears} years.`] })
   const days = daysBetween(first, last) + 1
   const range = {
     start,
@@ -80,7 +87,7 @@ export const previousStart = ({ range, zone }: Period): string => dayBoundary(ra
 export type Unit = 'day' | 'week' | 'month'
 
 export const unitOf = ({ days }: Period): Unit =>
-  days <= mostDailyDays ? 'day' : days <= mostWeeklyDays ? 'week' : 'month'
+  days <= maxDailyDays ? 'day' : days <= maxWeeklyDays ? 'week' : 'month'
 
 const labels: Record<Unit, string> = { day: 'yyyy-MM-dd', week: "kkkk-'W'WW", month: 'yyyy-MM' }
 

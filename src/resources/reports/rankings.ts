@@ -1,9 +1,10 @@
 // Rankings of won leads (DOMAIN 22.2): by what they refer to, the largest first.
 import { sql } from 'kysely'
+import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
-import type { Context } from '../../kernel/context.ts'
-import { fromScaled, fromSum, sumOf, sumOrder } from '../../kernel/money.ts'
-import { seesOwner } from '../../kernel/visibility.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
+import { canSeeOwner } from '../../kernel/query/visibility.ts'
+import { fromScaled, fromSum, sumOf, sumOrder } from '../../kernel/values/money.ts'
 import { instantsOf, type Period } from './period.ts'
 import { type Asked, wonLeads } from './rows.ts'
 
@@ -72,7 +73,8 @@ export async function topPersons(ctx: Context, period: Period, asked: Asked): Pr
     .execute()
   return rows.map(({ id, name, emails, user_id, sum }) => {
     const all = JSON.parse(emails) as Schema<'ContactPoint'>[]
-    // Of a person out of sight a reference shows the first address, and no more does this (DOMAIN 3.5).
-    return { id, name, emails: seesOwner(ctx, user_id) ? all : all.slice(0, 1), revenue: fromSum(sum) }
+    // Of a person the caller may not read a reference shows the first address, and no more does this (DOMAIN 3.5).
+    const isRead = canSeeOwner(ctx, user_id) && canCall(ctx, operations.getPerson)
+    return { id, name, emails: isRead ? all : all.slice(0, 1), revenue: fromSum(sum) }
   })
 }

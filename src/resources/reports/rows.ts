@@ -3,8 +3,8 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { divided, fromBig } from '../../kernel/money.ts'
-import { visible } from '../../kernel/visibility.ts'
+import { visible } from '../../kernel/query/visibility.ts'
+import { divided, fromBig } from '../../kernel/values/money.ts'
 
 export interface Asked {
   pipeline_id?: number | undefined

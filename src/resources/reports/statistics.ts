@@ -2,8 +2,8 @@
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { fromSum, scaledSum, sumOf, weighted } from '../../kernel/money.ts'
-import { visible } from '../../kernel/visibility.ts'
+import { visible } from '../../kernel/query/visibility.ts'
+import { fromSum, scaledSum, sumOf, weighted } from '../../kernel/values/money.ts'
 import { bucketsOf, instantsOf, type Period, previousStart, unitOf } from './period.ts'
 import { type Asked, averages, figure, leadsIn, lost, open, type Share, scaledCount, sectionOf, won } from './rows.ts'
 
@@ -142,8 +142,7 @@ export async function openByStage(ctx: Context, period: Period, asked: Asked): P
       sumOf('leads.lead_value').as('sum'),
     ])
     .where('leads.status', '=', open)
-    .where('leads.created_at', '>=', from)
-    .where('leads.created_at', '<=', to)
+    .$if(!period.isAll, (rows) => rows.where('leads.created_at', '>=', from).where('leads.created_at', '<=', to))
     .groupBy(['stage.id', 'stage.name', 'pipeline.name', 'pipeline.id', 'stage.sort_order'])
     .orderBy('pipeline.id')
     .orderBy('stage.sort_order')

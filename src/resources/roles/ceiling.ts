@@ -1,6 +1,6 @@
 // The ceiling (DOMAIN 7.1): nobody gives, or acts upon, more permissions than the own role holds. Roles ask it about what
 // they grant before and after a change, users about the role somebody has or gets.
-import type { Db } from '../../../db/open.ts'
+import type { Db } from '../../../db/store.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 

@@ -1,16 +1,16 @@
 // What users may do (DOMAIN 7.1, 15.3). Whoever edits roles cannot reach beyond the own one, nor lock everyone out.
 import { sql } from 'kysely'
-import { didYouMean } from '../../contract/findings.ts'
 import type { Body, Schema } from '../../contract/types.ts'
-import { withCurrentCaller } from '../../kernel/auth.ts'
+import { permissionTree, withAncestors } from '../../kernel/auth/permissions.ts'
+import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, isProtected } from '../../kernel/errors.ts'
-import { text, value } from '../../kernel/filter.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { isPermissionKey, permissionKeys, permissionTree, withAncestors } from '../../kernel/permissions.ts'
-import { uniqueName } from '../../kernel/references.ts'
-import { defineResource } from '../../kernel/resource.ts'
-import { seesOwner, visible } from '../../kernel/visibility.ts'
+import { text, value } from '../../kernel/query/filter.ts'
+import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
+import { defineResource } from '../../kernel/resource/define-resource.ts'
+import { uniqueName } from '../../kernel/resource/references.ts'
+import { stayWithinHolders } from '../users/view-ceiling.ts'
 import { type Grants, keysOf, someoneHoldsEverything, stayBelow } from './ceiling.ts'
 
 type Current = Grants & { id: number; name: string }
@@ -33,34 +33,30 @@ export const roles = defineResource({
   filter: () => ({ name: text('roles.name_key'), permission_type: value('roles.permission_type') }),
   search: [{ key: 'roles.name_key' }, { text: 'roles.description' }],
   governs: ['permission_type'],
-  columns: async (body, writing) => {
+  toRow: async (body, writing) => {
     const { current, found } = writing
     const ctx = await withCurrentCaller(writing.ctx)
     const named = await uniqueName(writing, { table: 'roles', entity: 'roles', noun: 'role' }, body.name)
-    for (const [index, each] of (body.permissions ?? []).entries()) {
-      if (!isPermissionKey(each)) {
-        found.invalid(`permissions.${index}`, `Unknown permission.${didYouMean(each, permissionKeys)}`)
-      }
-    }
     const granted = grantsOf(body, current)
     if (!found.any) {
       checkCeiling(ctx, body, current, granted)
+      if (current && isRegranted(current, granted)) await stayWithinHolders(ctx, current.id)
       if (current) await checkLockOut(ctx, current, granted)
     }
     return { ...named, description: body.description, ...granted }
   },
-  present: (row): Schema<'Role'> => ({
+  toReply: (row): Schema<'Role'> => ({
     id: row.id,
     name: row.name,
     description: row.description,
     permission_type: row.permission_type as Schema<'Role'>['permission_type'],
-    permissions: row.permission_type === 'all' ? null : keysOf(row),
+    permissions: row.permission_type === 'all' ? null : (keysOf(row) as Schema<'PermissionKey'>[]),
     users_count: Number(row.users_count),
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,
   }),
-  release: async (ctx, row) => {
+  beforeDelete: async (ctx, row) => {
     stayBelow(await withCurrentCaller(ctx), row)
     if (row.id === ctx.user?.roleId) throw isProtected('This is your own role.')
     await refuseUsed(ctx, row)
@@ -76,6 +72,9 @@ function grantsOf(body: Body<'updateRole'>, current: Grants | null): Grants {
   return { permission_type: type, permissions: JSON.stringify(withAncestors(keys)) }
 }
 
+const isRegranted = (current: Grants, granted: Grants): boolean =>
+  granted.permission_type !== current.permission_type || keysOf(granted).join() !== keysOf(current).join()
+
 /** Throws 403 when the write changes a role that holds, or grants, what the caller lacks. */
 function checkCeiling(
   ctx: Context,
@@ -86,9 +85,7 @@ function checkCeiling(
   if (current) {
     const renamed = body.name !== undefined && body.name !== current.name
     const described = body.description !== undefined && body.description !== current.description
-    const regranted =
-      granted.permission_type !== current.permission_type || keysOf(granted).join() !== keysOf(current).join()
-    if (!renamed && !described && !regranted) return
+    if (!renamed && !described && !isRegranted(current, granted)) return
     stayBelow(ctx, current)
   }
   stayBelow(ctx, granted)
@@ -117,7 +114,7 @@ async function refuseUsed(ctx: Context, role: { id: number; name: string }): Pro
   if (holders.length === 0) return
   throw inUse(
     `Users have the role ${role.name}.`,
-    holders.map(({ id }) => ({ entity_type: 'users', id: seesOwner(ctx, id) ? id : null, field: 'role_id' })),
+    holders.map(({ id }) => ({ entity_type: 'users', id: canSeeOwner(ctx, id) ? id : null, field: 'role_id' })),
   )
 }
 
@@ -136,5 +133,6 @@ export const handlers: HandlersFor<
   'listRoles' | 'getRole' | 'createRole' | 'updateRole' | 'deleteRole' | 'listPermissions'
 > = {
   ...roles.handlers,
-  listPermissions: async () => ({ data: permissionTree() }),
+  // The contract spells out each of the four levels, so that no schema refers to itself; the tree has one type for all.
+  listPermissions: async () => ({ data: permissionTree() as object[] as Schema<'Permission'>[] }),
 }

@@ -1,15 +1,15 @@
-// One question to all records (DOMAIN 22.1). The index (db/search.ts) knows which records match and how well; which of them the
+// One question to all records (DOMAIN 22.1). The index (db/search/search-index.ts) knows which records match and how well; which of them the
 // caller comes to know is asked of each resource, so that nothing is found that could not be listed.
 import { setImmediate as turn } from 'node:timers/promises'
 import { type Expression, sql } from 'kysely'
-import type { FullTextHit } from '../../../db/dialects/dialect.ts'
+import type { FullTextHit } from '../../../db/dialect.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
-import { type Context, may, requireCall } from '../../kernel/context.ts'
-import { fold } from '../../kernel/format.ts'
+import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import type { Resource } from '../../kernel/resource.ts'
+import type { Resource } from '../../kernel/resource/define-resource.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { withUnreadAddresses } from '../leads/person.ts'
 
 type Hit = Schema<'SearchHit'>
@@ -17,7 +17,7 @@ type Type = Hit['type']
 
 /** What can be searched, by its name in paths. */
 export type Searched = Partial<
-  Record<Type, Pick<Resource<unknown, never>, 'lists' | 'shows' | 'seen' | 'table' | 'matching'>>
+  Record<Type, Pick<Resource<unknown, never>, 'listOperation' | 'getOperation' | 'visibleIds' | 'table' | 'query'>>
 >
 
 interface Candidate {
@@ -37,9 +37,11 @@ const firstWindow = 500
 function typesOf(ctx: Context, searched: Searched, named: readonly Type[] | undefined): Type[] {
   for (const type of named ?? []) {
     const resource = searched[type]
-    if (resource) requireCall(ctx, resource.lists)
+    if (resource) assertCanCall(ctx, resource.listOperation)
   }
-  const types = Object.entries(searched).flatMap(([type, { lists }]) => (may(ctx, lists) ? [type as Type] : []))
+  const types = Object.entries(searched).flatMap(([type, { listOperation: lists }]) =>
+    canCall(ctx, lists) ? [type as Type] : [],
+  )
   return named ? types.filter((type) => named.includes(type)) : types
 }
 
@@ -72,7 +74,7 @@ async function candidatesInSight(ctx: Context, searched: Searched, question: Que
   for (const type of question.types) {
     const resource = searched[type]
     if (!resource) continue
-    const rows = (await resource.matching(ctx, {})).clearSelect().clearOrderBy()
+    const rows = (await resource.query(ctx, {})).clearSelect().clearOrderBy()
     const among = ctx.db
       .selectFrom('search_index as own')
       .select('own.id')
@@ -94,7 +96,7 @@ async function visible(
   found: readonly Candidate[],
 ): Promise<Hit[]> {
   const seen = new Map<string, Set<number>>()
-  for (const [type, { seen: see }] of Object.entries(searched)) {
+  for (const [type, { visibleIds: see }] of Object.entries(searched)) {
     const ids = found.filter(({ entity_type }) => entity_type === type).map(({ entity_id }) => entity_id)
     if (ids.length === 0) continue
     const inSight = await see(ctx, ids)
@@ -103,9 +105,9 @@ async function visible(
   }
   return found.flatMap(({ entity_type, entity_id: id, title, subtitle, score }): Hit[] => {
     const type = entity_type as Type
-    const shows = searched[type]?.shows
+    const shows = searched[type]?.getOperation
     if (!shows || !seen.get(type)?.has(id)) return []
-    const url = ctx.base + pathTo(shows, id)
+    const url = ctx.baseUrl + pathTo(shows, id)
     return [{ type, id, title, subtitle, url, score: Math.round(score * 1e6) / 1e6 }]
   })
 }
@@ -119,7 +121,7 @@ async function unreadable(
 ): Promise<number[]> {
   const suspects = await withUnreadAddresses(ctx, [...ids])
   if (!leads || suspects.length === 0) return []
-  const rows = (await leads.matching(ctx, { q: words.join(' ') })).clearSelect().clearOrderBy()
+  const rows = (await leads.query(ctx, { q: words.join(' ') })).clearSelect().clearOrderBy()
   const found = await rows.select('leads.id').where('leads.id', 'in', suspects).execute()
   const readable = new Set(found.map(({ id }) => id as number))
   return suspects.filter((id) => !readable.has(id))
@@ -146,7 +148,7 @@ export const searchHandlers = (searched: () => Searched): HandlersFor<'searchRec
         current_page: 1,
         from: length > 0 ? 1 : null,
         last_page: null,
-        path: ctx.base + operations.searchRecords.path,
+        path: ctx.baseUrl + operations.searchRecords.path,
         per_page: size,
         to: length > 0 ? length : null,
         total: null,

@@ -1,9 +1,9 @@
 // Where leads come from (DOMAIN 15.2). The slice to copy.
 import type { Schema } from '../../contract/types.ts'
-import { text } from '../../kernel/filter.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { uniqueName } from '../../kernel/references.ts'
-import { defineResource } from '../../kernel/resource.ts'
+import { text } from '../../kernel/query/filter.ts'
+import { defineResource } from '../../kernel/resource/define-resource.ts'
+import { uniqueName } from '../../kernel/resource/references.ts'
 import { leadsCount, refuseLastOrUsed } from './usage.ts'
 
 export const sources = defineResource({
@@ -24,9 +24,8 @@ export const sources = defineResource({
   sort: { id: 'lead_sources.id', name: 'lead_sources.name_key', created_at: 'lead_sources.created_at' },
   filter: () => ({ name: text('lead_sources.name_key') }),
   search: [{ key: 'lead_sources.name_key' }],
-  columns: ({ name }, writing) =>
-    uniqueName(writing, { table: 'lead_sources', entity: 'sources', noun: 'source' }, name),
-  present: (row): Schema<'Source'> => ({
+  toRow: ({ name }, writing) => uniqueName(writing, { table: 'lead_sources', entity: 'sources', noun: 'source' }, name),
+  toReply: (row): Schema<'Source'> => ({
     id: row.id,
     name: row.name,
     leads_count: Number(row.leads_count),
@@ -34,7 +33,7 @@ export const sources = defineResource({
     updated_at: row.updated_at,
     version: row.version,
   }),
-  release: (ctx, row) => refuseLastOrUsed(ctx, 'lead_sources', 'lead_source_id', row),
+  beforeDelete: (ctx, row) => refuseLastOrUsed(ctx, 'lead_sources', 'lead_source_id', row),
 })
 
 export const handlers: HandlersFor<'listSources' | 'getSource' | 'createSource' | 'updateSource' | 'deleteSource'> =

@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, isProtected } from '../../kernel/errors.ts'
-import { seesOwner, visible } from '../../kernel/visibility.ts'
+import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 
 type Column = 'lead_source_id' | 'lead_type_id'
 
@@ -28,7 +28,11 @@ export async function refuseLastOrUsed(
   if (users.length > 0) {
     throw inUse(
       `Leads refer to ${row.name}.`,
-      users.map((lead) => ({ entity_type: 'leads', id: seesOwner(ctx, lead.user_id) ? lead.id : null, field: column })),
+      users.map((lead) => ({
+        entity_type: 'leads',
+        id: canSeeOwner(ctx, lead.user_id) ? lead.id : null,
+        field: column,
+      })),
     )
   }
   const { count } = await ctx.db

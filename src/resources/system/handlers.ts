@@ -1,13 +1,14 @@
 // Health of the process and readiness for requests (DOMAIN 26). The documentation and the contract itself are served by
 // docs.ts.
-import type { Fault, FaultKind } from '../../../db/open.ts'
-import { stamp } from '../../kernel/clock.ts'
+import type { Fault, FaultKind } from '../../../db/store.ts'
+import { version } from '../../installation/package-info.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { lately } from '../../kernel/lately.ts'
-import { asUnavailable } from '../../kernel/unavailable.ts'
-import { version } from '../../package.ts'
+import { stamp } from '../../kernel/runtime/clock.ts'
+import { ttlCache } from '../../kernel/runtime/ttl-cache.ts'
+import { toUnavailableProblem } from '../../kernel/runtime/unavailable.ts'
+import { totalsOf, webhookStates } from './deliveries.ts'
 import { handlers as jobs } from './jobs.ts'
 import { mailKinds } from './kinds.ts'
 import { handlers as metrics } from './metrics.ts'
@@ -61,6 +62,7 @@ async function mail({ db, services }: Context): Promise<Told['mail']> {
 interface Told {
   worker: 'ok' | 'behind' | 'off'
   mail: 'ok' | 'unconfigured' | 'failing'
+  webhooks: { failing: number; waiting: number }
 }
 
 async function ask(ctx: Context): Promise<Told> {
@@ -69,15 +71,19 @@ async function ask(ctx: Context): Promise<Told> {
     await ctx.db.selectFrom('users').select('id').orderBy('id').limit(1).execute()
   } catch (cause) {
     throw (
-      asUnavailable(cause) ??
+      toUnavailableProblem(cause) ??
       new Problem('unavailable', 'The database does not answer.', { cause, headers: { 'retry-after': '5' } })
     )
   }
-  return { worker: await worker(ctx), mail: await mail(ctx) }
+  return {
+    worker: await worker(ctx),
+    mail: await mail(ctx),
+    webhooks: totalsOf(await webhookStates(ctx.db, ctx.services.sights)),
+  }
 }
 
 /** What the database has told within the last second, or that it tells nothing: anybody may ask, as often as they like. */
-const lastTold = lately<Told>(1000)
+const lastTold = ttlCache<Told>(1000)
 
 const faultProblems = {
   damaged: 'The database is damaged. Run: accord doctor. Then restore the last backup: accord restore <path> --force.',

@@ -1,15 +1,16 @@
 // What the installation does for itself each night (DOMAIN 25.1): forgets what is too old, tends the database, looks at the index of
 // the search.
 import { sql } from 'kysely'
-import { finding, rebuildAll } from '../../../db/search.ts'
-import { defineJob } from '../../jobs/queue.ts'
+import { finding, isRebuildLeft } from '../../../db/search/search-index.ts'
+import { defineJob, enqueue } from '../../jobs/queue.ts'
 import type { Schedule } from '../../jobs/schedules.ts'
-import { restoreDays } from '../../kernel/archive.ts'
-import { daysAfter } from '../../kernel/clock.ts'
 import { type Context, now } from '../../kernel/context.ts'
-import { giveWay } from '../../kernel/pace.ts'
+import { restoreDays } from '../../kernel/history/archive.ts'
+import { daysAfter } from '../../kernel/runtime/clock.ts'
+import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
 import { cleanFiles } from '../files/clean.ts'
 import { revoke } from '../tokens/rows.ts'
+import { discardKilledRebuild, rebuildSearch } from './search-rebuild.ts'
 
 interface Due {
   due: string
@@ -53,7 +54,8 @@ export const prune = defineJob<Due>({
   kind: 'system.prune',
   async run(ctx, _payload, { signal }) {
     for (const log of logs(ctx)) {
-      for (let gone = atOnce; gone === atOnce && !signal.aborted; await giveWay()) gone = await pruneSome(ctx, ...log)
+      for (let gone = atOnce; gone === atOnce && !signal.aborted; await yieldToEventLoop())
+        gone = await pruneSome(ctx, ...log)
     }
     if (signal.aborted) return
     await pruneTokens(ctx)
@@ -74,7 +76,7 @@ async function pruneTokens(ctx: Context): Promise<void> {
   const old = ctx.db.selectFrom('tokens').select('id').where('expires_at', '<', daysAfter(ctx.time, -keptDays))
   for (const { id } of await old.execute()) {
     await revoke(ctx, [id])
-    await giveWay()
+    await yieldToEventLoop()
   }
 }
 
@@ -82,19 +84,29 @@ export const optimise = defineJob<Due>({
   kind: 'system.optimise',
   async run({ db, services: { store } }) {
     await store.dialect.optimise(db)
-    await store.tend()
+    await store.maintain()
   },
 })
 
 export const checkSearch = defineJob<Due>({
   kind: 'system.check-search',
-  async run({ db, services }) {
-    const found = await finding(db, services.store.dialect)
-    if (found === null) return
-    services.log.error({ finding: found }, 'The index of the search was wrong and is made anew.')
-    await rebuildAll(services.store)
+  async run(ctx) {
+    const { log, store } = ctx.services
+    const found = await finding(ctx.db, store.dialect)
+    if (found === null) {
+      await discardKilledRebuild(ctx)
+      return
+    }
+    log.error({ finding: found }, 'The search index disagrees with the records. Rebuilding it.')
+    if ((await rebuildSearch(ctx)) === null) log.info({}, 'Another process rebuilds the search index already.')
   },
 })
+
+/** At the start of a server: what a killed rebuild left costs every write time, and the night is far. */
+export async function checkSearchAfterKill(ctx: Context): Promise<void> {
+  if (await isRebuildLeft(ctx.services.store))
+    await enqueue(ctx, checkSearch, { due: now(ctx) }, { key: checkSearch.kind })
+}
 
 export const jobs = [prune, optimise, checkSearch]
 

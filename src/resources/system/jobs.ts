@@ -1,12 +1,12 @@
 // Jobs as people see them (DOMAIN 25.1): what waits, runs or was given up, and another try for it.
 import type { Schema } from '../../contract/types.ts'
-import { isBehind, unblock } from '../../jobs/claims.ts'
+import { isBehind, unblock } from '../../jobs/leases.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
-import { time, value } from '../../kernel/filter.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { ledgerPage } from '../../kernel/ledger.ts'
-import { transaction } from '../../kernel/write.ts'
+import { time, value } from '../../kernel/query/filter.ts'
+import { recordPage } from '../../kernel/query/record-list.ts'
+import { transaction } from '../../kernel/write/write.ts'
 
 type Job = Schema<'Job'>
 
@@ -38,7 +38,7 @@ async function jobOf(ctx: Context, id: number): Promise<Row> {
 export const locateJob = async (ctx: Context, id: number): Promise<void> => void (await jobOf(ctx, id))
 
 const listJobs: Handler<'listJobs'> = (ctx, { query }) =>
-  ledgerPage(ctx, rowsOf(ctx), query, {
+  recordPage(ctx, rowsOf(ctx), query, {
     fields: {
       id: value('jobs.id'),
       kind: value('jobs.kind'),

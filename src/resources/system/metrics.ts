@@ -2,18 +2,19 @@
 // looks at so many rows at most, and their answer holds for some seconds, whoever asks how often.
 import { stat } from 'node:fs/promises'
 import { Counter, Gauge, Registry } from 'prom-client'
-import { databaseFile, type Store } from '../../../db/open.ts'
-import { troubleOf } from '../../../db/trouble.ts'
+import { storageFaultOf } from '../../../db/storage-errors.ts'
+import { databaseFile, type Store } from '../../../db/store.ts'
 import { operations } from '../../contract/operations.gen.ts'
+import { version } from '../../installation/package-info.ts'
 import { schedulerLock, schedulerLockMs } from '../../jobs/scheduler.ts'
-import { authenticate, unauthenticated } from '../../kernel/auth.ts'
-import { type Context, now, requireCall } from '../../kernel/context.ts'
-import { download } from '../../kernel/download.ts'
-import { newestEvent } from '../../kernel/eventlog.ts'
+import { isInRanges, isLoopback } from '../../kernel/auth/ip-ranges.ts'
+import { authenticate, unauthenticated } from '../../kernel/auth/tokens.ts'
+import { assertCanCall, type Context, now } from '../../kernel/context.ts'
+import { download } from '../../kernel/files/download.ts'
 import type { Gates, HandlersFor } from '../../kernel/handler.ts'
-import { lately } from '../../kernel/lately.ts'
-import { isAmong, isLoopback } from '../../kernel/networks.ts'
-import { version } from '../../package.ts'
+import { ttlCache } from '../../kernel/runtime/ttl-cache.ts'
+import { newestEvent } from '../../kernel/write/event-log.ts'
+import { totalsOf, webhookStates } from './deliveries.ts'
 import { mailKinds } from './kinds.ts'
 
 /** Of jobs, tokens and the like no more are counted: a backlog must not make it worse that somebody looks at it. */
@@ -29,7 +30,7 @@ async function admit(ctx: Context): Promise<void> {
   if (authorization === undefined) throw unauthenticated()
   const caller = await authenticate(ctx.services, authorization, ctx.ip ?? '')
   const { permission, ability } = operations.getOverAllReport
-  requireCall({ ...ctx, ...caller }, { permission, ability })
+  assertCanCall({ ...ctx, ...caller }, { permission, ability })
 }
 
 const forwarding =
@@ -39,9 +40,9 @@ const forwarding =
  * Without such a header the caller's address is that of the connection, whichever proxies are trusted. Of those nobody knows for
  * whom they call, whatever they say.
  */
-function isOfThisMachine({ ip, headers, calledAt, services: { config } }: Context): boolean {
+function isOfThisMachine({ ip, headers, requestOrigin: calledAt, services: { config } }: Context): boolean {
   if (Object.keys(headers).some((name) => forwarding.test(name))) return false
-  if (isAmong(ip ?? '', config.trustedProxies)) return false
+  if (isInRanges(ip ?? '', config.trustedProxies)) return false
   const host = URL.canParse(calledAt) ? new URL(calledAt).hostname.replace(/^\[(.*)\]$/, '$1') : ''
   return isLoopback(ip ?? '') && (host === 'localhost' || isLoopback(host))
 }
@@ -75,6 +76,13 @@ async function figuresOf(ctx: Context): Promise<string> {
   tell('schedule_last_due_timestamp_seconds', 'Until when a schedule was followed, as Unix time.', await schedules(ctx))
   tell('tokens', `Tokens that are not expired, ${most} at most.`, [[{}, await alive(ctx, 'tokens')]])
   tell('sessions', `Sessions that are not expired, ${most} at most.`, [[{}, await alive(ctx, 'sessions')]])
+  const webhooks = totalsOf(await webhookStates(ctx.db, ctx.services.sights))
+  tell('webhooks_failing', 'Webhooks whose last delivery failed, and those the server has switched off.', [
+    [{}, webhooks.failing],
+  ])
+  tell('webhook_deliveries_waiting', `Deliveries that wait for a try, ${most} of a webhook at most.`, [
+    [{}, webhooks.waiting],
+  ])
   tell('database_bytes', 'Size of the database and of its log.', await databaseBytes(ctx))
   const room = await ctx.services.disk.room()
   if (room) {
@@ -190,11 +198,11 @@ async function databaseBytes({ services }: Context): Promise<Sample[]> {
   return [...(await sizeOf('data', file)), ...(await sizeOf('log', `${file}-wal`))]
 }
 
-const latestFigures = lately<string>(5000, { forgetsFailures: true })
+const latestFigures = ttlCache<string>(5000, { forgetsFailures: true })
 
 /** The server's own figures are there all the same. */
 function withoutDatabase(cause: unknown): string {
-  if (troubleOf(cause) === null) throw cause
+  if (storageFaultOf(cause) === null) throw cause
   return ''
 }
 

@@ -2,14 +2,14 @@
 import { createHash } from 'node:crypto'
 import { type SqlBool, sql } from 'kysely'
 import type { OperationId, Schema } from '../../contract/types.ts'
-import { author, type Context, requireCall } from '../../kernel/context.ts'
-import { exists, text, value } from '../../kernel/filter.ts'
-import { fold } from '../../kernel/format.ts'
+import { assertCanCall, author, type Context } from '../../kernel/context.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { ask } from '../../kernel/kept.ts'
-import { massDestroy } from '../../kernel/mass.ts'
-import { expand, uniqueName } from '../../kernel/references.ts'
-import { defineResource } from '../../kernel/resource.ts'
+import { exists, text, value } from '../../kernel/query/filter.ts'
+import { queryCached } from '../../kernel/query/statement-cache.ts'
+import { defineResource } from '../../kernel/resource/define-resource.ts'
+import { massDestroy } from '../../kernel/resource/mass.ts'
+import { expandReferences, uniqueName } from '../../kernel/resource/references.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
@@ -47,7 +47,7 @@ export const tags = defineResource({
     user_id: value('tags.user_id'),
   }),
   search: [{ key: 'tags.name_key' }],
-  columns: async ({ name, color }, writing) => {
+  toRow: async ({ name, color }, writing) => {
     const { ctx, current } = writing
     const named = await uniqueName(writing, { table: 'tags', entity: 'tags', noun: 'tag' }, name)
     if (current) return { ...named, color: color?.toUpperCase() }
@@ -57,7 +57,7 @@ export const tags = defineResource({
       user_id: author(ctx)?.id ?? null,
     }
   },
-  present: (row, ctx): Schema<'Tag'> => ({
+  toReply: (row, ctx): Schema<'Tag'> => ({
     id: row.id,
     name: row.name,
     color: row.color,
@@ -67,17 +67,17 @@ export const tags = defineResource({
     updated_at: row.updated_at,
     version: row.version,
   }),
-  gather: (ctx, replies, include) => expand(ctx, replies, include, { user: () => users }),
-  release: (ctx, row) => detachEverywhere(ctx, row),
+  loadRelated: (ctx, replies, include) => expandReferences(ctx, replies, include, { user: () => users }),
+  beforeDelete: (ctx, row) => detachEverywhere(ctx, row),
 })
 
 /** The tag of that name, created when there is none. Throws 403 when the caller may not create tags. */
 export async function findOrCreateTag(ctx: Context, name: string): Promise<number> {
   const key = fold(name)
   const build = () => ctx.db.selectFrom('tags').select('id').where('name_key', '=', key)
-  const [known] = await ask(ctx, { name: 'tags: by name', values: [key], build, ofVocabulary: true })
+  const [known] = await queryCached(ctx, { name: 'tags: by name', values: [key], build, ofVocabulary: true })
   if (known) return known.id
-  requireCall(ctx, 'createTag')
+  assertCanCall(ctx, 'createTag')
   return (await tags.create(ctx, { name })).id
 }
 

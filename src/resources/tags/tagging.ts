@@ -1,13 +1,13 @@
 // Tags on records (DOMAIN 9.6): the same list, attach and detach for every taggable resource, and `tag_ids` in bodies. Each
 // link is a write of its own, with the events of its resource, after the record's own pair.
 import { type AliasedRawBuilder, type Kysely, sql } from 'kysely'
-import type { Db } from '../../../db/open.ts'
+import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
-import { Findings, invalid, notFound, Problem } from '../../kernel/errors.ts'
-import { ask, askFor } from '../../kernel/kept.ts'
-import type { Resource } from '../../kernel/resource.ts'
-import { transaction, write } from '../../kernel/write.ts'
+import { notFound, Problem, ValidationErrors } from '../../kernel/errors.ts'
+import { queryByIds, queryCached } from '../../kernel/query/statement-cache.ts'
+import type { Resource } from '../../kernel/resource/define-resource.ts'
+import { transaction, write } from '../../kernel/write/write.ts'
 import { findOrCreateTag } from './resource.ts'
 
 /** Per taggable resource: its link table, the column of its id there, and the stem of its event names. */
@@ -36,7 +36,7 @@ const linked = (db: Db, entity: Taggable) =>
 
 /** The tags of a record. */
 const tagsOf = (ctx: Context, entity: Taggable, id: number): Promise<TagRef[]> =>
-  ask<TagRef>(ctx, {
+  queryCached<TagRef>(ctx, {
     name: `tags of ${entity}`,
     values: [id],
     build: () => linked(ctx.db, entity).where(`link.${taggable[entity].column}`, '=', id),
@@ -51,7 +51,11 @@ export const tagsIn = ({ db, services }: Context, entity: Taggable): AliasedRawB
 export const readTags = (stored: string): TagRef[] => JSON.parse(stored)
 
 /** Finds what is wrong with `tag_ids` of a body. */
-export async function checkTagIds(ctx: Context, found: Findings, ids: readonly number[] | undefined): Promise<void> {
+export async function checkTagIds(
+  ctx: Context,
+  found: ValidationErrors,
+  ids: readonly number[] | undefined,
+): Promise<void> {
   if (!ids || ids.length === 0) return
   const known = new Set((await tagRefs(ctx, [...new Set(ids)])).map(({ id }) => id))
   for (const [index, id] of ids.entries()) if (!known.has(id)) found.invalid(`tag_ids.${index}`, `No tag has id ${id}.`)
@@ -77,7 +81,7 @@ export async function setTags(
 }
 
 const tagRefs = (ctx: Context, ids: readonly number[]): Promise<TagRef[]> =>
-  askFor(
+  queryByIds(
     ctx,
     'tags: some',
     ids,
@@ -93,7 +97,7 @@ async function link(ctx: Context, entity: Taggable, id: number, tagId: number, t
     { entity, input: { tag_id: tagId }, id, related: { type: 'tags', id: tagId } },
     async (ctx) => {
       const insertion = sql`insert into ${sql.table(table)} (${sql.ref(column)}, tag_id) values (${id}, ${tagId})`
-      await ask(ctx, {
+      await queryCached(ctx, {
         name: `tags: link ${entity}`,
         values: [id, tagId],
         build: () => ({ compile: () => insertion.compile(ctx.db) }),
@@ -138,7 +142,7 @@ export async function detachEverywhere(ctx: Context, tag: { id: number; name: st
   }
 }
 
-type Target = Pick<Resource<unknown, never>, 'locate' | 'touch'>
+type Target = Pick<Resource<unknown, never>, 'assertVisible' | 'touch'>
 interface Attach {
   params: { id: number }
   body: Schema<'TagAttach'>
@@ -148,12 +152,12 @@ interface Attach {
 export function tagging(entity: Taggable, target: Target) {
   return {
     list: async (ctx: Context, { params }: { params: { id: number } }) => {
-      await target.locate(ctx, params.id)
+      await target.assertVisible(ctx, params.id)
       return { data: await tagsOf(ctx, entity, params.id) }
     },
     attach: (ctx: Context, { params, body }: Attach) =>
       transaction(ctx, async (ctx) => {
-        await target.locate(ctx, params.id)
+        await target.assertVisible(ctx, params.id)
         const tagId = await namedTag(ctx, body)
         const present = await tagsOf(ctx, entity, params.id)
         if (!present.some((tag) => tag.id === tagId)) {
@@ -165,7 +169,7 @@ export function tagging(entity: Taggable, target: Target) {
       }),
     detach: (ctx: Context, { params }: { params: { id: number; tag_id: number } }) =>
       transaction(ctx, async (ctx) => {
-        await target.locate(ctx, params.id)
+        await target.assertVisible(ctx, params.id)
         const tag = (await tagsOf(ctx, entity, params.id)).find(({ id }) => id === params.tag_id)
         if (!tag) throw notFound('attached tag', params.tag_id)
         await unlink(ctx, entity, params.id, tag)
@@ -175,14 +179,11 @@ export function tagging(entity: Taggable, target: Target) {
   }
 }
 
-async function namedTag(ctx: Context, { tag_id, name }: Schema<'TagAttach'>): Promise<number> {
-  if ((tag_id === undefined) === (name === undefined)) throw invalid({ tag_id: ['Send either tag_id or name.'] })
-  if (tag_id !== undefined) {
-    const found = new Findings()
-    const known = await ctx.db.selectFrom('tags').select('id').where('id', '=', tag_id).executeTakeFirst()
-    if (!known) found.invalid('tag_id', `No tag has id ${tag_id}.`)
-    found.settle()
-    return tag_id
-  }
-  return findOrCreateTag(ctx, name as string)
+async function namedTag(ctx: Context, body: Schema<'TagAttach'>): Promise<number> {
+  if (!('tag_id' in body)) return findOrCreateTag(ctx, body.name)
+  const found = new ValidationErrors()
+  const known = await ctx.db.selectFrom('tags').select('id').where('id', '=', body.tag_id).executeTakeFirst()
+  if (!known) found.invalid('tag_id', `No tag has id ${body.tag_id}.`)
+  found.throwIfAny()
+  return body.tag_id
 }

@@ -1,27 +1,28 @@
 // The caller's tokens, and those of other users with the permission settings.user.tokens and the ability users:* (DOMAIN
 // 6.4). No token can create one that may do more than itself, from elsewhere, or for longer.
 import { type SqlBool, sql } from 'kysely'
-import { didYouMean } from '../../contract/findings.ts'
+import { didYouMean } from '../../contract/input/validation-errors.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Body } from '../../contract/types.ts'
-import { covers, issueToken, knownAbilities } from '../../kernel/auth.ts'
-import { daysAfter } from '../../kernel/clock.ts'
-import { type Context, holds, may, now, requireCall, signedIn } from '../../kernel/context.ts'
-import { Findings, forbidden, notFound, Problem } from '../../kernel/errors.ts'
-import { conditions, text, time, value } from '../../kernel/filter.ts'
+import { isNetwork, isSubnetOf } from '../../kernel/auth/ip-ranges.ts'
+import { confirmCaller } from '../../kernel/auth/sessions.ts'
+import { covers, issueToken, knownAbilities } from '../../kernel/auth/tokens.ts'
+import { assertCanCall, type Context, canCall, hasPermission, now, requireUser } from '../../kernel/context.ts'
+import { forbidden, notFound, Problem, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { isNetwork, isWithin } from '../../kernel/networks.ts'
-import { page } from '../../kernel/page.ts'
-import { confirmCaller } from '../../kernel/sessions.ts'
-import { always, type Sight } from '../../kernel/sights.ts'
-import { visible } from '../../kernel/visibility.ts'
-import { transaction, write } from '../../kernel/write.ts'
+import { always, type Sight } from '../../kernel/query/event-visibility.ts'
+import { conditions, text, time, value } from '../../kernel/query/filter.ts'
+import { page } from '../../kernel/query/page.ts'
+import { visible } from '../../kernel/query/visibility.ts'
+import type { Examine } from '../../kernel/resource/definition.ts'
+import { daysAfter } from '../../kernel/runtime/clock.ts'
+import { transaction, write } from '../../kernel/write/write.ts'
 import { checkGovernable } from '../users/authority.ts'
-import { mostTokens, presentToken, revoke, tokenRows } from './rows.ts'
+import { maxTokens, presentToken, revoke, tokenRows } from './rows.ts'
 
 const othersKey = 'settings.user.tokens'
 const defaultDays = 90
-const mostDays = 365
+const maxDays = 365
 
 const fields = {
   id: value('tokens.id'),
@@ -44,12 +45,12 @@ const sort = {
 /** Tokens the caller may handle: the own ones; with the permission also those of the users in sight. */
 function within(ctx: Context) {
   const rows = tokenRows(ctx)
-  return holds(ctx, othersKey)
+  return hasPermission(ctx, othersKey)
     ? rows.where(visible(ctx, 'tokens.user_id'))
-    : rows.where('tokens.user_id', '=', signedIn(ctx).id)
+    : rows.where('tokens.user_id', '=', requireUser(ctx).id)
 }
 
-const mayReadOthers = (ctx: Context): boolean => may(ctx, { permission: othersKey, ability: 'users:read' })
+const mayReadOthers = (ctx: Context): boolean => canCall(ctx, { permission: othersKey, ability: 'users:read' })
 
 /** As in their list, events of tokens are shown to their user, and to callers who may read the tokens of that user. */
 export const tokenSight: Sight = {
@@ -76,20 +77,20 @@ export const tokenSight: Sight = {
 async function find(ctx: Context, id: number, ability?: 'users:read' | 'users:write') {
   const row = await within(ctx).where('tokens.id', '=', id).executeTakeFirst()
   if (!row) throw notFound('token', id)
-  if (ability && row.user_id !== signedIn(ctx).id) requireCall(ctx, { permission: othersKey, ability })
+  if (ability && row.user_id !== requireUser(ctx).id) assertCanCall(ctx, { permission: othersKey, ability })
   return row
 }
 
 /** For the paths below a token: throws 404 for one that the caller may not handle. */
 export const tokens = {
-  locate: async (ctx: Context, id: number): Promise<void> => {
+  assertVisible: async (ctx: Context, id: number): Promise<void> => {
     await find(ctx, id)
   },
 }
 
 const listTokens: Handler<'listTokens'> = async (ctx, { query }) => {
-  const own = signedIn(ctx).id
-  if (query.user_id?.some((id) => id !== own)) requireCall(ctx, { permission: othersKey, ability: 'users:read' })
+  const own = requireUser(ctx).id
+  if (query.user_id?.some((id) => id !== own)) assertCanCall(ctx, { permission: othersKey, ability: 'users:read' })
   let rows = within(ctx)
   // Without a user_id the list is about the own tokens, whatever else the caller may see.
   if (query.user_id === undefined) rows = rows.where('tokens.user_id', '=', own)
@@ -107,8 +108,11 @@ const createToken: Handler<'createToken'> = async (ctx, { body }) => {
   const sent = [...new Set(body.allowed_ips ?? [])]
   // A token that works from some networks only hands that on.
   const allowedIps = sent.length > 0 ? sent : (ctx.token?.allowedIps ?? [])
-  const wanted = checkCreation(ctx, body)
-  if (wanted === null && !holds(ctx, othersKey)) throw forbidden(othersKey)
+  const found = new ValidationErrors()
+  checkCreation(ctx, body, found)
+  found.throwIfAny()
+  const wanted = expiryOf(ctx, body)
+  if (wanted === null && !hasPermission(ctx, othersKey)) throw forbidden(othersKey)
   const expiresAt = earliest(wanted, ctx.token?.expiresAt ?? null)
   const own = ctx.token?.abilities ?? (ctx.session ? ['*'] : [])
   const beyond = abilities.find((ability) => !covers(own, ability))
@@ -117,7 +121,7 @@ const createToken: Handler<'createToken'> = async (ctx, { body }) => {
       required: beyond,
     })
 
-  const userId = signedIn(ctx).id
+  const userId = requireUser(ctx).id
   let secret = ''
   let row: Awaited<ReturnType<typeof find>> | undefined
   await transaction(ctx, async (ctx) => {
@@ -143,9 +147,23 @@ const createToken: Handler<'createToken'> = async (ctx, { body }) => {
 const earliest = (a: string | null, b: string | null): string | null =>
   a === null || b === null ? (a ?? b) : a < b ? a : b
 
-/** The moment that is asked for, null for never. Throws 422 with everything that is wrong with the body. */
-function checkCreation(ctx: Context, body: Body<'createToken'>): string | null {
-  const found = new Findings()
+const daysFrom = (ctx: Context, days: number): string => daysAfter(ctx.time, days)
+
+/** The moment that is asked for, null for never. */
+const expiryOf = (ctx: Context, { expires_at, expires_in_days }: Body<'createToken'>): string | null => {
+  if (expires_at !== undefined) return expires_at
+  return expires_in_days === null ? null : daysFrom(ctx, expires_in_days ?? defaultDays)
+}
+
+/** What the rules have against the rest of a body whose `refused` fields its schema does not take. */
+export const examineCreation: Examine = async (ctx, { body }, refused) => {
+  const found = new ValidationErrors(refused)
+  checkCreation(ctx, body as Body<'createToken'>, found)
+  return found.all
+}
+
+/** Finds everything that is wrong with the body beyond its schema. */
+function checkCreation(ctx: Context, body: Body<'createToken'>, found: ValidationErrors): void {
   for (const [index, ability] of (body.abilities ?? []).entries()) {
     if (!knownAbilities.includes(ability))
       found.invalid(`abilities.${index}`, `Unknown ability.${didYouMean(ability, knownAbilities)}`)
@@ -154,20 +172,16 @@ function checkCreation(ctx: Context, body: Body<'createToken'>): string | null {
   for (const [index, network] of (body.allowed_ips ?? []).entries()) {
     if (!isNetwork(network))
       found.invalid(`allowed_ips.${index}`, 'Must be an address or a CIDR range such as 10.0.0.0/8.')
-    else if (reach.length > 0 && !isWithin(network, reach))
+    else if (reach.length > 0 && !isSubnetOf(network, reach))
       found.invalid(`allowed_ips.${index}`, `Must lie within ${reach.join(', ')}, where this token may be used from.`)
   }
   const { expires_at, expires_in_days } = body
-  const inDays = (days: number): string => daysAfter(ctx.time, days)
   if (expires_at !== undefined && expires_in_days !== undefined)
     found.invalid('expires_in_days', 'Send either expires_at or expires_in_days.')
   else if (typeof expires_at === 'string') {
     if (expires_at <= now(ctx)) found.invalid('expires_at', 'Must be in the future.')
-    else if (expires_at > inDays(mostDays)) found.invalid('expires_at', `Must be within ${mostDays} days.`)
+    else if (expires_at > daysFrom(ctx, maxDays)) found.invalid('expires_at', `Must be within ${maxDays} days.`)
   }
-  found.settle()
-  if (expires_at !== undefined) return expires_at
-  return expires_in_days === null ? null : inDays(expires_in_days ?? defaultDays)
 }
 
 async function refuseTooMany(ctx: Context, userId: number): Promise<void> {
@@ -175,16 +189,17 @@ async function refuseTooMany(ctx: Context, userId: number): Promise<void> {
     .selectFrom('tokens')
     .select((eb) => eb.fn.countAll<number>().as('count'))
     .where('user_id', '=', userId)
+    .where('kind', '=', 'personal')
     .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now(ctx))]))
     .executeTakeFirstOrThrow()
-  if (Number(count) >= mostTokens)
-    throw new Problem('state_conflict', `You have ${mostTokens} tokens, which is the most; revoke one first.`)
+  if (Number(count) >= maxTokens)
+    throw new Problem('state_conflict', `You have ${maxTokens} personal tokens, which is the most; revoke one first.`)
 }
 
 const deleteToken: Handler<'deleteToken'> = (ctx, { params }) =>
   transaction(ctx, async (ctx) => {
     const { id, user_id } = await find(ctx, params.id, 'users:write')
-    if (user_id !== signedIn(ctx).id) await checkGovernable(ctx, user_id)
+    if (user_id !== requireUser(ctx).id) await checkGovernable(ctx, user_id)
     await revoke(ctx, [id])
     return { message: 'Token revoked.' }
   })

@@ -2,10 +2,10 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { transaction, write } from '../../kernel/write.ts'
+import { transaction, write } from '../../kernel/write/write.ts'
 
-/** Tokens of a user that may be alive at a time (DOMAIN 25.2). */
-export const mostTokens = 50
+/** Tokens of a user that may be alive at a time, of each kind (DOMAIN 25.2). */
+export const maxTokens = 50
 
 /** All tokens, without their hashes. The name is folded here because the table has no column for it. */
 export const tokenRows = (ctx: Context) => {

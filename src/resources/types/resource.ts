@@ -1,9 +1,9 @@
 // What kind of business a lead is (DOMAIN 15.2).
 import type { Schema } from '../../contract/types.ts'
-import { text } from '../../kernel/filter.ts'
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { uniqueName } from '../../kernel/references.ts'
-import { defineResource } from '../../kernel/resource.ts'
+import { text } from '../../kernel/query/filter.ts'
+import { defineResource } from '../../kernel/resource/define-resource.ts'
+import { uniqueName } from '../../kernel/resource/references.ts'
 import { leadsCount, refuseLastOrUsed } from '../sources/usage.ts'
 
 export const types = defineResource({
@@ -18,8 +18,8 @@ export const types = defineResource({
   sort: { id: 'lead_types.id', name: 'lead_types.name_key', created_at: 'lead_types.created_at' },
   filter: () => ({ name: text('lead_types.name_key') }),
   search: [{ key: 'lead_types.name_key' }],
-  columns: ({ name }, writing) => uniqueName(writing, { table: 'lead_types', entity: 'types', noun: 'type' }, name),
-  present: (row): Schema<'LeadType'> => ({
+  toRow: ({ name }, writing) => uniqueName(writing, { table: 'lead_types', entity: 'types', noun: 'type' }, name),
+  toReply: (row): Schema<'LeadType'> => ({
     id: row.id,
     name: row.name,
     leads_count: Number(row.leads_count),
@@ -27,7 +27,7 @@ export const types = defineResource({
     updated_at: row.updated_at,
     version: row.version,
   }),
-  release: (ctx, row) => refuseLastOrUsed(ctx, 'lead_types', 'lead_type_id', row),
+  beforeDelete: (ctx, row) => refuseLastOrUsed(ctx, 'lead_types', 'lead_type_id', row),
 })
 
 export const handlers: HandlersFor<'listTypes' | 'getType' | 'createType' | 'updateType' | 'deleteType'> =

@@ -1,10 +1,10 @@
 // Which users a caller may change (DOMAIN 7.1, 7.4, 15.6): those whose permissions and visible owners are within the
 // caller's. No caller can lock out the installation or the own account.
-import { withCurrentCaller } from '../../kernel/auth.ts'
+import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { isProtected } from '../../kernel/errors.ts'
 import { type Grants, someoneHoldsEverything, stayBelow } from '../roles/ceiling.ts'
-import { stayWithinView } from './view.ts'
+import { stayWithinView } from './view-ceiling.ts'
 
 /** A user with what the role grants. */
 export interface Governed extends Grants {

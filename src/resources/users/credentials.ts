@@ -1,12 +1,12 @@
 // What signs a user in: address, password, tokens, sessions. Shared by users, whom administrators change, and account, which its owner
 // changes.
-import { forgetNetworks } from '../../kernel/brake.ts'
+import { forgetNetworks } from '../../kernel/auth/brute-force-delay.ts'
+import { hashPassword } from '../../kernel/auth/passwords.ts'
+import { weaknessOf } from '../../kernel/auth/weak-passwords.ts'
 import type { Context } from '../../kernel/context.ts'
-import { fold } from '../../kernel/format.ts'
-import { hashPassword } from '../../kernel/passwords.ts'
-import { unique } from '../../kernel/references.ts'
-import type { Writing } from '../../kernel/resource.ts'
-import { weaknessOf } from '../../kernel/weakpasswords.ts'
+import type { Writing } from '../../kernel/resource/define-resource.ts'
+import { unique } from '../../kernel/resource/references.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { endLinks } from '../authentication/links.ts'
 import { endOtherSessions } from '../authentication/sessions.ts'
 import { revoke } from '../tokens/rows.ts'

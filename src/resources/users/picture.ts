@@ -3,7 +3,7 @@
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { Writing } from '../../kernel/resource.ts'
+import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { attachFile, type FileLimits, referFile, releaseFiles } from '../files/attach.ts'
 import { urlOf } from '../files/rows.ts'
 

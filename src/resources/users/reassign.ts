@@ -3,8 +3,8 @@
 import { sql } from 'kysely'
 import { type Context, now } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
-import type { Resource } from '../../kernel/resource.ts'
-import { seeingAll, seesOwner } from '../../kernel/visibility.ts'
+import { canSeeOwner, withoutVisibility } from '../../kernel/query/visibility.ts'
+import type { Resource } from '../../kernel/resource/define-resource.ts'
 
 const ownedTables = ['leads', 'quotes', 'persons', 'organizations', 'activities', 'emails', 'tags'] as const
 type OwnedTable = (typeof ownedTables)[number]
@@ -17,14 +17,14 @@ export async function checkSuccessor(ctx: Context, from: number, to: number): Pr
   const refuse = (sentence: string) => invalid({ 'query.reassign_to': [sentence] })
   if (to === from) throw refuse('This is the user to delete.')
   const successor = await ctx.db.selectFrom('users').select('status').where('id', '=', to).executeTakeFirst()
-  if (!successor || !seesOwner(ctx, to)) throw refuse(`No user has id ${to}.`)
+  if (!successor || !canSeeOwner(ctx, to)) throw refuse(`No user has id ${to}.`)
   if (successor.status !== 1) throw refuse('This user is not active.')
 }
 
 /** Gives every record of one user to another, with the update event of each. */
 export async function reassign(ctx: Context, owned: readonly Owned[], from: number, to: number): Promise<void> {
   // The deleted user's records are all in question, whatever the caller sees; an If-Match was about the user.
-  const plain: Context = seeingAll(ctx)
+  const plain: Context = withoutVisibility(ctx)
   for (const resource of owned) {
     const rows = await plain.db
       .selectFrom(resource.table as OwnedTable)

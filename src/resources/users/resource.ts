@@ -3,18 +3,18 @@
 import { operations } from '../../contract/operations.gen.ts'
 import type { Body, Schema } from '../../contract/types.ts'
 import { enqueue } from '../../jobs/queue.ts'
-import { withCurrentCaller } from '../../kernel/auth.ts'
+import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
-import { linked, text, value } from '../../kernel/filter.ts'
-import { fold } from '../../kernel/format.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { answering, inSteps } from '../../kernel/idempotency.ts'
-import { massDestroy, massUpdate } from '../../kernel/mass.ts'
-import { expand, refer, referAll } from '../../kernel/references.ts'
-import { defineResource, type Resource, type Writing } from '../../kernel/resource.ts'
-import { visible } from '../../kernel/visibility.ts'
-import { transaction } from '../../kernel/write.ts'
+import { linked, text, value } from '../../kernel/query/filter.ts'
+import { visible } from '../../kernel/query/visibility.ts'
+import { defineResource, type Resource, type Writing } from '../../kernel/resource/define-resource.ts'
+import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
+import { checkReference, checkReferences, expandReferences } from '../../kernel/resource/references.ts'
+import { fold } from '../../kernel/values/format.ts'
+import { answering, inSteps } from '../../kernel/write/idempotency.ts'
+import { transaction } from '../../kernel/write/write.ts'
 import { passwordLink } from '../authentication/links.ts'
 import { releaseFiles } from '../files/attach.ts'
 import { groupsOf, setMembers } from '../groups/members.ts'
@@ -24,7 +24,7 @@ import { checkAuthority, checkDeletable, type Governed } from './authority.ts'
 import { checkCredentials, endAccess, type Hashed, hashed } from './credentials.ts'
 import { checkPicture, picturePath, pictureUrl, setPicture } from './picture.ts'
 import { checkSuccessor, disown, type Owned, reassign } from './reassign.ts'
-import { stayWithinGroups, stayWithinView } from './view.ts'
+import { stayWithinGroups, stayWithinView } from './view-ceiling.ts'
 
 type Everyday = 'listUsers' | 'getUser' | 'createUser' | 'updateUser' | 'deleteUser'
 type User = Schema<'User'>
@@ -70,10 +70,10 @@ const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = de
     group_id: linked('user_groups', 'users.id', 'user_id', 'group_id'),
   }),
   search: [{ key: 'users.name_key' }, { key: 'users.email_key' }],
-  columns: async (body: Hashed<Write>, writing) => {
+  toRow: async (body: Hashed<Write>, writing) => {
     await checkCredentials(writing, body, writing.current)
     await checkPicture(writing, body.image_file_id)
-    const joining = await checkReferences(body, writing)
+    const joining = await joiningOf(body, writing)
     checkOwn(body, writing)
     if (!writing.found.any) await checkStanding(body, writing, joining)
     const { name, email, status, view_permission, role_id, password_hash } = body
@@ -88,7 +88,7 @@ const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = de
       password_hash,
     }
   },
-  present: (row, ctx): User => ({
+  toReply: (row, ctx): User => ({
     id: row.id,
     name: row.name,
     email: row.email,
@@ -108,7 +108,7 @@ const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = de
     updated_at: row.updated_at,
     version: row.version,
   }),
-  gather: async (ctx, replies, include) => {
+  loadRelated: async (ctx, replies, include) => {
     const memberships = await groupsOf(
       ctx,
       replies.map(({ id }) => id),
@@ -117,14 +117,14 @@ const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = de
       reply.groups = memberships.get(reply.id) ?? []
       reply.group_ids = reply.groups.map(({ id }) => id)
     }
-    await expand(ctx, replies, include, { role: () => roles, groups: () => groups })
+    await expandReferences(ctx, replies, include, { role: () => roles, groups: () => groups })
   },
-  settle: async (ctx, id, body: Hashed<Write>) => {
+  afterSave: async (ctx, id, body: Hashed<Write>) => {
     await setMembers(ctx, { user_id: id }, body.group_ids)
     await setPicture(ctx, id, body.image_file_id)
     if (body.status === false || body.password_hash !== undefined) await endAccess(ctx, id)
   },
-  release: async (ctx, row) => {
+  beforeDelete: async (ctx, row) => {
     await checkDeletable(ctx, row)
     await endAccess(ctx, row.id)
     await disown(ctx, row.id)
@@ -140,11 +140,11 @@ interface Joining {
 }
 
 /** Finds a role or a group that does not exist. Returns what becomes of the groups. */
-async function checkReferences({ role_id, group_ids }: Write, writing: Writing<Row>): Promise<Joining> {
+async function joiningOf({ role_id, group_ids }: Write, writing: Writing<Row>): Promise<Joining> {
   const { ctx, current } = writing
-  if (role_id !== current?.role_id) await refer(writing, 'role_id', role_id, roles)
+  if (role_id !== current?.role_id) await checkReference(writing, 'role_id', role_id, roles)
   if (!group_ids) return { joined: [], changes: false }
-  await referAll(writing, 'group_ids', group_ids, groups)
+  await checkReferences(writing, 'group_ids', group_ids, groups)
   const present = current ? ((await groupsOf(ctx, [current.id])).get(current.id) ?? []) : []
   const before = new Set(present.map(({ id }) => id))
   const joined = [...new Set(group_ids)].filter((id) => !before.has(id))
@@ -224,7 +224,7 @@ const deleteUser =
   (ctx, input) =>
     transaction(ctx, async (ctx) => {
       const { params, query } = input
-      await everyday.locate(ctx, params.id)
+      await everyday.assertVisible(ctx, params.id)
       const user = await rows(ctx, ctx.db).where('users.id', '=', params.id).executeTakeFirst()
       if (!user) throw notFound('user', params.id)
       const successor = query.reassign_to

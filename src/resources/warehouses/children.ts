@@ -1,13 +1,13 @@
 // What a warehouse shows beside itself: its locations, and with `include=activities` the activities about it.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import { type Context, may } from '../../kernel/context.ts'
-import type { Include, Resource } from '../../kernel/resource.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
+import type { Include, Resource } from '../../kernel/resource/define-resource.ts'
 
 type Warehouse = Schema<'Warehouse'>
 
 /** How many activities of a warehouse `include` shows, the newest first; the timeline has all of them. */
-const mostActivities = 100
+const maxActivities = 100
 
 /** The locations by name; in full with `include=locations`, for those who may read them. */
 export async function gatherLocations(ctx: Context, replies: readonly Warehouse[], include: Include): Promise<void> {
@@ -24,7 +24,7 @@ export async function gatherLocations(ctx: Context, replies: readonly Warehouse[
   const resource = shown<Schema<'IncludedStorageLocation'>>(ctx, 'locations')
   const full =
     resource && include.includes('locations')
-      ? await resource.many(
+      ? await resource.getMany(
           ctx,
           rows.map(({ id }) => id),
         )
@@ -40,7 +40,7 @@ export async function gatherActivities(ctx: Context, replies: readonly Warehouse
   if (!resource) return
   const ids = replies.map(({ id }) => id)
   // Those out of sight take no place, so they are left out before the newest are taken.
-  const ranked = (await resource.matching(ctx, {}))
+  const ranked = (await resource.query(ctx, {}))
     .clearSelect()
     .clearOrderBy()
     .innerJoin('warehouse_activities as link', 'link.activity_id', 'activities.id')
@@ -50,10 +50,10 @@ export async function gatherActivities(ctx: Context, replies: readonly Warehouse
   const links = await ctx.db
     .selectFrom(ranked.as('ranked'))
     .select(['ranked.warehouse_id', 'ranked.activity_id'])
-    .where('ranked.place', '<=', mostActivities)
+    .where('ranked.place', '<=', maxActivities)
     .orderBy('ranked.activity_id', 'desc')
     .execute()
-  const full = await resource.many(
+  const full = await resource.getMany(
     ctx,
     links.map(({ activity_id }) => activity_id),
   )
@@ -66,5 +66,5 @@ export async function gatherActivities(ctx: Context, replies: readonly Warehouse
 /** A resource of a slice to the right, where the caller may read its records. */
 function shown<Reply>(ctx: Context, entity: string): Resource<Reply, never> | undefined {
   const resource = ctx.services.resources.get(entity)
-  return resource && may(ctx, resource.shows) ? (resource as Resource<Reply, never>) : undefined
+  return resource && canCall(ctx, resource.getOperation) ? (resource as Resource<Reply, never>) : undefined
 }

@@ -1,11 +1,11 @@
 // Places where products are kept (DOMAIN 11.3), with the locations inside them.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import { mergeAddress, readAddress, requireAddress } from '../../kernel/address.ts'
-import { linked, text } from '../../kernel/filter.ts'
-import { fold } from '../../kernel/format.ts'
-import { uniqueName } from '../../kernel/references.ts'
-import { defineResource, type Writing } from '../../kernel/resource.ts'
+import { linked, text } from '../../kernel/query/filter.ts'
+import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
+import { uniqueName } from '../../kernel/resource/references.ts'
+import { mergeAddress, readAddress, requireAddress } from '../../kernel/values/address.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { withAttributes } from '../attributes/values.ts'
 import { checkUnique, cleanPoints, keepUnique } from '../persons/contacts.ts'
 import { clearInventories, refuseStocked } from '../products/inventories.ts'
@@ -74,8 +74,8 @@ export const warehouses = defineResource(
       { key: 'warehouses.contact_name_key' },
       { where: (word, dialect) => dialect.jsonPointMatches('warehouses.contact_emails', 'contains', word) },
     ],
-    columns: columnsOf,
-    present: (row): Schema<'Warehouse'> => ({
+    toRow: columnsOf,
+    toReply: (row): Schema<'Warehouse'> => ({
       id: row.id,
       name: row.name,
       description: row.description,
@@ -91,15 +91,15 @@ export const warehouses = defineResource(
       updated_at: row.updated_at,
       version: row.version,
     }),
-    gather: async (ctx, replies, include) => {
+    loadRelated: async (ctx, replies, include) => {
       await gatherLocations(ctx, replies, include)
       if (include.includes('activities')) await gatherActivities(ctx, replies)
     },
-    settle: async (ctx, id, body) => {
+    afterSave: async (ctx, id, body) => {
       for (const field of fields) await keepUnique(ctx, 'warehouses', id, field, body[field])
     },
-    link: (ctx, id, body, isNew) => setTags(ctx, 'warehouses', id, body.tag_ids, isNew),
-    release: async (ctx, row) => {
+    saveLinks: (ctx, id, body, isNew) => setTags(ctx, 'warehouses', id, body.tag_ids, isNew),
+    beforeDelete: async (ctx, row) => {
       await refuseStocked(ctx, 'warehouse_id', row)
       await clearInventories(ctx, { warehouseId: row.id })
     },

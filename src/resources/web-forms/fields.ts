@@ -3,8 +3,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { Findings } from '../../kernel/errors.ts'
-import type { Writing } from '../../kernel/resource.ts'
+import { ValidationErrors } from '../../kernel/errors.ts'
+import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { showStored } from '../attributes/rows.ts'
 import { defaultOf } from '../attributes/rules.ts'
 import { type Attribute, attributesOf } from '../attributes/set.ts'
@@ -64,7 +64,7 @@ export async function planFields(
   const taken = new Set<number>()
   const planned: Planned[] = []
   for (const [index, input] of (body.attributes ?? []).entries()) {
-    const below = found.below(`attributes.${index}`)
+    const below = found.nested(`attributes.${index}`)
     const row = present.find(({ id, attribute_id }) =>
       input.id === undefined ? attribute_id === input.attribute_id : id === input.id,
     )
@@ -76,7 +76,9 @@ export async function planFields(
   }
   const missing = [...attributes.values()].filter((each) => isAlways(each) && !taken.has(each.id))
   const added = await Promise.all(
-    missing.map((attribute, index) => planOne(ctx, attribute, {}, undefined, planned.length + index, new Findings())),
+    missing.map((attribute, index) =>
+      planOne(ctx, attribute, {}, undefined, planned.length + index, new ValidationErrors()),
+    ),
   )
   return [...planned, ...added]
 }
@@ -86,7 +88,7 @@ function attributeOf(
   { id, attribute_id }: Input,
   row: Row | undefined,
   createsLead: boolean,
-  found: Findings,
+  found: ValidationErrors,
 ): Attribute | undefined {
   if (id !== undefined && !row) found.invalid('id', `This form has no field with id ${id}.`)
   else if (id === undefined && attribute_id === undefined) found.invalid('attribute_id', 'The field is required.')
@@ -106,7 +108,7 @@ async function planOne(
   input: Input,
   row: Row | undefined,
   index: number,
-  found: Findings,
+  found: ValidationErrors,
 ): Promise<Planned> {
   const sent = input.default_value
   // What stays as it was is never wrong, although what it names may be gone (DOMAIN 3.4).

@@ -1,12 +1,12 @@
 // What a web form is to the public (DOMAIN 19): its definition, its page, its script, and what comes in through it.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
-import { preferred } from '../../kernel/accept.ts'
+import { countCall } from '../../kernel/auth/attempt-limits.ts'
 import type { Context } from '../../kernel/context.ts'
-import { download } from '../../kernel/download.ts'
-import { textTag } from '../../kernel/etag.ts'
+import { preferred } from '../../kernel/files/content-negotiation.ts'
+import { download } from '../../kernel/files/download.ts'
 import type { Gates, Handler, HandlersFor } from '../../kernel/handler.ts'
-import { limited } from '../../kernel/ratelimit.ts'
+import { textTag } from '../../kernel/write/etag.ts'
 import { embeddedScript } from './behaviour.ts'
 import { answerPage, formPage } from './page.ts'
 import { webForms } from './resource.ts'
@@ -14,13 +14,13 @@ import { submit } from './submission.ts'
 import { checkOpen, type OpenForm, openForm, presentForm } from './visitors.ts'
 
 /** Submissions a minute from one address. */
-const mostCalls = 10
+const maxCalls = 10
 const minuteMs = 60_000
 
 /** Before the body is read: only to a form that is there, and not too often. What the form asks is no business of this. */
 async function admit(ctx: Context): Promise<void> {
   await checkOpen(ctx, ctx.path.split('/').at(-1) ?? '')
-  await limited(ctx, 'web-form', mostCalls, minuteMs)
+  await countCall(ctx, 'web-form', maxCalls, minuteMs)
 }
 
 export const gates: Gates = { submitWebForm: admit }
@@ -36,7 +36,7 @@ const getWebFormPage: Handler<'getWebFormPage'> = async (ctx, { params }) =>
 
 const getWebFormScript: Handler<'getWebFormScript'> = async (ctx, { params }) => {
   const form = await openForm(ctx, params.form_id)
-  const body = embeddedScript(form, ctx.base + pathTo(operations.submitWebForm, form.formId), zoneOf(ctx))
+  const body = embeddedScript(form, ctx.baseUrl + pathTo(operations.submitWebForm, form.formId), zoneOf(ctx))
   return download({
     mediaType: 'text/javascript; charset=utf-8',
     body,

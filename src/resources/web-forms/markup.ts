@@ -1,6 +1,6 @@
 // The form as HTML and CSS, the same in its own page and inside the pages of others. It works without script: names of its fields say
-// where their values belong (contract/nested.ts).
-import { escapeHtml as text } from '../../kernel/format.ts'
+// where their values belong (contract/input/form-fields.ts).
+import { escapeHtml as text } from '../../kernel/values/format.ts'
 import { localTime, partOf, plain } from './initials.ts'
 import type { OpenField, OpenForm } from './visitors.ts'
 

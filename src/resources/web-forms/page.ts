@@ -1,8 +1,8 @@
 // The pages of a web form: the form itself, and what a browser without script is told when it has posted it. Both may stand in a frame
 // of any site.
-import { type Download, download } from '../../kernel/download.ts'
-import { textTag } from '../../kernel/etag.ts'
-import { sourceHash, escapeHtml as text } from '../../kernel/format.ts'
+import { type Download, download } from '../../kernel/files/download.ts'
+import { sourceHash, escapeHtml as text } from '../../kernel/values/format.ts'
+import { textTag } from '../../kernel/write/etag.ts'
 import { ownScript } from './behaviour.ts'
 import { formMarkup, formStyle } from './markup.ts'
 import type { OpenForm } from './visitors.ts'

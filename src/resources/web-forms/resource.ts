@@ -1,11 +1,13 @@
 // Public forms that make persons and leads, as they are defined (DOMAIN 19).
 import { randomBytes } from 'node:crypto'
 import type { Schema } from '../../contract/types.ts'
-import { Findings } from '../../kernel/errors.ts'
-import { flag, text, value } from '../../kernel/filter.ts'
-import { fold } from '../../kernel/format.ts'
-import { defineResource, type Writing } from '../../kernel/resource.ts'
+import { warn } from '../../kernel/context.ts'
+import { ValidationErrors } from '../../kernel/errors.ts'
+import { flag, text, value } from '../../kernel/query/filter.ts'
+import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { fieldsOf, keepFields, planFields } from './fields.ts'
+import { knownAttributes, warningsOf } from './lacking.ts'
 
 type WebForm = Schema<'WebForm'>
 type Body = Schema<'WebFormUpdate'>
@@ -46,7 +48,7 @@ export const webForms = defineResource({
   }),
   search: [{ key: 'web_forms.title_key' }, { text: 'web_forms.description' }],
   governs: ['submit_success_action', 'create_lead'],
-  columns: async (body: Body, writing) => {
+  toRow: async (body: Body, writing) => {
     const { current } = writing
     checkSuccess(writing, body)
     await planFields(writing, body)
@@ -64,7 +66,7 @@ export const webForms = defineResource({
       is_active: isSet(body.is_active),
     }
   },
-  present: (row): WebForm => ({
+  toReply: (row): WebForm => ({
     id: row.id,
     form_id: row.form_id,
     title: row.title,
@@ -79,21 +81,28 @@ export const webForms = defineResource({
     form_submit_button_color: row.form_submit_button_color,
     attribute_label_color: row.attribute_label_color,
     attributes: [],
+    warnings: [],
     is_active: row.is_active === 1,
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,
   }),
-  gather: async (ctx, replies) => {
+  loadRelated: async (ctx, replies) => {
     const fields = await fieldsOf(
       ctx,
       replies.map(({ id }) => id),
     )
-    for (const reply of replies) reply.attributes = fields.get(reply.id) ?? []
+    const known = await knownAttributes(ctx)
+    for (const reply of replies) {
+      reply.attributes = fields.get(reply.id) ?? []
+      reply.warnings = warningsOf(known, reply)
+    }
   },
-  settle: async (ctx, id, body) => {
+  afterSave: async (ctx, id, body) => {
     const current = await ctx.db.selectFrom('web_forms').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
-    const planned = await planFields({ ctx, current, found: new Findings() }, body)
+    const planned = await planFields({ ctx, current, found: new ValidationErrors() }, body)
     if (planned) await keepFields(ctx, id, planned)
+    const stored = { create_lead: current.create_lead === 1, attributes: (await fieldsOf(ctx, [id])).get(id) ?? [] }
+    for (const { field, message } of warningsOf(await knownAttributes(ctx), stored)) warn(ctx, field, message)
   },
 })

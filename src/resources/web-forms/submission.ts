@@ -1,28 +1,31 @@
 // What a visitor sends becomes a person, and a lead where the form makes some (DOMAIN 19), by the ways everybody takes. A known
-// e-mail address selects its person, who is never changed, and the answer does not tell.
-import { bodyReader } from '../../contract/bodies.ts'
-import { maxFields } from '../../contract/findings.ts'
+// e-mail address selects its person, who is never changed, and the answer does not tell. What cannot be stored is noted with the lead.
+import { bodyReader } from '../../contract/input/body-reader.ts'
+import { maxFields } from '../../contract/input/validation-errors.ts'
 import type { Body, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { Findings, Problem } from '../../kernel/errors.ts'
-import { fold } from '../../kernel/format.ts'
-import { transaction } from '../../kernel/write.ts'
+import { Problem, ValidationErrors } from '../../kernel/errors.ts'
+import { fold } from '../../kernel/values/format.ts'
+import { transaction } from '../../kernel/write/write.ts'
 import { chosen } from '../attributes/lookups.ts'
 import { checkValues } from '../attributes/values.ts'
 import { leads } from '../leads/resource.ts'
 import { checkPerson, persons } from '../persons/resource.ts'
+import { noteOf, unlike, without } from './taken.ts'
 import { isBlank, read } from './values.ts'
 import type { OpenField, OpenForm } from './visitors.ts'
 
+/** As long as the description of a lead may be. */
+const maxTextLength = 65_535
 /** As much of a name as is said back. */
-const longestKey = 120
+const maxKeyLength = 120
 
 type Entity = OpenField['entity']
 type Json = Record<string, unknown>
 
-/** Throws 422 and 409 in the visitor's words, `persons.emails.0.value`, with everything that is wrong. */
+/** Throws 422 in the visitor's words, `persons.emails.0.value`, with everything that is wrong. */
 export async function submit(asked: Context, form: OpenForm, sent: Schema<'WebFormSubmission'>): Promise<void> {
-  const ctx: Context = { ...asked, origin: 'web_form', ifMatch: null }
+  const ctx: Context = { ...asked, origin: 'web_form', ifMatch: null, excused: form.excused }
   try {
     await store(ctx, form, sent)
   } catch (error) {
@@ -34,7 +37,7 @@ export async function submit(asked: Context, form: OpenForm, sent: Schema<'WebFo
 
 const store = (ctx: Context, form: OpenForm, sent: Schema<'WebFormSubmission'>): Promise<void> =>
   transaction(ctx, async (ctx) => {
-    const found = new Findings()
+    const found = new ValidationErrors()
     const said = sayOnce(found)
     const values = {
       persons: await valuesOf(ctx, form, 'persons', sent.persons, said),
@@ -44,16 +47,32 @@ const store = (ctx: Context, form: OpenForm, sent: Schema<'WebFormSubmission'>):
     const lead = form.createsLead
       ? checked(ctx, 'createLead', await leadOf(ctx, values.leads), visitorsWords(said, 'leads'))
       : undefined
-    const known = person ? await knownPersons(ctx, person.emails) : []
-    // Whoever is known keeps what is theirs. What others have is refused all the same, so that nobody can tell.
-    const words = visitorsWords(said, 'persons', known)
+    const taken: Record<Entity, string[]> = { persons: [], leads: [] }
+    const words = visitorsWords(said, 'persons', taken.persons)
     await (person ? checkPerson(ctx, person, words) : checkValues(ctx, 'persons', values.persons, words))
-    if (form.createsLead) await checkValues(ctx, 'leads', values.leads, visitorsWords(said, 'leads'))
-    found.settle()
+    if (form.createsLead) await checkValues(ctx, 'leads', values.leads, visitorsWords(said, 'leads', taken.leads))
+    found.throwIfAny()
     if (!person) return
-    const personId = known[0] ?? (await inVisitorsWords('persons', () => persons.create(ctx, person))).id
-    if (lead) await inVisitorsWords('leads', () => leads.create(ctx, { ...lead, person_id: personId }))
+    // Nobody is refused for what is known, so that nobody can tell what is (DOMAIN 19).
+    const [known] = await knownPersons(ctx, person.emails)
+    const left = known === undefined ? without(person, taken.persons) : await unlike(ctx, known, person)
+    const excusing = await excusedFor(ctx, form, taken)
+    const personId = known ?? (await inVisitorsWords('persons', () => persons.create(excusing, left.body))).id
+    if (!lead) return
+    const { body, gone } = without(lead, taken.leads)
+    const note = noteOf(form, { persons: left.gone, leads: gone })
+    const description = [body.description, note].filter(Boolean).join('\n\n').slice(0, maxTextLength)
+    const noted = { ...body, ...(description !== '' && { description }), person_id: personId }
+    await inVisitorsWords('leads', () => leads.create(excusing, noted))
   })
+
+/** A field that must have a value may be without one whose value is that of somebody else. */
+async function excusedFor(ctx: Context, form: OpenForm, taken: Record<Entity, string[]>): Promise<Context> {
+  const excused = new Set(form.excused)
+  for (const { entity, key, attribute } of form.fields)
+    if (taken[entity].some((path) => `${path}.`.startsWith(`custom_attributes.${key}.`))) excused.add(attribute.id)
+  return { ...ctx, excused }
+}
 
 /** The values of one record: what was sent of the fields that are shown, and the defaults of the others. */
 async function valuesOf(
@@ -61,13 +80,13 @@ async function valuesOf(
   { fields }: OpenForm,
   entity: Entity,
   sent: Json,
-  found: Findings,
+  found: ValidationErrors,
 ): Promise<Json> {
   const own = fields.filter((field) => field.entity === entity)
   const shown = own.filter(({ isShown }) => isShown)
   const strange = Object.keys(sent).filter((key) => !shown.some((field) => field.key === key))
   for (const key of strange.slice(0, maxFields))
-    found.invalid(`${entity}.${key.slice(0, longestKey)}`, 'The form has no such field.')
+    found.invalid(`${entity}.${key.slice(0, maxKeyLength)}`, 'The form has no such field.')
   const values: Json = {}
   const custom: Json = {}
   for (const field of own) {
@@ -110,7 +129,7 @@ function checked<O extends 'createPerson' | 'createLead'>(
   { services: { contract, config } }: Context,
   operation: O,
   values: Json,
-  found: Findings,
+  found: ValidationErrors,
 ): Body<O> | undefined {
   const reading = { zone: config.timezone, strict: config.strict }
   const { value, errors } = bodyReader(contract, operation)(values, reading)
@@ -120,7 +139,7 @@ function checked<O extends 'createPerson' | 'createLead'>(
 }
 
 /** The persons with these addresses, in the order of the addresses; whoever owns them. */
-async function knownPersons({ db }: Context, emails: Body<'createPerson'>['emails']): Promise<number[]> {
+async function knownPersons({ db }: Context, emails: Body<'createPerson'>['emails'] = []): Promise<number[]> {
   const keys = emails.flatMap(({ value }) => (value === null ? [] : [fold(value)]))
   if (keys.length === 0) return []
   const rows = await db
@@ -139,25 +158,22 @@ async function knownPersons({ db }: Context, emails: Body<'createPerson'>['email
 const fieldOf = (entity: Entity, field: string): string => `${entity}.${field.replace(/^custom_attributes\./, '')}`
 
 /** A sentence about a field is said once, although several rules find the same. */
-function sayOnce(found: Findings): Findings {
+function sayOnce(found: ValidationErrors): ValidationErrors {
   const said = new Set<string>()
-  const inner = new Findings()
+  const inner = new ValidationErrors()
   inner.invalid = (field, sentence) => {
     if (said.has(field + sentence)) return
     said.add(field + sentence)
     found.invalid(field, sentence)
   }
-  inner.taken = (field, entity, _id, sentence) => found.taken(field, entity, null, sentence)
   return inner
 }
 
-/** Findings about a record under the names the form has, and without the id of any other; `known` may have what they have. */
-function visitorsWords(found: Findings, entity: Entity, known: readonly number[] = []): Findings {
-  const inner = new Findings()
+/** Findings about a record under the names the form has. Of what another record has, the paths are added to `taken`. */
+function visitorsWords(found: ValidationErrors, entity: Entity, taken: string[] = []): ValidationErrors {
+  const inner = new ValidationErrors()
   inner.invalid = (field, sentence) => found.invalid(fieldOf(entity, field), sentence)
-  inner.taken = (field, of, id, sentence) => {
-    if (id === null || !known.includes(id)) found.taken(fieldOf(entity, field), of, null, sentence)
-  }
+  inner.taken = (field) => void taken.push(field)
   return inner
 }
 

@@ -3,11 +3,12 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { choices, isOwned } from '../attributes/lookups.ts'
-import { type Attribute, attributesOf } from '../attributes/set.ts'
+import { choices } from '../attributes/lookups.ts'
+import { type Attribute, attributeSet, attributesOf } from '../attributes/set.ts'
 import { fieldsOf } from './fields.ts'
+import { isNeeded, isOrganizationName, isShown } from './shown.ts'
 
-const mostChoices = 500
+const maxChoices = 500
 
 export interface OpenField {
   entity: 'persons' | 'leads'
@@ -39,6 +40,8 @@ export interface OpenForm {
     string | null
   >
   fields: readonly OpenField[]
+  /** Required attributes, by id, that visitors are not asked for and so cannot be refused for. */
+  excused: ReadonlySet<number>
 }
 
 const noForm = (): Problem => new Problem('not_found', 'There is no such form.')
@@ -76,29 +79,36 @@ export async function openForm(ctx: Context, formId: string): Promise<OpenForm> 
       attribute_label_color: row.attribute_label_color,
     },
     fields,
+    excused: await excusedBy(ctx, fields),
   }
 }
 
+async function excusedBy(ctx: Context, fields: readonly OpenField[]): Promise<ReadonlySet<number>> {
+  const { own } = await attributeSet(ctx)
+  const asked = new Set(fields.flatMap(({ attribute, isShown }) => (isShown ? attribute.id : [])))
+  const all = (['persons', 'leads', 'organizations'] as const).flatMap((kind) => own.get(kind) ?? [])
+  return new Set(all.flatMap(({ id, isRequired }) => (isRequired && !asked.has(id) ? id : [])))
+}
+
 async function openField(ctx: Context, attribute: Attribute, field: Schema<'WebFormAttribute'>): Promise<OpenField> {
-  // A visitor names the organization: which ones there are is not for the public.
-  const isOrganization = !attribute.isOwn && attribute.code === 'organization_id' && !field.is_hidden
-  const isPrivate = attribute.lookup !== null && isOwned(attribute.lookup) && !isOrganization
-  const isShown = !field.is_hidden && !isPrivate
+  const isOrganization = isOrganizationName(attribute, field)
+  const isVisible = isShown(attribute, field)
   return {
     entity: attribute.entity as OpenField['entity'],
     key: isOrganization ? 'organization_name' : attribute.code,
     attribute: isOrganization ? { ...attribute, type: 'text', lookup: null } : attribute,
     label: field.name ?? attribute.name,
     placeholder: field.placeholder,
-    isRequired: field.is_required,
-    isShown,
+    // Made required after the form was: whoever leaves it out would be refused.
+    isRequired: field.is_required || isNeeded(attribute),
+    isShown: isVisible,
     initial: isOrganization ? null : (field.default_value ?? null),
     options:
-      !isShown || isOrganization
+      !isVisible || isOrganization
         ? []
         : attribute.lookup === null
           ? attribute.options
-          : await choices(ctx, attribute.lookup, mostChoices),
+          : await choices(ctx, attribute.lookup, maxChoices),
   }
 }
 

@@ -3,10 +3,10 @@
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import type { Schema } from '../../contract/types.ts'
-import { enqueue, enqueueAll, hurry, letKeyGo } from '../../jobs/queue.ts'
+import { enqueue, enqueueAll, expedite, letKeyGo } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { transaction } from '../../kernel/write.ts'
+import { transaction } from '../../kernel/write/write.ts'
 
 export type Delivery = Selectable<DB['webhook_deliveries']>
 
@@ -99,7 +99,7 @@ export async function requeue(ctx: Context, row: Delivery): Promise<boolean> {
   const isQueued = (await run(ctx, row)) !== null
   // Its job may have been deleted: then one that waits has none.
   if (row.state === 'pending' && !isQueued) return false
-  if (!isQueued) await hurry(ctx, [keyOf(row.id)])
+  if (!isQueued) await expedite(ctx, [keyOf(row.id)])
   await restart(ctx, row.id)
   return true
 }

@@ -2,18 +2,19 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid, notFound, Problem } from '../../kernel/errors.ts'
-import { newestEvent } from '../../kernel/eventlog.ts'
-import { time, value } from '../../kernel/filter.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { answering, inSteps } from '../../kernel/idempotency.ts'
-import { ledgerPage } from '../../kernel/ledger.ts'
-import { transaction } from '../../kernel/write.ts'
+import { time, value } from '../../kernel/query/filter.ts'
+import { recordPage } from '../../kernel/query/record-list.ts'
+import { newestEvent } from '../../kernel/write/event-log.ts'
+import { answering, inSteps } from '../../kernel/write/idempotency.ts'
+import { transaction } from '../../kernel/write/write.ts'
 import { visibleAbout } from '../events/scope.ts'
 import { attemptsOf, type Delivery, requeue } from './deliveries.ts'
 import { testOccasion } from './occasions.ts'
 import { recipeOf } from './request.ts'
 import { isTaken, send } from './send.ts'
 import { pastOf, tellAgain } from './subscriptions.ts'
+import { requireVoice } from './tellers.ts'
 
 const present = (row: Delivery): Schema<'WebhookDelivery'> => ({
   id: row.id,
@@ -55,7 +56,7 @@ function requireActive({ is_active }: { is_active: number }): void {
 
 const listWebhookDeliveries: Handler<'listWebhookDeliveries'> = async (ctx, { params, query }) => {
   await webhookOf(ctx, params.id)
-  return ledgerPage(ctx, await rowsOf(ctx, params.id), query, {
+  return recordPage(ctx, await rowsOf(ctx, params.id), query, {
     fields: {
       state: value('webhook_deliveries.state'),
       event_id: value('webhook_deliveries.event_id'),
@@ -72,6 +73,7 @@ const replayWebhookDelivery: Handler<'replayWebhookDelivery'> = (ctx, { params: 
     const webhook = await webhookOf(ctx, id)
     const delivery = await deliveryOf(ctx, id, delivery_id)
     requireActive(webhook)
+    await requireVoice(ctx, id)
     if (!(await requeue(ctx, delivery))) throw new Problem('state_conflict', 'The delivery still waits to be made.')
     return { data: present(await deliveryOf(ctx, id, delivery_id)), message: 'Delivery queued.' }
   })
@@ -80,6 +82,7 @@ const replayWebhook: Handler<'replayWebhook'> = inSteps(async (ctx, { params: { 
   const past = await pastOf(ctx, await webhookOf(ctx, id), body.after_event_id)
   return answering(ctx, async (ctx) => {
     requireActive(await webhookOf(ctx, id))
+    await requireVoice(ctx, id)
     if (body.after_event_id > (await newestEvent(ctx))) throw invalid({ after_event_id: ['No event has such an id.'] })
     const data = await tellAgain(ctx, id, past)
     return { data, message: data.queued === 1 ? '1 delivery queued.' : `${data.queued} deliveries queued.` }

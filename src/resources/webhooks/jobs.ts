@@ -1,13 +1,12 @@
 // What webhooks do in the background: deliver, and what a try means for the delivery and for the webhook (DOMAIN 18.5).
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
+import { leaveSequence } from '../../jobs/leases.ts'
 import { defineJob, type Later, type Running } from '../../jobs/queue.ts'
-import { signedInAs } from '../../kernel/auth.ts'
-import { daysAfter, stamp } from '../../kernel/clock.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { transaction, write } from '../../kernel/write.ts'
-import { seesEvent } from '../events/sees.ts'
+import { daysAfter, stamp } from '../../kernel/runtime/clock.ts'
+import { transaction, write } from '../../kernel/write/write.ts'
 import { attemptsOf, type DeliverPayload, type Delivery, kinds, restart } from './deliveries.ts'
 import { occasionOf, storedEvent } from './occasions.ts'
 import { recipeOf } from './request.ts'
@@ -15,10 +14,13 @@ import { webhooks } from './resource.ts'
 import { type Attempt, isTaken, type Sent, send } from './send.ts'
 import { subscriptions } from './subscriptions.ts'
 import { enqueueBringForward, enqueueGiveUp, jobs as sweeps } from './sweeps.ts'
+import { tellersOf } from './tellers.ts'
 
 /** Seconds from one try to the next, varied by a tenth; the first try is at once. */
 export const ladder = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400]
 const failingDays = 5
+/** After so many failed tries of a delivery, later events of its record no longer wait for it. */
+const triesInOrder = 5
 /** Longer than from any try to the next. */
 const quietDays = 2
 
@@ -39,14 +41,14 @@ const delivering = (kind: string, atOnce: number) =>
       if (webhook.is_active === 0) return stop('The webhook is switched off.')
       if (kind === kinds.healthy && webhook.failing_since !== null) {
         await ctx.db.updateTable('jobs').set({ kind: kinds.failing }).where('id', '=', job.id).execute()
-        return { again: ctx.time }
+        return { runAgainAt: ctx.time }
       }
       const event = row.event_id === null ? null : await storedEvent(ctx, row.event_id)
       if (!event) return stop('The event is no longer kept.')
-      const teller = await tellerOf(ctx, row)
-      if (typeof teller === 'string') return stop(teller)
+      const tellers = await tellersOf(ctx, row, webhook.changed_by_id)
+      if (typeof tellers === 'string') return stop(tellers)
       const recipe = recipeOf(webhook, ctx.services.seal)
-      const occasion = await occasionOf(teller, row.message_id, event, recipe)
+      const occasion = await occasionOf(tellers, row.message_id, event, recipe)
       return settle(ctx, row, await send(ctx, webhook, recipe, occasion, job.signal), job)
     },
     async buried(ctx, { delivery_id: id }, cause) {
@@ -72,22 +74,6 @@ const pending = ({ db }: Context, id: number): Promise<Delivery | undefined> =>
 
 const webhookOf = ({ db }: Context, id: number): Promise<Webhook> =>
   db.selectFrom('webhooks').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
-
-/**
- * Who tells it: for a workflow the user whose rights it has, who must still be there and see the record; else the system. A sentence
- * when it may not be told.
- */
-async function tellerOf(
-  ctx: Context,
-  { acting_user_id: userId, event_id: eventId }: Delivery,
-): Promise<Context | string> {
-  if (userId === null) return ctx
-  const user = await signedInAs(ctx.db, userId)
-  if (!user) return 'The user whose workflow called the webhook is gone or not active.'
-  const acting = { ...ctx, user }
-  if (eventId !== null && (await seesEvent(acting, eventId))) return acting
-  return `${user.name}, whose workflow called the webhook, does not see the record any more.`
-}
 
 /** Writes down that no try was made, and why. */
 async function giveUp(ctx: Context, row: Delivery, reason: string): Promise<void> {
@@ -138,10 +124,11 @@ async function settle(ctx: Context, { id, webhook_id }: Delivery, { attempt, isU
       })
       .where('id', '=', id)
       .execute()
+    if (again && tries >= triesInOrder) await leaveSequence(ctx, job.id)
     return { again, reason: isUnsent ? null : await judge(ctx, webhook_id, attempt, at) }
   })
   const isOff = reason !== null && (await switchOff(ctx, webhook_id, reason))
-  return again && !isOff ? ({ again } satisfies Later) : undefined
+  return again && !isOff ? ({ runAgainAt: again } satisfies Later) : undefined
 }
 
 function nextTry(at: Date, tries: number): Date | null {

@@ -1,10 +1,10 @@
 // A stored event as something to tell (DOMAIN 18.5). It is told as it was stored, not as the record is by now, so that every try
 // says the same; only what placeholders say of its person and organization is of today.
 import { pathTo } from '../../contract/paths.ts'
-import { readEvent, type StoredEvent } from '../../jobs/readers.ts'
-import { asSeen } from '../../kernel/changes.ts'
+import { readEvent, type StoredEvent } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { Actor, Snapshot } from '../../kernel/events.ts'
+import { asSeen } from '../../kernel/history/field-changes.ts'
+import type { Actor, Snapshot } from '../../kernel/write/events.ts'
 import { factsFrom, factsOf, type Subject, subjects } from '../email-templates/facts.ts'
 import type { Placeholders } from '../email-templates/placeholders.ts'
 import type { Occasion, Recipe } from './request.ts'
@@ -18,9 +18,17 @@ export async function storedEvent({ db }: Context, id: number): Promise<StoredEv
   return row ? readEvent(row) : null
 }
 
-export async function occasionOf(ctx: Context, id: string, event: StoredEvent, recipe: Recipe): Promise<Occasion> {
+/** As all of the tellers see it: what one of them may not read is not told. */
+export async function occasionOf(
+  tellers: readonly [Context, ...Context[]],
+  id: string,
+  event: StoredEvent,
+  recipe: Recipe,
+): Promise<Occasion> {
+  const [ctx] = tellers
   const kept = forUsers[event.entity_type] ?? []
-  const entity = asTold(ctx, without(kept, event.after ?? event.before))
+  const whole = without(kept, event.after ?? event.before)
+  const entity = tellers.reduce((seen, teller) => asTold(teller, event.entity_type, seen), whole)
   return {
     id,
     type: event.name,
@@ -35,7 +43,7 @@ export async function occasionOf(ctx: Context, id: string, event: StoredEvent, r
       id: event.actor_id,
       name: event.actor_name ?? '',
     } satisfies Actor,
-    facts: hasPlaceholders(recipe) ? await factsAbout(ctx, event, entity) : new Map(),
+    facts: hasPlaceholders(recipe) ? await factsFor(tellers, event, entity) : new Map(),
   }
 }
 
@@ -43,10 +51,19 @@ export async function occasionOf(ctx: Context, id: string, event: StoredEvent, r
 const without = (kept: readonly string[], entity: Snapshot | null): Snapshot | null =>
   entity && { ...entity, ...Object.fromEntries(kept.filter((key) => key in entity).map((key) => [key, []])) }
 
-/** As the feed shows it to somebody who does not see all records: other records are references, and counts are left out. */
-function asTold({ user }: Context, entity: Snapshot | null): Snapshot | null {
-  if (entity === null || (user?.visibleOwners ?? null) === null) return entity
-  const shown = Object.entries(entity).filter(([key]) => !key.endsWith('_count'))
+/**
+ * As the feed shows it to somebody who may not read everything: other records are references, and to those who do not see all records
+ * no counts are told.
+ */
+function asTold(ctx: Context, type: string, entity: Snapshot | null): Snapshot | null {
+  const { user, services } = ctx
+  if (entity === null || user === null) return entity
+  const isLimited = user.visibleOwners !== null
+  if (!isLimited && user.permissions === 'all') return entity
+  const { asRead } = services.sights.get(type) ?? {}
+  const shown = Object.entries(asRead?.(ctx, entity) ?? entity).filter(
+    ([key]) => !(isLimited && key.endsWith('_count')),
+  )
   return Object.fromEntries(shown.map(([key, value]) => [key, asSeen(value)]))
 }
 
@@ -72,14 +89,28 @@ const hasPlaceholders = (recipe: Recipe): boolean =>
   JSON.stringify([recipe.end_point, recipe.query_params, recipe.headers, recipe.payload]).includes('{%')
 
 function urlOf(
-  { base, services }: Context,
+  { baseUrl: base, services }: Context,
   { entity_type, entity_id }: Pick<StoredEvent, 'entity_type' | 'entity_id'>,
 ) {
-  const shows = services.resources.get(entity_type)?.shows
+  const shows = services.resources.get(entity_type)?.getOperation
   return shows && entity_id !== null ? `${base}${pathTo(shows, entity_id)}` : null
 }
 
 const isSubject = (entity: string): entity is Subject => Object.hasOwn(subjects, entity)
+
+/** What placeholders say to every teller; what only some may know is said as nothing. */
+async function factsFor(
+  [first, ...others]: readonly [Context, ...Context[]],
+  event: StoredEvent,
+  entity: Snapshot | null,
+): Promise<Placeholders> {
+  let facts = await factsAbout(first, event, entity)
+  for (const other of others) {
+    const theirs = await factsAbout(other, event, entity)
+    facts = new Map([...facts].map(([name, text]) => [name, theirs.get(name) === text ? text : '']))
+  }
+  return facts
+}
 
 async function factsAbout(ctx: Context, event: StoredEvent, entity: Snapshot | null): Promise<Placeholders> {
   const { entity_type, entity_id, related_type } = event
@@ -90,5 +121,5 @@ async function factsAbout(ctx: Context, event: StoredEvent, entity: Snapshot | n
 const aboutApp = (ctx: Context): Placeholders =>
   new Map([
     ['app.name', ctx.services.config.appName],
-    ['app.url', ctx.base],
+    ['app.url', ctx.baseUrl],
   ])

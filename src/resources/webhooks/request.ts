@@ -1,9 +1,9 @@
 // The request a webhook makes of an event (DOMAIN 18.5): what was configured, with its placeholders filled in. A pure function, so
 // that the same event makes the same request on every try.
 import type { Schema } from '../../contract/types.ts'
-import type { Actor, Snapshot } from '../../kernel/events.ts'
-import { OutboundError } from '../../kernel/outbound.ts'
-import type { Seal } from '../../kernel/seal.ts'
+import type { Encryption } from '../../kernel/auth/encryption.ts'
+import { OutboundError } from '../../kernel/outbound/client.ts'
+import type { Actor, Snapshot } from '../../kernel/write/events.ts'
 import { fillIn, type Placeholders } from '../email-templates/placeholders.ts'
 import { readPayload } from './rules.ts'
 import { type Opened, opened } from './values.ts'
@@ -25,7 +25,7 @@ export const recipeOf = (
     raw_payload_type: string | null
     payload: string | null
   },
-  seal: Seal,
+  seal: Encryption,
 ): Recipe => ({
   method: row.method as Recipe['method'],
   end_point: row.end_point,
@@ -81,11 +81,11 @@ export function requestOf(recipe: Recipe, occasion: Occasion): WebhookRequest {
     const text = filled(known(pair), occasion, 'text', longest.header)
     headers[name] = [...[headers[name] ?? []].flat(), headerText(text)]
     // Some answers repeat the credentials without the word before them, such as Bearer.
-    hidden.push(text, headerText(text), ...text.split(/\s+/))
+    hidden.push(text, headerText(text), ...text.split(/\s+/), ...basicOf(text))
   }
   for (const pair of recipe.query_params) {
     const text = filled(known(pair), occasion, 'text', longest.url)
-    hidden.push(text, encodeURIComponent(text))
+    hidden.push(text, encodeURIComponent(text), encodeURIComponent(text).replaceAll('%20', '+'))
   }
   return { method: method.toUpperCase(), url: urlOf(recipe, occasion), headers, body, hidden }
 }
@@ -185,6 +185,14 @@ export function quoted(template: string): string {
       return part
     })
     .join('')
+}
+
+/** Name and password of basic credentials together, and the password alone; nothing of any other header. */
+function basicOf(text: string): string[] {
+  const [, encoded] = /^basic\s+(\S+)$/i.exec(text) ?? []
+  if (encoded === undefined) return []
+  const pair = Buffer.from(encoded, 'base64').toString()
+  return [pair, pair.slice(pair.indexOf(':') + 1)]
 }
 
 /** One line, its letters as bytes of UTF-8, which is how HTTP carries what is not ASCII. */

@@ -1,18 +1,21 @@
 // Addresses that are told when something happens, as they are defined (DOMAIN 18.5). Delivering is the business of jobs.
 import { randomBytes } from 'node:crypto'
 import type { Schema } from '../../contract/types.ts'
-import { daysAfter } from '../../kernel/clock.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, Problem } from '../../kernel/errors.ts'
-import { newestEvent } from '../../kernel/eventlog.ts'
-import { flag, text, value } from '../../kernel/filter.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
-import { uniqueName } from '../../kernel/references.ts'
-import { defineResource, type Writing } from '../../kernel/resource.ts'
-import { transaction, write } from '../../kernel/write.ts'
+import { flag, text, value } from '../../kernel/query/filter.ts'
+import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
+import { uniqueName } from '../../kernel/resource/references.ts'
+import { daysAfter } from '../../kernel/runtime/clock.ts'
+import { newestEvent } from '../../kernel/write/event-log.ts'
+import { transaction, write } from '../../kernel/write/write.ts'
 import { workflowsWith } from '../email-templates/usage.ts'
+import { changerColumns, requireAbilities, silenceOf } from '../system/silence.ts'
+import { changerOf, userRef } from '../users/owner.ts'
+import { pictureUrl } from '../users/picture.ts'
 import { withoutQuery } from './address.ts'
-import { checkRules, mostPairs, pairs, readPayload } from './rules.ts'
+import { checkRules, maxPairs, pairs, readPayload } from './rules.ts'
 import { changed, masked, maskedInput, withQuery } from './values.ts'
 
 type Webhook = Schema<'Webhook'>
@@ -32,7 +35,14 @@ export const webhooks = defineResource({
     update: 'updateWebhook',
     delete: 'deleteWebhook',
   },
-  rows: (_ctx, db) => db.selectFrom('webhooks').selectAll('webhooks'),
+  rows: (_ctx, db) =>
+    db
+      .selectFrom('webhooks')
+      .leftJoin('users', 'users.id', 'webhooks.changed_by_id')
+      .leftJoin('roles', 'roles.id', 'users.role_id')
+      .selectAll('webhooks')
+      .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
+      .select(changerColumns),
   sort: { id: 'webhooks.id', name: 'webhooks.name_key', created_at: 'webhooks.created_at' },
   filter: () => ({
     name: text('webhooks.name_key'),
@@ -41,14 +51,14 @@ export const webhooks = defineResource({
   }),
   search: [{ key: 'webhooks.name_key' }, { text: 'webhooks.end_point' }, { text: 'webhooks.description' }],
   governs: ['payload_type', 'raw_payload_type'],
-  columns: async (body: Body, writing) => {
+  toRow: async (body: Body, writing) => {
     const { ctx, current } = writing
     checkRules(writing, body)
     const name = await uniqueName(writing, { table: 'webhooks', entity: 'webhooks', noun: 'webhook' }, body.name)
     if (!current) await refuseTooMany(ctx)
     const { payload } = body
     const isSwitchedOn = body.is_active === true && current?.is_active === 0
-    return {
+    const columns = {
       ...name,
       entity_type: body.entity_type,
       description: body.description,
@@ -64,8 +74,15 @@ export const webhooks = defineResource({
       ...(body.is_active === true && { disabled_reason: null, failing_since: null }),
       // What happened before it was there, or while it was off, it is not told.
       ...((!current || isSwitchedOn) && { events_after: await newestEvent(ctx) }),
-      ...(!current && { secret_sealed: ctx.services.seal.close(newSecret()) }),
+      ...(!current && { secret_sealed: ctx.services.seal.encrypt(newSecret()) }),
     }
+    const changer = changerOf(ctx, columns, current)
+    if (changer !== undefined && !writing.found.any)
+      requireAbilities(ctx, {
+        entity_type: body.entity_type === undefined ? (current?.entity_type ?? null) : body.entity_type,
+        events: columns.events ?? current?.events ?? '[]',
+      })
+    return { ...columns, changed_by_id: changer }
   },
   told: (body) => ({
     ...body,
@@ -73,7 +90,7 @@ export const webhooks = defineResource({
     ...(body.headers && { headers: maskedInput(body.headers) }),
     ...(body.query_params && { query_params: maskedInput(body.query_params) }),
   }),
-  present: (row): Webhook => ({
+  toReply: (row, ctx): Webhook => ({
     id: row.id,
     name: row.name,
     entity_type: row.entity_type as Webhook['entity_type'],
@@ -89,13 +106,15 @@ export const webhooks = defineResource({
     changed: JSON.parse(row.changed) as string[],
     is_active: row.is_active === 1,
     disabled_reason: row.disabled_reason,
+    silent_reason: silenceOf(ctx.services.sights, row),
     last_status: row.last_status,
     failing_since: row.failing_since,
+    changed_by: userRef(row.changed_by_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,
   }),
-  release: async (ctx, { id, name }) => {
+  beforeDelete: async (ctx, { id, name }) => {
     const users = await workflowsWith(ctx, (action) => action.id === 'trigger_webhook' && action.value === id)
     if (users.length > 0) throw inUse(`Workflows send ${name}.`, users)
   },
@@ -120,8 +139,8 @@ function requestColumns({ ctx, current, found }: Writing<Current>, { end_point, 
   const sealed = changed({ ...about, field: 'query_params', sent: query_params, stored, nameOf: (key) => key })
   const params = query.length === 0 ? sealed : withQuery(sealed ?? stored, query, seal)
   if (query.some(({ key }) => key === '')) found.invalid('end_point', 'Every parameter of the query needs a name.')
-  if (params !== undefined && query.length > 0 && masked(params).length > mostPairs)
-    found.invalid('end_point', `With query_params there must not be more than ${mostPairs} parameters.`)
+  if (params !== undefined && query.length > 0 && masked(params).length > maxPairs)
+    found.invalid('end_point', `With query_params there must not be more than ${maxPairs} parameters.`)
   return {
     end_point: address,
     query_params_sealed: params,
@@ -151,7 +170,7 @@ async function withSecret(ctx: Context, webhook: Webhook): Promise<Schema<'Webho
     .select('secret_sealed')
     .where('id', '=', webhook.id)
     .executeTakeFirstOrThrow()
-  return { ...webhook, secret: ctx.services.seal.open(row.secret_sealed) }
+  return { ...webhook, secret: ctx.services.seal.decrypt(row.secret_sealed) }
 }
 
 const createWebhook: Handler<'createWebhook'> = (ctx, { body }) =>
@@ -163,15 +182,17 @@ const createWebhook: Handler<'createWebhook'> = (ctx, { body }) =>
 /** The old secret signs beside the new one for a day, so that receivers can change over. */
 const rotateWebhookSecret: Handler<'rotateWebhookSecret'> = (ctx, { params: { id } }) =>
   transaction(ctx, async (ctx) => {
-    await webhooks.locate(ctx, id)
+    await webhooks.assertVisible(ctx, id)
     const before = await webhooks.get(ctx, id)
+    requireAbilities(ctx, { entity_type: before.entity_type, events: JSON.stringify(before.events) })
     await write(ctx, 'settings.webhook.update', { entity: 'webhooks', input: {}, id, before }, async (ctx) => {
       await ctx.db
         .updateTable('webhooks')
         .set((eb) => ({
           previous_secret_sealed: eb.ref('secret_sealed'),
           previous_secret_until: daysAfter(ctx.time, 1),
-          secret_sealed: ctx.services.seal.close(newSecret()),
+          secret_sealed: ctx.services.seal.encrypt(newSecret()),
+          ...(ctx.user && { changed_by_id: ctx.user.id }),
         }))
         .where('id', '=', id)
         .execute()

@@ -1,8 +1,8 @@
 // What a webhook may be told to send and where (DOMAIN 18.5), beyond what the contract says of each field.
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, Schema } from '../../contract/types.ts'
-import { matcher } from '../../kernel/events.ts'
-import type { Writing } from '../../kernel/resource.ts'
+import type { Writing } from '../../kernel/resource/define-resource.ts'
+import { followUps, matcher } from '../../kernel/write/events.ts'
 
 type Body = Schema<'WebhookUpdate'>
 type Pair = { key: string; value?: string | null }
@@ -15,16 +15,20 @@ export interface Current {
 }
 
 /** The rules of headers, and of query parameters. */
-export const mostPairs = 30
+export const maxPairs = 30
 
 const placeholders = /\{%[^%]*%\}/g
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const reserved = /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect|webhook-.*)$/i
 
+/** Told once, under their bare names. */
+const bareEvents = new RegExp(`\\.(${followUps.join('|')}|started|completed|failed)$`)
+
 /** The names that events are stored under: what a subscription can wait for. */
 const stored = [
   ...new Set(Object.values(operations).flatMap(({ events }: OperationFact) => events.map((base) => `${base}.after`))),
   'user.account.update-password',
+  ...Object.values(operations).flatMap(({ events }: OperationFact) => events.filter((base) => bareEvents.test(base))),
 ]
 
 /** Never told: what could give away a secret, and what telling itself changes. */

@@ -1,9 +1,10 @@
 // One try to deliver: the request is made, signed and sent, and what came back is told as the log keeps it. Writes nothing.
 import type { Schema } from '../../contract/types.ts'
-import { stamp, stopwatch } from '../../kernel/clock.ts'
+import { openOrNull } from '../../kernel/auth/encryption.ts'
 import type { Context } from '../../kernel/context.ts'
-import { OutboundError, type OutboundReply } from '../../kernel/outbound.ts'
-import { openOrNull } from '../../kernel/seal.ts'
+import { OutboundError, type OutboundReply } from '../../kernel/outbound/client.ts'
+import { stamp, stopwatch } from '../../kernel/runtime/clock.ts'
+import { escapeHtml } from '../../kernel/values/format.ts'
 import { type Occasion, type Recipe, requestOf } from './request.ts'
 import { signatureHeaders } from './signature.ts'
 
@@ -77,14 +78,20 @@ function secretsOf({ services: { seal } }: Context, sealed: Sealed, at: string):
 /** Shorter texts stand in many answers and are no secret. */
 const minHiddenLength = 4
 
+/** A text as an answer may repeat it: as it is, in JSON, in JSON that escapes slashes, and each of these in HTML. */
+function formsOf(text: string): string[] {
+  const inJson = JSON.stringify(text).slice(1, -1)
+  return [text, inJson, inJson.replaceAll('/', '\\/')].flatMap((each) => [each, escapeHtml(each)])
+}
+
 /** An answer without what was sent to get it, the beginning of which may stand at its end. */
 export function redacted(text: string, hidden: readonly string[]): string {
-  const longestFirst = [...new Set(hidden)]
+  const maxFirstLength = [...new Set(hidden.flatMap(formsOf))]
     .filter(({ length }) => length >= minHiddenLength)
     .sort((one, other) => other.length - one.length)
-  const whole = longestFirst.reduce((rest, each) => rest.replaceAll(each, '…'), text)
-  for (const each of longestFirst)
-    for (let length = each.length - 1; length >= minHiddenLength; length--)
+  const whole = maxFirstLength.reduce((rest, each) => rest.replaceAll(each, '…'), text)
+  for (const each of maxFirstLength)
+    for (let length = Math.min(each.length - 1, whole.length); length >= minHiddenLength; length--)
       if (whole.endsWith(each.slice(0, length))) return `${whole.slice(0, -length)}…`
   return whole
 }

@@ -1,11 +1,12 @@
 // Which events a webhook is told (DOMAIN 18.5): those its patterns name, of its type of record, with a change it asks for. Read from
 // the event log, so that no event is missed and none is told twice.
-import { type EventReader, firstOf, type StoredEvent } from '../../jobs/readers.ts'
+import { type EventReader, firstOf, type StoredEvent } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
-import { matcher } from '../../kernel/events.ts'
-import { transaction } from '../../kernel/write.ts'
+import { matcher } from '../../kernel/write/events.ts'
+import { transaction } from '../../kernel/write/write.ts'
 import { eventKey, queueDeliveries, queueDelivery, requeue } from './deliveries.ts'
 import { isUntold } from './rules.ts'
+import { listeners, seenBy } from './tellers.ts'
 
 type Listed = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id' | 'changed'>
 
@@ -38,23 +39,33 @@ export const subscriptions: EventReader = {
     return types.length < rows.length ? null : types
   },
   async take(ctx, events) {
-    const webhooks = await ctx.db
-      .selectFrom('webhooks')
-      .select(['id', 'events', 'changed', 'entity_type', 'events_after'])
-      .where('is_active', '=', 1)
-      .where('events', '<>', '[]')
-      .orderBy('id')
-      .execute()
-    const listening = webhooks.map((webhook) => ({ ...webhook, isTold: subscribed(webhook) }))
+    const listening = (await listeners(ctx)).map((webhook) => ({ ...webhook, isTold: subscribed(webhook) }))
     // What happened before there was a webhook, or while it was off, is no business of its.
     const { asked, last } = firstOf(events, (event) =>
       listening
         .filter(({ events_after, isTold }) => event.id > events_after && isTold(event))
-        .map(({ id }) => ({ webhookId: id, event })),
+        .map(({ id, changed_by_id }) => ({ webhookId: id, changerId: changed_by_id, event })),
     )
-    if (asked.length > 0) await queueDeliveries(ctx, asked)
+    const told = await seen(ctx, asked)
+    if (told.length > 0) await queueDeliveries(ctx, told)
     return last
   },
+}
+
+interface Asked {
+  webhookId: number
+  changerId: number | null
+  event: Listed
+}
+
+/** Those whose webhook was changed last by a user who may know of the event, asked once for each user. */
+async function seen(ctx: Context, asked: readonly Asked[]): Promise<Asked[]> {
+  const known = new Map<number | null, ReadonlySet<number>>()
+  for (const user of new Set(asked.map(({ changerId }) => changerId))) {
+    const ids = asked.flatMap(({ changerId, event }) => (changerId === user ? [event.id] : []))
+    known.set(user, await seenBy(ctx, user, [...new Set(ids)]))
+  }
+  return asked.filter(({ changerId, event }) => known.get(changerId)?.has(event.id))
 }
 
 /** How much of the past is gone through at once. */
@@ -70,17 +81,26 @@ export interface Past {
 }
 
 /** What happened behind an event. The log is long and only grows, so it is looked through before the transaction. */
-export async function pastOf({ db }: Context, webhook: Subscription, after: number): Promise<Past> {
+export async function pastOf(
+  ctx: Context,
+  webhook: Subscription & { changed_by_id: number | null },
+  after: number,
+): Promise<Past> {
   const isTold = subscribed(webhook)
-  const rows = await db
+  const rows = await ctx.db
     .selectFrom('events')
     .select(['id', 'name', 'entity_type', 'entity_id', 'changed'])
     .where('id', '>', after)
     .orderBy('id')
     .limit(most.looked)
     .execute()
-  const told = rows.filter((event) => isTold({ ...event, changed: JSON.parse(event.changed) as string[] }))
-  return { told, last: rows.at(-1)?.id ?? null }
+  const asked = rows.filter((event) => isTold({ ...event, changed: JSON.parse(event.changed) as string[] }))
+  const known = await seenBy(
+    ctx,
+    webhook.changed_by_id,
+    asked.map(({ id }) => id),
+  )
+  return { told: asked.filter(({ id }) => known.has(id)), last: rows.at(-1)?.id ?? null }
 }
 
 /** Queues what is told, also what was told before. Answers how much, and the last event looked at. */

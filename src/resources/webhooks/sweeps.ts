@@ -1,9 +1,9 @@
 // What becomes of all that waits for a webhook: brought forward when its receiver is back, given up when it is switched off. Thousands
 // may wait, so it is done in steps, with a transaction each, between which others have their turn.
-import { defineJob, enqueue, hurry, type JobKind, type Later, type Running } from '../../jobs/queue.ts'
+import { defineJob, enqueue, expedite, type JobKind, type Later, type Running } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
-import { giveWay } from '../../kernel/pace.ts'
-import { transaction } from '../../kernel/write.ts'
+import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
+import { transaction } from '../../kernel/write/write.ts'
 import { type Delivery, keyOf, kinds } from './deliveries.ts'
 
 interface Sweep {
@@ -40,7 +40,7 @@ const bringForward = defineJob<Sweep>({
         .set({ next_attempt_at: now(ctx) })
         .where('id', 'in', later.map(idOf))
         .execute()
-      await hurry(ctx, later.map(jobKey))
+      await expedite(ctx, later.map(jobKey))
       return true
     }),
 })
@@ -58,7 +58,7 @@ const giveUp = defineJob<Sweep>({
         .where('id', 'in', rows.map(idOf))
         .execute()
       // Their jobs find that there is nothing to do.
-      await hurry(ctx, rows.map(jobKey))
+      await expedite(ctx, rows.map(jobKey))
       return true
     }),
 })
@@ -75,7 +75,7 @@ async function inSteps(
 ): Promise<Later | undefined> {
   let place = 0
   for (;;) {
-    if (signal.aborted) return { again: ctx.time }
+    if (signal.aborted) return { runAgainAt: ctx.time }
     const last = await transaction(ctx, async (ctx) => {
       const rows = await ctx.db
         .selectFrom('webhook_deliveries')
@@ -91,7 +91,7 @@ async function inSteps(
     })
     if (!last) return undefined
     place = last.id
-    await giveWay()
+    await yieldToEventLoop()
   }
 }
 

@@ -1,8 +1,8 @@
 // Values of headers and query parameters (DOMAIN chapter 0, row 16). They are write-only: each is stored encrypted, and replies and
 // events show a mask in its place. An update that sends the mask, or no value, keeps the stored one.
 import type { Schema } from '../../contract/types.ts'
-import type { Findings } from '../../kernel/errors.ts'
-import { mask, openOrNull, type Seal } from '../../kernel/seal.ts'
+import { type Encryption, mask, openOrNull } from '../../kernel/auth/encryption.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
 
 /** As it is stored; an empty value has nothing to hide. */
 interface Stored {
@@ -31,7 +31,7 @@ export const masked = (stored: string): Schema<'WriteOnlyValue'>[] =>
 export const maskedInput = (sent: readonly Sent[]): Sent[] =>
   sent.map(({ key, value }) => ({ key, ...(value !== undefined && { value: value ? mask : value }) }))
 
-export const opened = (stored: string, seal: Seal): Opened[] =>
+export const opened = (stored: string, seal: Encryption): Opened[] =>
   read(stored).map(({ key, sealed }) => ({ key, value: sealed === null ? '' : openOrNull(seal, sealed) }))
 
 interface Change {
@@ -43,8 +43,8 @@ interface Change {
   isMoved: boolean
   /** When two names are the same. */
   nameOf: (key: string) => string
-  seal: Seal
-  found: Findings
+  seal: Encryption
+  found: ValidationErrors
 }
 
 const forAnotherAddress = 'The stored value was given for another address. Send the value again, or take it out.'
@@ -75,13 +75,13 @@ export function changed({ field, sent, stored, isMoved, nameOf, seal, found }: C
     }
     if (!value) return { key, sealed: null }
     const isSame = old?.sealed != null && openOrNull(seal, old.sealed) === value
-    return { key, sealed: isSame ? old.sealed : seal.close(value) }
+    return { key, sealed: isSame ? old.sealed : seal.encrypt(value) }
   })
   return JSON.stringify(values)
 }
 
 /** Stored values with those that stand in the query of an address, which replace values of the same name. */
-export function withQuery(stored: string, query: readonly Required<Sent>[], seal: Seal): string {
+export function withQuery(stored: string, query: readonly Required<Sent>[], seal: Encryption): string {
   const known = read(stored)
   const names = new Set(query.map(({ key }) => key))
   const others = known.filter(({ key }) => !names.has(key))
@@ -90,7 +90,7 @@ export function withQuery(stored: string, query: readonly Required<Sent>[], seal
     const old = known.filter((each) => each.key === key)[place]
     if (!value) return { key, sealed: null }
     const isSame = old?.sealed != null && openOrNull(seal, old.sealed) === value
-    return { key, sealed: isSame ? old.sealed : seal.close(value) }
+    return { key, sealed: isSame ? old.sealed : seal.encrypt(value) }
   })
   return JSON.stringify([...own, ...others])
 }

@@ -2,9 +2,10 @@
 // attribute of the record it changes, and a value that this attribute could be given through the API.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { Findings } from '../../kernel/errors.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
 import { checkReferences, kept } from '../attributes/plan.ts'
 import { typeOf } from '../attributes/types.ts'
+import { unknownIn } from '../email-templates/unknown.ts'
 import { attributesOf, type Entity } from './subjects.ts'
 import { readSetting, type Target } from './values.ts'
 
@@ -49,12 +50,12 @@ export async function checkActions(
   entity: Entity,
   actions: readonly Action[],
   known: readonly Action[],
-  found: Findings,
+  found: ValidationErrors,
 ): Promise<void> {
   const accepted = new Set(known.map((each) => JSON.stringify(each)))
   for (const [index, action] of actions.entries()) {
     if (accepted.has(JSON.stringify(action))) continue
-    const below = found.below(`actions.${index}`)
+    const below = found.nested(`actions.${index}`)
     if (!entitiesOf[action.id].includes(entity)) {
       below.invalid('id', `Nothing can be done so with ${entity}.`)
       continue
@@ -62,7 +63,7 @@ export async function checkActions(
     const target = targetOf[action.id]
     if (!target && action.attribute !== null) below.invalid('attribute', 'Only an update names an attribute.')
     if (target) await checkUpdate(ctx, target, action, below)
-    else await checkValue(ctx, action, below)
+    else await checkValue(ctx, entity, action, below)
   }
 }
 
@@ -70,7 +71,7 @@ async function checkUpdate(
   ctx: Context,
   target: Target,
   { attribute: code, value }: Action,
-  found: Findings,
+  found: ValidationErrors,
 ): Promise<void> {
   const attribute = (await attributesOf(ctx, target)).find((each) => each.code === code)
   const type = attribute && typeOf(attribute)
@@ -90,17 +91,33 @@ async function checkUpdate(
   await checkReferences({ ctx, found }, attribute, 'value', stored, null)
 }
 
-async function checkValue(ctx: Context, { id, value }: Action, found: Findings): Promise<void> {
+async function checkValue(ctx: Context, entity: Entity, { id, value }: Action, found: ValidationErrors): Promise<void> {
   const isText = (most: number): boolean => typeof value === 'string' && value.trim() !== '' && value.length <= most
   if (id === 'add_tag') {
     if (!isText(longest.tag)) found.invalid('value', `Must be the name of a tag, of at most ${longest.tag} characters.`)
   } else if (id === 'add_note_as_activity') {
     if (!isText(longest.note)) found.invalid('value', `Must be a text of at most ${longest.note} characters.`)
+    else for (const sentence of await unknownIn(ctx, String(value), { entity })) found.invalid('value', sentence)
   } else {
     const table = id === 'trigger_webhook' ? 'webhooks' : 'email_templates'
     const noun = id === 'trigger_webhook' ? 'webhook' : 'e-mail template'
     if (!(await exists(ctx, table, value))) found.invalid('value', `No ${noun} has id ${JSON.stringify(value)}.`)
+    else if (table === 'email_templates') await checkTemplate(ctx, entity, Number(value), found)
   }
+}
+
+/** A template may tell of records that this event is not about. */
+async function checkTemplate(ctx: Context, entity: Entity, id: number, found: ValidationErrors): Promise<void> {
+  const template = await ctx.db
+    .selectFrom('email_templates')
+    .select(['subject', 'content'])
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+  const sentences = await unknownIn(ctx, `${template.subject}\n${template.content}`, {
+    entity,
+    more: ['unsubscribe_url'],
+  })
+  for (const sentence of sentences) found.invalid('value', `In the template, where ${entity} are told of: ${sentence}`)
 }
 
 async function exists(ctx: Context, table: 'webhooks' | 'email_templates', id: unknown): Promise<boolean> {

@@ -1,6 +1,6 @@
 // Actions that add something to the record: a tag, a note (DOMAIN 18.3).
 import type { Context } from '../../kernel/context.ts'
-import { fold } from '../../kernel/format.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { activities } from '../activities/resource.ts'
 import { factsFrom } from '../email-templates/facts.ts'
 import { fillIn } from '../email-templates/placeholders.ts'
@@ -8,8 +8,8 @@ import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { quotes } from '../quotes/resource.ts'
 import { tagging } from '../tags/tagging.ts'
+import { type Effect, type Occasion, refuse, requireRecord } from './action-subject.ts'
 import { type Action, longest } from './actions.ts'
-import { type Effect, type Occasion, refuse, requireRecord } from './occasion.ts'
 
 const tagged = {
   leads: tagging('leads', leads),

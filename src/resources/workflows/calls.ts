@@ -1,7 +1,7 @@
 // The action that tells a webhook of the event (DOMAIN 18.3, 18.5).
 import type { Context } from '../../kernel/context.ts'
 import { triggerWebhook } from '../webhooks/deliveries.ts'
-import { type Effect, refuse } from './occasion.ts'
+import { type Effect, refuse } from './action-subject.ts'
 
 async function nameOf({ db }: Context, id: unknown): Promise<string> {
   const row = await db.selectFrom('webhooks').select('name').where('id', '=', Number(id)).executeTakeFirst()

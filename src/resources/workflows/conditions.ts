@@ -2,7 +2,7 @@
 // be comparable with it. What was accepted once is not asked about again.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { Findings } from '../../kernel/errors.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
 import { chosen } from '../attributes/lookups.ts'
 import { readMoment } from './moments.ts'
 import { type Entity, operatorsOf, type Subject, subjectsOf } from './subjects.ts'
@@ -11,7 +11,7 @@ export type Condition = Schema<'WorkflowCondition'>
 type Input = Schema<'WorkflowConditionInput'>
 
 const longest = 1000
-const mostValues = 100
+const maxValues = 100
 
 export const conditionOf = ({ attribute, operator, value }: Input): Condition => ({
   attribute,
@@ -25,13 +25,13 @@ export async function checkConditions(
   entity: Entity,
   conditions: readonly Condition[],
   known: readonly Condition[],
-  found: Findings,
+  found: ValidationErrors,
 ): Promise<void> {
   const accepted = new Set(known.map((each) => JSON.stringify(each)))
   const subjects = await subjectsOf(ctx, entity)
   for (const [index, condition] of conditions.entries()) {
     if (accepted.has(JSON.stringify(condition))) continue
-    const below = found.below(`conditions.${index}`)
+    const below = found.nested(`conditions.${index}`)
     const subject = subjects.get(condition.attribute)
     if (!subject) {
       below.invalid('attribute', `Records of ${entity} have no attribute ${condition.attribute} to compare.`)
@@ -44,7 +44,7 @@ export async function checkConditions(
   }
 }
 
-async function checkValue(ctx: Context, subject: Subject, { operator, value }: Condition, found: Findings) {
+async function checkValue(ctx: Context, subject: Subject, { operator, value }: Condition, found: ValidationErrors) {
   const refuse = (sentence: string): void => found.invalid('value', sentence)
   const isOrdering = ['>=', '<=', '>', '<'].includes(operator)
   if (value === null) {
@@ -53,7 +53,7 @@ async function checkValue(ctx: Context, subject: Subject, { operator, value }: C
     return
   }
   const { zone, values } = { zone: ctx.services.config.timezone, values: [value].flat() as unknown[] }
-  if (values.length > mostValues) return refuse(`Must not have more than ${mostValues} values.`)
+  if (values.length > maxValues) return refuse(`Must not have more than ${maxValues} values.`)
   switch (subject.kind) {
     case 'number':
       if (!isNumber(value)) refuse('Must be a number.')

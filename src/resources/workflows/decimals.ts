@@ -1,5 +1,5 @@
 // Decimal numbers of any length as they are compared: exactly, from their digits. Numeric texts may have more digits than an
-// amount, so kernel/money.ts does not reach.
+// amount, so kernel/values/money.ts does not reach.
 const pattern = /^([+-]?)(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?$/i
 
 /** The digits as one whole number, and how many of them stand behind the point. */

@@ -1,8 +1,8 @@
 // Whether the conditions of a workflow hold for a record as it was (DOMAIN 18.2). Pure: the record is a snapshot of the event log,
 // the day of {{today}} and the time zone are given. Null equals null alone; in no order it comes before or after anything.
-import { canonicalDate, canonicalTime, isDateOnly } from '../../contract/formats.ts'
-import type { Snapshot } from '../../kernel/events.ts'
-import { fold, phoneKey } from '../../kernel/format.ts'
+import { canonicalDate, canonicalTime, isDateOnly } from '../../contract/input/formats.ts'
+import { fold, phoneKey } from '../../kernel/values/format.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
 import type { Condition } from './conditions.ts'
 import { compareDecimals } from './decimals.ts'
 import { readMoment } from './moments.ts'
@@ -20,6 +20,8 @@ export interface Setting {
   /** The moment whose day is {{today}}. */
   at: Date
   zone: string
+  /** The record before the event; null where there was none, or nothing is known of it. */
+  before: Snapshot | null
 }
 
 /** A condition that cannot be answered any more, such as one on an attribute that is gone. Its message is for people. */
@@ -43,6 +45,10 @@ function holds(condition: Condition, snapshot: Snapshot, setting: Setting): bool
   if (!subject) throw new Unanswerable(`The attribute ${code} of a condition is gone.`)
   if (!operatorsOf[subject.kind].includes(operator))
     throw new Unanswerable(`${code} has become another attribute, which cannot be compared with ${operator}.`)
+  if (operator === 'changed_to') {
+    const same = { ...condition, operator: subject.kind === 'list' ? '{}' : '==' } as Condition
+    return holds(same, snapshot, setting) && (setting.before === null || !holds(same, setting.before, setting))
+  }
   const actual = actualValue(code, subject, snapshot)
   if (operator === '{}' || operator === '!{}') return contains(subject, actual, wanted) === (operator === '{}')
   if (actual === null || wanted === null) {

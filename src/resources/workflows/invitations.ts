@@ -2,12 +2,12 @@
 // in which the mail is written. Nobody is invited to what has no time, or has been deleted.
 import { Readable } from 'node:stream'
 import type { Schema } from '../../contract/types.ts'
-import { type Context, may } from '../../kernel/context.ts'
-import type { Snapshot } from '../../kernel/events.ts'
-import type { Uploads } from '../../kernel/multipart.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
+import type { Uploads } from '../../kernel/files/multipart.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
 import { inviteOf } from '../../mail/invite.ts'
 import { persons } from '../persons/resource.ts'
-import type { Occasion } from './occasion.ts'
+import type { Occasion } from './action-subject.ts'
 
 /** Stands for the file in the body of the mail. */
 export const inviteKey = 'invite.ics'
@@ -25,7 +25,9 @@ export async function mailableParticipants(ctx: Context, { participants }: Snaps
     ctx,
     all.flatMap(({ user }) => user?.id ?? []),
   )
-  const known = may(ctx, persons.shows) ? await persons.many(ctx, personIdsOf(all)) : new Map<number, never>()
+  const known = canCall(ctx, persons.getOperation)
+    ? await persons.getMany(ctx, personIdsOf(all))
+    : new Map<number, never>()
   return all
     .map(({ user, person }): Participant => {
       if (user) return { name: user.name, addresses: [emails.get(user.id) ?? []].flat(), personId: null }
@@ -40,7 +42,7 @@ const personIdsOf = (all: readonly Schema<'Participant'>[]): number[] => all.fla
 /** Whether persons take part who are there and whom the caller does not see. */
 export async function hasUnseenParticipants(ctx: Context, { participants }: Snapshot): Promise<boolean> {
   const ids = personIdsOf((participants ?? []) as Schema<'Participant'>[])
-  const seen = may(ctx, persons.shows) ? await persons.seen(ctx, ids) : new Set<number>()
+  const seen = canCall(ctx, persons.getOperation) ? await persons.visibleIds(ctx, ids) : new Set<number>()
   for (const id of ids) if (!seen.has(id) && (await persons.exists(ctx, id))) return true
   return false
 }

@@ -1,15 +1,15 @@
 // Actions that send a mail made from a template (DOMAIN 18.3): a mail like any other, queued in the transaction of its action.
 import type { Schema } from '../../contract/types.ts'
-import { type Context, may } from '../../kernel/context.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
 import { factsFrom } from '../email-templates/facts.ts'
 import { fillIn, longest } from '../email-templates/placeholders.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
 import { emails } from '../emails/resource.ts'
 import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
+import { type Effect, type Occasion, personIdOf, refuse, resources } from './action-subject.ts'
 import type { Action } from './actions.ts'
 import { hasUnseenParticipants, invitation, inviteKey, mailableParticipants } from './invitations.ts'
-import { type Effect, type Occasion, personIdOf, refuse, resources } from './occasion.ts'
 
 interface Recipient {
   addresses: string[]
@@ -28,7 +28,7 @@ async function contentOf(ctx: Context, { entity, record }: Occasion, { value }: 
 }
 
 async function templateOf(ctx: Context, id: unknown): Promise<Schema<'EmailTemplate'>> {
-  const template = (await emailTemplates.many(ctx, [Number(id)])).get(Number(id))
+  const template = (await emailTemplates.getMany(ctx, [Number(id)])).get(Number(id))
   if (!template) throw refuse(`The e-mail template ${Number(id)} is gone.`)
   return template
 }
@@ -67,17 +67,17 @@ async function leadOf(ctx: Context, { entity, id, record }: Occasion): Promise<n
           ? (record.leads as { id: number }[]).map((lead) => lead.id)
           : []
   const [only] = linked
-  if (linked.length !== 1 || only === undefined || !may(ctx, leads.shows)) return null
-  return (await leads.seen(ctx, [only])).has(only) ? only : null
+  if (linked.length !== 1 || only === undefined || !canCall(ctx, leads.getOperation)) return null
+  return (await leads.visibleIds(ctx, [only])).has(only) ? only : null
 }
 
 const existing = async (ctx: Context, personId: number | null): Promise<number | null> =>
-  personId !== null && (await persons.seen(ctx, [personId])).has(personId) ? personId : null
+  personId !== null && (await persons.visibleIds(ctx, [personId])).has(personId) ? personId : null
 
 /** A deleted person is written to at the addresses it had. */
 async function personOf(ctx: Context, about: Occasion): Promise<Recipient> {
   const personId = personIdOf(about)
-  const person = about.entity === 'persons' ? about.record : (await persons.many(ctx, [personId])).get(personId)
+  const person = about.entity === 'persons' ? about.record : (await persons.getMany(ctx, [personId])).get(personId)
   if (!person) throw refuse(`No person has id ${personId}.`)
   const points = (person.emails ?? []) as Schema<'ContactPoint'>[]
   if (points.length === 0) throw refuse('The person has no e-mail address.')

@@ -1,7 +1,7 @@
 // Days and moments as conditions name them (DOMAIN 18.2): a date, a timestamp, or `{{today}}` with some days more or less.
 import { DateTime } from 'luxon'
-import { canonicalDate, canonicalTime, isDateOnly } from '../../contract/formats.ts'
-import { today } from '../../kernel/format.ts'
+import { canonicalDate, canonicalTime, isDateOnly } from '../../contract/input/formats.ts'
+import { today } from '../../kernel/values/format.ts'
 
 const relative = /^\{\{\s*today\s*(?:([+-])\s*(\d{1,4})\s*)?\}\}$/
 

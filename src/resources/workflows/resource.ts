@@ -2,11 +2,11 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { newestEvent } from '../../kernel/eventlog.ts'
-import { flag, text, value } from '../../kernel/filter.ts'
-import { uniqueName } from '../../kernel/references.ts'
-import { defineResource, type Writing } from '../../kernel/resource.ts'
-import { userRef } from '../users/owner.ts'
+import { flag, text, value } from '../../kernel/query/filter.ts'
+import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
+import { uniqueName } from '../../kernel/resource/references.ts'
+import { newestEvent } from '../../kernel/write/event-log.ts'
+import { changerOf, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { type Action, actionOf, checkActions } from './actions.ts'
 import { type Condition, checkConditions, conditionOf } from './conditions.ts'
@@ -75,7 +75,7 @@ export const workflows = defineResource({
   }),
   search: [{ key: 'workflows.name_key' }, { text: 'workflows.description' }],
   governs: ['entity_type', 'event'],
-  columns: async (body: Body, writing) => {
+  toRow: async (body: Body, writing) => {
     const { ctx, current } = writing
     const about = { table: 'workflows', entity: 'workflows', noun: 'workflow' } as const
     const columns = {
@@ -86,6 +86,7 @@ export const workflows = defineResource({
       condition_type: body.condition_type,
       ...(await rulesOf(body, writing)),
       is_active: body.is_active === undefined ? undefined : Number(body.is_active),
+      run_on_restore: body.run_on_restore === undefined ? undefined : Number(body.run_on_restore),
       sort_order: body.sort_order ?? (current ? undefined : await lastPlace(ctx)),
       events_after: beginsAnew(body, current) ? await newestEvent(ctx) : undefined,
     }
@@ -95,7 +96,7 @@ export const workflows = defineResource({
       requireAbilities(ctx, entity as Entity, JSON.parse(columns.actions) as Action[])
     return { ...columns, changed_by_id: changer }
   },
-  present: (row, ctx): Workflow => ({
+  toReply: (row, ctx): Workflow => ({
     id: row.id,
     name: row.name,
     description: row.description,
@@ -105,6 +106,7 @@ export const workflows = defineResource({
     conditions: readConditions(row.conditions),
     actions: readActions(row.actions),
     is_active: row.is_active === 1,
+    run_on_restore: row.run_on_restore === 1,
     sort_order: row.sort_order,
     changed_by: userRef(row.changed_by_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
     created_at: row.created_at,
@@ -112,13 +114,6 @@ export const workflows = defineResource({
     version: row.version,
   }),
 })
-
-/** The user who changes the workflow and lends it their rights; undefined when nothing changes. */
-function changerOf({ user }: Context, columns: Record<string, unknown>, current: Row | null): number | undefined {
-  const stored = current as Record<string, unknown> | null
-  const isChange = Object.entries(columns).some(([column, value]) => value !== undefined && value !== stored?.[column])
-  return isChange ? user?.id : undefined
-}
 
 /** Whether it listens from now on for what it did not listen for before: that is not made up for. */
 const beginsAnew = (body: Body, current: Row | null): boolean =>

@@ -2,16 +2,16 @@
 // reads what that user sees and does what that user may do; its events name the system, as before (DOMAIN 18.3).
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, OperationId } from '../../contract/types.ts'
-import { signedInAs } from '../../kernel/auth.ts'
-import { type Context, may, requireCall, type SignedIn } from '../../kernel/context.ts'
+import { signedInAs } from '../../kernel/auth/tokens.ts'
+import { assertCanCall, type Context, type CurrentUser, canCall } from '../../kernel/context.ts'
 import type { Problem } from '../../kernel/errors.ts'
 import { seesEvent } from '../events/sees.ts'
+import { refuse, resources } from './action-subject.ts'
 import type { Action } from './actions.ts'
-import { refuse, resources } from './occasion.ts'
 import type { Entity } from './subjects.ts'
 
 /** A context that has a user, who sets its limits. */
-export type Acting<C extends Context = Context> = C & { user: SignedIn }
+export type Acting<C extends Context = Context> = C & { user: CurrentUser }
 
 /** Throws a Problem when the user is gone or not active. */
 export async function actingFor<C extends Context>(ctx: C, userId: number | null): Promise<Acting<C>> {
@@ -53,15 +53,15 @@ const lacks = ({ user }: Acting, permission: string): Problem =>
   refuse(`${user.name}, who changed this workflow last, lacks the permission ${permission}.`)
 
 function requireEach(acting: Acting, facts: readonly OperationFact[]): void {
-  for (const fact of facts) if (!may(acting, fact)) throw lacks(acting, fact.permission ?? '')
+  for (const fact of facts) if (!canCall(acting, fact)) throw lacks(acting, fact.permission ?? '')
 }
 
 /** Throws a Problem unless the user may read records of the type. */
 export const requireReading = (acting: Acting, entity: Entity): void =>
-  requireEach(acting, [resources[entity].lists, resources[entity].shows])
+  requireEach(acting, [resources[entity].listOperation, resources[entity].getOperation])
 
 /** Those, and what an action may come to do: a tag that is not there when the workflow runs is created. */
-const mostCallsOf = (id: Action['id'], entity: Entity): OperationId[] =>
+const maxCallsOf = (id: Action['id'], entity: Entity): OperationId[] =>
   id === 'add_tag' ? [...callsOf(id, entity), 'createTag'] : callsOf(id, entity)
 
 /**
@@ -69,9 +69,9 @@ const mostCallsOf = (id: Action['id'], entity: Entity): OperationId[] =>
  * user, which may be more than those of the token. A session has all rights of its user.
  */
 export function requireAbilities(ctx: Context, entity: Entity, actions: readonly Action[]): void {
-  const { lists, shows } = resources[entity]
-  const calls = actions.flatMap(({ id }) => mostCallsOf(id, entity)).map((call): OperationFact => operations[call])
-  for (const { ability } of [lists, shows, ...calls]) requireCall(ctx, { permission: null, ability })
+  const { listOperation: lists, getOperation: shows } = resources[entity]
+  const calls = actions.flatMap(({ id }) => maxCallsOf(id, entity)).map((call): OperationFact => operations[call])
+  for (const { ability } of [lists, shows, ...calls]) assertCanCall(ctx, { permission: null, ability })
 }
 
 /** Throws a Problem unless the user may do what an action does. */
@@ -92,7 +92,7 @@ export async function blindness(
   id: number,
   eventId: number | null,
 ): Promise<string | null> {
-  const isThere = (await resources[entity].seen(acting, [id])).has(id)
+  const isThere = (await resources[entity].visibleIds(acting, [id])).has(id)
   if (
     isThere ||
     (eventId !== null && !(await resources[entity].exists(acting, id)) && (await seesEvent(acting, eventId)))

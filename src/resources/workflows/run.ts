@@ -2,19 +2,19 @@
 // log are one transaction, so that whatever ends the process, no action is done twice and none is left out. One that may be much has
 // a transaction for each part.
 import type { Schema } from '../../contract/types.ts'
+import { readEvent } from '../../jobs/event-consumers.ts'
 import { defineJob, type Later } from '../../jobs/queue.ts'
-import { readEvent } from '../../jobs/readers.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import type { Snapshot } from '../../kernel/events.ts'
-import { leave, type Uploads } from '../../kernel/multipart.ts'
-import { giveWay } from '../../kernel/pace.ts'
-import { transaction } from '../../kernel/write.ts'
+import { cleanUpUploads, type Uploads } from '../../kernel/files/multipart.ts'
+import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
+import { transaction } from '../../kernel/write/write.ts'
+import { occasionOf, refuse } from './action-subject.ts'
 import { type Action, actionOf } from './actions.ts'
 import { conditionOf } from './conditions.ts'
 import { effects } from './effects.ts'
 import { evaluate, Unanswerable } from './evaluate.ts'
-import { occasionOf, refuse } from './occasion.ts'
 import { type Acting, actingFor, blindness, named, requireAction, requireReading } from './rights.ts'
 import { snapshotOf, triggerOf } from './snapshots.ts'
 import { type Entity, subjectsOf } from './subjects.ts'
@@ -51,9 +51,9 @@ async function run(ctx: Context, id: number, signal: AbortSignal): Promise<Later
     const current = await load(ctx, id)
     if (current?.state !== 'matched') return undefined
     // A worker that stops leaves the rest to the next one.
-    if (signal.aborted) return { again: ctx.time }
+    if (signal.aborted) return { runAgainAt: ctx.time }
     await step(ctx, current)
-    await giveWay()
+    await yieldToEventLoop()
   }
 }
 
@@ -86,10 +86,12 @@ async function decide(ctx: Context, run: Run) {
     requireReading(acting, entity)
     const unseen = await blindness(acting, entity, run.entity_id, run.event_id)
     if (unseen !== null) return { state: 'skipped', reason: unseen }
+    const stored = readEvent(event)
     const { matches, held } = evaluate(
       { condition_type: run.condition_type, conditions },
-      await snapshotOf(acting, readEvent(event)),
+      await snapshotOf(acting, stored),
       {
+        before: stored.before,
         subjects: await subjectsOf(acting, entity),
         // The day on which it happened, however late the worker comes to it.
         at: new Date(event.created_at),
@@ -139,7 +141,7 @@ async function step(ctx: Context, run: Run): Promise<void> {
     if (!isRefusal(error)) throw error
     await fail(ctx, run, entries, index, sentenceOf(named(acting, error)))
   } finally {
-    if (uploads !== null) await leave({ ...ctx, uploads }, !isDone)
+    if (uploads !== null) await cleanUpUploads({ ...ctx, uploads }, !isDone)
   }
 }
 

@@ -3,11 +3,11 @@ import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { time, value } from '../../kernel/filter.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { ledgerPage } from '../../kernel/ledger.ts'
+import { time, value } from '../../kernel/query/filter.ts'
+import { recordPage } from '../../kernel/query/record-list.ts'
+import { openTypes } from '../events/event-visibility.ts'
 import { visibleAbout } from '../events/scope.ts'
-import { openTypes } from '../events/sight.ts'
 import { workflows } from './resource.ts'
 import type { Entry } from './run.ts'
 
@@ -22,7 +22,7 @@ const fields = {
 }
 
 export const listWorkflowRuns: Handler<'listWorkflowRuns'> = async (ctx, { params, query }) => {
-  await workflows.locate(ctx, params.id)
+  await workflows.assertVisible(ctx, params.id)
   const rows = ctx.db
     .selectFrom('workflow_runs')
     .selectAll()
@@ -32,7 +32,7 @@ export const listWorkflowRuns: Handler<'listWorkflowRuns'> = async (ctx, { param
     const told = await inSight(ctx, rows)
     return rows.map((row) => presentRun(row, told))
   }
-  return ledgerPage(ctx, rows, query, { fields, sort: { id: 'workflow_runs.id' }, id: 'workflow_runs.id', present })
+  return recordPage(ctx, rows, query, { fields, sort: { id: 'workflow_runs.id' }, id: 'workflow_runs.id', present })
 }
 
 const entriesOf = ({ actions }: Row): Entry[] => JSON.parse(actions) as Entry[]
@@ -61,7 +61,8 @@ async function inSight(ctx: Context, rows: readonly Row[]): Promise<InSight> {
         named.set(type, [...(named.get(type) ?? []), ...([value ?? []].flat() as number[])])
     }
   const seen = new Map<string, ReadonlySet<number>>()
-  for (const [type, ids] of named) seen.set(type, (await ctx.services.resources.get(type)?.seen(ctx, ids)) ?? new Set())
+  for (const [type, ids] of named)
+    seen.set(type, (await ctx.services.resources.get(type)?.visibleIds(ctx, ids)) ?? new Set())
   return (key, id) => seen.get(namedBy[key] ?? '')?.has(id) ?? false
 }
 

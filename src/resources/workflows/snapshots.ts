@@ -1,8 +1,8 @@
 // Stored events as workflows know them: their names, and the record as an event leaves it; of a deletion, as it was before. Tags are
 // linked behind the record's own event, by events of their own in the same transaction; to whoever asked for it they are one change.
-import type { StoredEvent } from '../../jobs/readers.ts'
+import type { StoredEvent } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { Snapshot } from '../../kernel/events.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
 
 export async function snapshotOf(ctx: Context, event: StoredEvent): Promise<Snapshot> {
   if (event.after === null) return event.before ?? {}
@@ -13,7 +13,13 @@ export async function snapshotOf(ctx: Context, event: StoredEvent): Promise<Snap
     .where('id', '>', event.id)
     .orderBy('id')
   // What is linked behind the next change of the record belongs to that one.
-  const next = await later.select('id').where('related_type', 'is', null).limit(1).executeTakeFirst()
+  const next = await later
+    .select('id')
+    .where('related_type', 'is', null)
+    // A bare event tells of the same change once more.
+    .where('name', 'like', '%.after')
+    .limit(1)
+    .executeTakeFirst()
   const links = await later
     .select(['after', 'related_id'])
     .where('first_event_id', '=', event.first_event_id ?? event.id)
@@ -29,8 +35,5 @@ export async function snapshotOf(ctx: Context, event: StoredEvent): Promise<Snap
   return { ...event.after, tags: [...tags.values()] }
 }
 
-/**
- * A deletion is known once it is stored, and stored as `after`. A record that comes back is created (DOMAIN 17.2), so that sets
- * off what a creation does.
- */
+/** A deletion is known once it is stored, and stored as `after`. */
 export const triggerOf = (name: string): string => name.replace(/\.delete\.after$/, '.delete.before')

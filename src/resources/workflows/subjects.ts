@@ -17,17 +17,17 @@ export interface Subject {
   tags?: true
 }
 
-const sizes = ['==', '!=', '>=', '<=', '>', '<'] as const
+const sizes = ['==', '!=', '>=', '<=', '>', '<', 'changed_to'] as const
 const holds = ['{}', '!{}'] as const
 
 export const operatorsOf: Record<Kind, readonly string[]> = {
   number: sizes,
   date: sizes,
   datetime: sizes,
-  text: ['==', '!=', ...holds],
-  boolean: ['==', '!='],
-  choice: ['==', '!='],
-  list: holds,
+  text: ['==', '!=', ...holds, 'changed_to'],
+  boolean: ['==', '!=', 'changed_to'],
+  choice: ['==', '!=', 'changed_to'],
+  list: [...holds, 'changed_to'],
 }
 
 const kinds: Partial<Record<Attribute['type'], Kind>> = {

@@ -1,21 +1,21 @@
 // A workflow tried on a record as it is now: which conditions hold, and what its actions would do. Nothing is changed or sent.
 import type { Schema } from '../../contract/types.ts'
-import { type Context, may } from '../../kernel/context.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
 import { invalid, Problem } from '../../kernel/errors.ts'
-import type { Snapshot } from '../../kernel/events.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { inSteps } from '../../kernel/idempotency.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
+import { inSteps } from '../../kernel/write/idempotency.ts'
+import { type Occasion, refuse, resources } from './action-subject.ts'
 import { effects } from './effects.ts'
 import { evaluate, Unanswerable } from './evaluate.ts'
-import { type Occasion, refuse, resources } from './occasion.ts'
 import { workflows } from './resource.ts'
 import { type Acting, actingFor, blindness, requireAction, requireReading } from './rights.ts'
 import { subjectsOf } from './subjects.ts'
 
 export const testWorkflow: Handler<'testWorkflow'> = inSteps(async (ctx, { params, body: { entity_id: id } }) => {
   const workflow = await workflows.get(ctx, params.id)
-  const { noun, shows, many } = resources[workflow.entity_type]
-  const record = may(ctx, shows) ? ((await many(ctx, [id])).get(id) as Snapshot | undefined) : undefined
+  const { noun, getOperation: shows, getMany: many } = resources[workflow.entity_type]
+  const record = canCall(ctx, shows) ? ((await many(ctx, [id])).get(id) as Snapshot | undefined) : undefined
   // A record the caller may not read is as if it were not there.
   if (!record) throw invalid({ entity_id: [`No ${noun} has id ${id}.`] })
   const about = { entity: workflow.entity_type, id, record, isGone: workflow.event.endsWith('.delete.before') }
@@ -45,7 +45,12 @@ const refused = ({ conditions }: Schema<'Workflow'>, reason: string) => ({
 
 async function answerOf(ctx: Context, workflow: Schema<'Workflow'>, record: Snapshot) {
   const { conditions, entity_type: entity } = workflow
-  const setting = { subjects: await subjectsOf(ctx, entity), at: ctx.time, zone: ctx.services.config.timezone }
+  const setting = {
+    subjects: await subjectsOf(ctx, entity),
+    at: ctx.time,
+    zone: ctx.services.config.timezone,
+    before: null,
+  }
   try {
     const { matches, held } = evaluate(workflow, record, setting)
     return {

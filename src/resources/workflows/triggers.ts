@@ -1,7 +1,8 @@
 // Which events make which workflows run (DOMAIN 18.1, 18.3): a reader of the event log that writes a run for each and enqueues it,
 // and the guard against workflows that set each other off for ever.
+
+import { type EventReader, firstOf, type Heard } from '../../jobs/event-consumers.ts'
 import { enqueueAll } from '../../jobs/queue.ts'
-import { type EventReader, firstOf, type Heard } from '../../jobs/readers.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { runWorkflow } from './run.ts'
 import { triggerOf } from './snapshots.ts'
@@ -28,7 +29,7 @@ export const workflowTriggers: EventReader = {
     const triggers = [...new Set(events.map(({ name }) => triggerOf(name)))]
     const workflows = await ctx.db
       .selectFrom('workflows')
-      .select(['id', 'name', 'event', 'entity_type', 'events_after'])
+      .select(['id', 'name', 'event', 'entity_type', 'events_after', 'run_on_restore'])
       .where('is_active', '=', 1)
       .where('event', 'in', triggers)
       .orderBy('sort_order')
@@ -40,7 +41,8 @@ export const workflowTriggers: EventReader = {
         event.entity_id !== null &&
         workflow.event === triggerOf(event.name) &&
         workflow.entity_type === event.entity_type &&
-        workflow.events_after < event.id
+        workflow.events_after < event.id &&
+        (!event.restored || workflow.run_on_restore === 1)
           ? [{ workflow, event: { ...event, entity_id: event.entity_id } }]
           : [],
       ),

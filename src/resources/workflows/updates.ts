@@ -2,14 +2,22 @@
 // value is read and checked as if the API had got it.
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
-import { visible } from '../../kernel/visibility.ts'
+import { visible } from '../../kernel/query/visibility.ts'
 import { type Attribute, attributesOf } from '../attributes/set.ts'
 import { textOf } from '../email-templates/facts.ts'
 import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { quotes } from '../quotes/resource.ts'
+import {
+  type Effect,
+  type Occasion,
+  personIdOf,
+  type Result,
+  refuse,
+  requireRecord,
+  resources,
+} from './action-subject.ts'
 import type { Action } from './actions.ts'
-import { type Effect, type Occasion, personIdOf, type Result, refuse, requireRecord, resources } from './occasion.ts'
 import { readSetting, type Target } from './values.ts'
 
 const targets = { leads, persons, quotes }
@@ -109,7 +117,7 @@ async function relatedLeads(
   }
   const linked =
     entity === 'activities' ? (record.lead_ids as number[]) : (record.leads as { id: number }[]).map((lead) => lead.id)
-  const there = await leads.seen(ctx, linked)
+  const there = await leads.visibleIds(ctx, linked)
   const left = linked.filter((each) => each > last && there.has(each))
   return left.sort((a, b) => a - b).slice(0, most)
 }

@@ -1,6 +1,6 @@
 // The value that an update sets, read as if the API had got it: for saving a workflow, and for running it.
-import { bodyReader } from '../../contract/bodies.ts'
-import type { FieldErrors } from '../../contract/problems.ts'
+import { bodyReader } from '../../contract/input/body-reader.ts'
+import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context } from '../../kernel/context.ts'
 import { readValue } from '../attributes/schemas.ts'
 import type { Attribute } from '../attributes/set.ts'

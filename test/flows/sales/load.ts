@@ -17,21 +17,14 @@ const pipelineName = 'Sales'
 
 /** What an agent may do: everything with leads, contacts and activities, nothing with settings. */
 const salesPermissions = [
-  'dashboard',
-  ...['leads', 'contacts.persons'].flatMap((area) => [
-    area,
-    `${area}.create`,
-    `${area}.view`,
-    `${area}.edit`,
-    `${area}.delete`,
-  ]),
-  ...['contacts.organizations', 'quotes', 'activities'].flatMap((area) => [
-    area,
-    `${area}.create`,
-    `${area}.edit`,
-    `${area}.delete`,
-  ]),
-  'products.view',
+  'dashboard' as const,
+  ...(['leads', 'contacts.persons'] as const).flatMap(
+    (area) => [area, `${area}.create`, `${area}.view`, `${area}.edit`, `${area}.delete`] as const,
+  ),
+  ...(['contacts.organizations', 'quotes', 'activities'] as const).flatMap(
+    (area) => [area, `${area}.create`, `${area}.edit`, `${area}.delete`] as const,
+  ),
+  'products.view' as const,
 ]
 
 /** Throws AlreadyLoaded, before anything is written, when the server holds this data set or a part of it. */

@@ -9,7 +9,7 @@ export type Report = (step: string, done: number, of: number) => void
 /** Ids of loaded records, by the name they have in the files. */
 export type Ids = ReadonlyMap<string, number>
 
-const mostPerMove = 100
+const maxPerMove = 100
 
 export function idIn(ids: Ids, name: string): number {
   const id = ids.get(name)
@@ -32,8 +32,8 @@ export async function moveToStages(
     together.set(key, [...(together.get(key) ?? []), deal])
   }
   const moves = [...together.values()].flatMap((deals) =>
-    Array.from({ length: Math.ceil(deals.length / mostPerMove) }, (_, part) =>
-      deals.slice(part * mostPerMove, (part + 1) * mostPerMove),
+    Array.from({ length: Math.ceil(deals.length / maxPerMove) }, (_, part) =>
+      deals.slice(part * maxPerMove, (part + 1) * maxPerMove),
     ),
   )
   const total = moves.flat().length

@@ -1,6 +1,6 @@
 // address: merged part by part, like the built-in ones.
 import type { Schema } from '../../../contract/types.ts'
-import { mergeAddress, needed } from '../../../kernel/address.ts'
+import { mergeAddress, needed } from '../../../kernel/values/address.ts'
 import { component, type Storing, type ValueType } from './type.ts'
 
 function store(value: unknown, { before, isRequired, refuse }: Storing): unknown {

@@ -1,7 +1,7 @@
 // select, multiselect, checkbox and lookup: ids of the attribute's own options, or of records. Whether a record exists and
 // can be seen is asked in plan.ts.
 import { type RawBuilder, sql } from 'kysely'
-import type { OpenSchema } from '../../../contract/open.ts'
+import type { OpenSchema } from '../../../contract/input/open-schema.ts'
 import { labelKey } from '../lookups.ts'
 import type { Attribute } from '../set.ts'
 import { anyOf, id, numberAt, type Place, same, type ValueType } from './type.ts'

@@ -1,5 +1,5 @@
 // date and datetime.
-import { canonicalDate, canonicalTime } from '../../../contract/formats.ts'
+import { canonicalDate, canonicalTime } from '../../../contract/input/formats.ts'
 import { anyOf, same, textAt, type ValueType } from './type.ts'
 
 const moment = (format: string, read: (text: string, zone: string) => string | undefined): ValueType => ({

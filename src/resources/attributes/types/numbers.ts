@@ -1,6 +1,6 @@
 // price, stored as a scaled integer, and boolean.
-import { decimalText, isDecimal4 } from '../../../contract/formats.ts'
-import { fromScaled, toScaled } from '../../../kernel/money.ts'
+import { decimalText, isDecimal4 } from '../../../contract/input/formats.ts'
+import { fromScaled, toScaled } from '../../../kernel/values/money.ts'
 import { anyOf, numberAt, same, type ValueType } from './type.ts'
 
 const most = 99_999_999_999.9999
@@ -11,8 +11,8 @@ function read(text: string): number | undefined {
 }
 
 export const price: ValueType = {
-  input: () => ({ type: 'number', format: 'money', minimum: 0, maximum: most }),
-  output: () => ({ type: 'number', format: 'money' }),
+  input: () => ({ type: 'number', format: 'double', 'x-value': 'money', minimum: 0, maximum: most }),
+  output: () => ({ type: 'number', format: 'double', 'x-value': 'money' }),
   example: () => 1250.5,
   store: (value) => toScaled(value as number),
   show: (stored) => fromScaled(stored as number),

@@ -1,7 +1,7 @@
 // email and phone: lists of contact points (DOMAIN 3.2).
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../../contract/types.ts'
-import { fold, phoneKey } from '../../../kernel/format.ts'
+import { fold, phoneKey } from '../../../kernel/values/format.ts'
 import { component, type ValueType } from './type.ts'
 
 export type Point = Schema<'ContactPoint'>

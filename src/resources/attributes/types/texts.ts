@@ -1,6 +1,6 @@
 // text and textarea.
-import type { OpenSchema } from '../../../contract/open.ts'
-import { fold } from '../../../kernel/format.ts'
+import type { OpenSchema } from '../../../contract/input/open-schema.ts'
+import { fold } from '../../../kernel/values/format.ts'
 import type { Attribute } from '../set.ts'
 import { anyOf, foldedAt, type Storing, type ValueType } from './type.ts'
 

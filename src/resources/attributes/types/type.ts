@@ -1,8 +1,8 @@
 // What a type of attributes says of itself: the schemas of its values, how they are stored and compared, how lists are
 // filtered and sorted by them. One object per type in the files beside this one; types.ts has them by name.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
-import type { Dialect } from '../../../../db/dialects/dialect.ts'
-import type { OpenSchema } from '../../../contract/open.ts'
+import type { Dialect } from '../../../../db/dialect.ts'
+import type { OpenSchema } from '../../../contract/input/open-schema.ts'
 import type { Attribute } from '../set.ts'
 
 /** Where values of an attribute are in a query. */

@@ -1,6 +1,6 @@
 // Each report as a chart: what is on it and what it says in words. How it looks is in parts.ts, how it is drawn in draw.ts.
 import type { Schema } from '../../../contract/types.ts'
-import { toScaled, totalOf } from '../../../kernel/money.ts'
+import { toScaled, totalOf } from '../../../kernel/values/money.ts'
 import type { Period } from '../period.ts'
 import { unitOf } from '../period.ts'
 import type { StageShare } from '../statistics.ts'
@@ -21,12 +21,12 @@ function chart(
   words: readonly string[],
   drawn: { empty: string | null; spec: () => object },
 ): Chart {
-  const subtitle = rangeText(period.range, tongue)
+  const subtitle = period.isAll ? 'All that are open now' : rangeText(period.range, tongue)
   if (drawn.empty !== null) return { name, title, subtitle, summary: drawn.empty, spec: nothing(drawn.empty) }
   return { name, title, subtitle, summary: words.join(' '), spec: drawn.spec() }
 }
 
-const mostBars = 24
+const maxBars = 24
 const emptyIf = (isEmpty: boolean, sentence: string): string | null => (isEmpty ? sentence : null)
 /** As many bars as a page can hold; the smallest or last ones together. */
 function capped<Item>(
@@ -34,8 +34,8 @@ function capped<Item>(
   present: (item: Item) => Bar,
   join: (rest: readonly Item[]) => Bar,
 ): Bar[] {
-  if (items.length <= mostBars) return items.map(present)
-  return [...items.slice(0, mostBars - 1).map(present), join(items.slice(mostBars - 1))]
+  if (items.length <= maxBars) return items.map(present)
+  return [...items.slice(0, maxBars - 1).map(present), join(items.slice(maxBars - 1))]
 }
 
 const sumOf = (amounts: readonly number[]): number => totalOf(amounts.map(toScaled))
@@ -175,7 +175,7 @@ export function openChart(stages: readonly StageShare[], about: About): Chart {
     },
   )
   return chart(about, 'open-leads-by-states', 'Open leads by stage', inWords(all), {
-    empty: emptyIf(all.length === 0, 'No lead of this period is open.'),
+    empty: emptyIf(all.length === 0, about.period.isAll ? 'No lead is open.' : 'No lead of this period is open.'),
     spec: () => bars(all, valueAxis('Open leads', 'count', tongue)),
   })
 }

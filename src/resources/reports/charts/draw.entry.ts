@@ -1,2 +1,2 @@
-// Draws a chart, in a subprocess (kernel/offload.ts).
+// Draws a chart, in a subprocess (kernel/runtime/offload.ts).
 export { draw as run } from './draw.ts'

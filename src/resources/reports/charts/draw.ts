@@ -2,7 +2,7 @@
 // ECharts, which numbers its elements across charts, is 67 MB (measured). Loaded in a subprocess (draw.entry.ts).
 import * as vega from 'vega'
 import { compile, type Config as Look, type TopLevelSpec } from 'vega-lite'
-import { escapeHtml } from '../../../kernel/format.ts'
+import { escapeHtml } from '../../../kernel/values/format.ts'
 import { shortCount, shortMoney, textWidth } from './texts.ts'
 
 export interface Chart {

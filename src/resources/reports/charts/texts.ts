@@ -1,6 +1,6 @@
 // Numbers and days as a chart says them, in the language and currency of the installation; and how wide a text will be, which
 // a server without a screen can only estimate.
-import type { Config } from '../../../config.ts'
+import type { Config } from '../../../config/config.ts'
 import type { Unit } from '../period.ts'
 
 export type Tongue = Pick<Config, 'locale' | 'currency'>

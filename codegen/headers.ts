@@ -1,0 +1,114 @@
+// Declares the headers of components.x-headers in the replies that carry them. `x-carried-by` of a header names those replies, by status,
+// by operationId or by one of the words below; written out by hand they would be a quarter of openapi.yaml.
+import { type Body, type Document, isObject, type Operation, resolve, type Schema, schemaOf } from './read.ts'
+
+interface Reply {
+  document: Document
+  method: string
+  path: string
+  operation: Operation
+  status: number
+  reply: Body
+}
+
+/** Whether a reply carries the header: always, or in one of its forms only. */
+type Carried = 'always' | 'sometimes' | false
+
+const takes = (parameter: string, { document, operation }: Reply): boolean =>
+  (operation.parameters ?? []).some((each) => resolve(document, each)?.name === parameter)
+
+const types = ({ reply }: Reply): string[] => Object.keys(reply.content ?? {})
+const propertiesOf = ({ document, reply }: Reply): Record<string, Schema> =>
+  resolve(document, schemaOf(reply))?.properties ?? {}
+const isSuccess = ({ status }: Reply): boolean => status >= 200 && status < 300
+const lists = (status: number, { operation }: Reply): boolean => operation.responses?.[String(status)] !== undefined
+
+/** What is neither JSON nor a page, a script or a text for programs. */
+const isFile = (type: string): boolean => !/json$|^text\/(html|plain|javascript|event-stream)$|yaml$/.test(type)
+const isFileOrLines = (type: string): boolean => isFile(type) || type === 'application/x-ndjson'
+
+/** The words of `x-carried-by`. */
+export const carriers: Record<string, (reply: Reply) => Carried> = {
+  every: () => 'always',
+  /** Replies of operations that count calls. */
+  limited: (reply) => (lists(429, reply) ? 'always' : false),
+  /** What is read, unless it is a stream, and records with a version. */
+  tagged(reply) {
+    if (!isSuccess(reply)) return false
+    if (lists(304, reply)) return types(reply).includes('text/event-stream') ? 'sometimes' : 'always'
+    const { data } = propertiesOf(reply)
+    const isVersioned = resolve(reply.document, data)?.properties?.version !== undefined
+    return data !== undefined && (reply.method === 'get' || isVersioned) ? 'always' : false
+  },
+  /** The creation of a record that has a path of its own. */
+  located: ({ status, document, path }) => (status === 201 && isShown(document, path) ? 'always' : false),
+  paged: (reply) => (isSuccess(reply) && propertiesOf(reply).links !== undefined ? 'always' : false),
+  keyed: (reply) => (isSuccess(reply) && takes('Idempotency-Key', reply) ? 'sometimes' : false),
+  rehearsed: (reply) => (reply.status === 200 && takes('Accord-Dry-Run', reply) ? 'sometimes' : false),
+  ranged: (reply) => (isSuccess(reply) && lists(206, reply) ? 'always' : false),
+  file(reply) {
+    if (!isSuccess(reply) || !types(reply).some(isFileOrLines)) return false
+    return types(reply).every(isFileOrLines) ? 'always' : 'sometimes'
+  },
+}
+
+/** Whether a record made at the path can be had at a path of its own; a link cannot. */
+export const isShown = (document: Document, path: string): boolean =>
+  Object.entries(document.paths ?? {}).some(
+    ([each, item]) => each !== path && each.replace(/\/\{\w+\}$/, '') === path && item.get !== undefined,
+  )
+
+interface Header {
+  required?: boolean
+  'x-carried-by'?: string[]
+  [key: string]: unknown
+}
+
+/** The contract with every header declared where it is carried, as it is served; the document given is left as it is. */
+export function withHeaders(document: Document): Document {
+  const made = structuredClone(document)
+  const { 'x-headers': carried = {}, headers: others = {}, ...components } = made.components ?? {}
+  const headers = { ...others, ...carried } as Record<string, Header>
+  if (Object.keys(headers).length > 0) made.components = { headers, ...components }
+  const declare = (reply: Body, name: string, carried: Carried): void => {
+    const header = headers[name]
+    if (!carried || !header) return
+    const declared = (reply.headers ?? {}) as Record<string, unknown>
+    const { required, 'x-carried-by': _rule, ...optional } = header
+    declared[name] ??= carried === 'always' || !required ? { $ref: `#/components/headers/${name}` } : optional
+    reply.headers = declared
+  }
+  const rules = Object.entries(headers).map(([name, { 'x-carried-by': words = [] }]) => [name, words] as const)
+  for (const [path, item] of Object.entries(made.paths ?? {})) {
+    for (const [method, operation] of Object.entries(item) as [string, Operation][]) {
+      if (!isObject(operation.responses)) continue
+      for (const [code, reply] of Object.entries(operation.responses as Record<string, Body>)) {
+        if (reply.$ref !== undefined) continue
+        const about = { document, method, path, operation, status: Number(code), reply }
+        for (const [name, words] of rules) {
+          const isNamed = (word: string): boolean =>
+            word === code || (word === operation.operationId && isSuccess(about))
+          const found = words.map((word) => (isNamed(word) ? 'always' : carriers[word]?.(about)))
+          declare(reply, name, found.find((each) => each === 'always') ?? found.find(Boolean) ?? false)
+        }
+      }
+    }
+  }
+  // What many operations share is what they refuse with: it carries what each of its statuses does, and what all do.
+  for (const [component, reply] of Object.entries((made.components?.responses ?? {}) as Record<string, Body>)) {
+    const status = statusOf(document, component)
+    for (const [name, words] of rules)
+      declare(reply, name, words.some((word) => word === status || word === 'every' || word === 'limited') && 'always')
+  }
+  for (const header of Object.values(headers)) delete header['x-carried-by']
+  return made
+}
+
+/** The status that operations answer a shared response with; the first of them speaks for all. */
+export function statusOf(document: Document, component: string): string | undefined {
+  const $ref = `#/components/responses/${component}`
+  for (const item of Object.values(document.paths ?? {}))
+    for (const operation of Object.values(item) as Operation[])
+      for (const [status, reply] of Object.entries(operation.responses ?? {})) if (reply.$ref === $ref) return status
+  return undefined
+}

@@ -1,0 +1,57 @@
+// Telephone numbers are no longer unique, and are compared by their digits alone. Whose a number is stays quick to find. A person may be
+// without an address.
+
+import { type Kysely, sql } from 'kysely'
+import type { Dialect } from '../dialect.ts'
+import { createTable, references, text } from '../schema/columns.ts'
+
+const atOnce = 500
+
+export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  await createTable(
+    db,
+    dialect,
+    'person_numbers',
+    {
+      /** The digits of the number, nothing else. */
+      number: text(),
+      person_id: references('persons', 'cascade'),
+    },
+    { primaryKey: ['number', 'person_id'], indexes: [['person_id']] },
+  )
+  await fill(db)
+  const builtIn = sql`code = 'contact_numbers' and is_user_defined = 0`
+  await sql`delete from unique_values where attribute_id in (select id from attributes where ${builtIn})`.execute(db)
+  await sql`update attributes set is_unique = 0, version = version + 1 where ${builtIn} and is_unique = 1`.execute(db)
+  await sql`update attributes set is_required = 0, version = version + 1
+    where code = 'emails' and entity_type = 'persons' and is_user_defined = 0 and is_required = 1`.execute(db)
+  await dropSigns(db)
+}
+
+async function fill(db: Kysely<unknown>): Promise<void> {
+  for (let last = 0; ; ) {
+    const { rows } = await sql<{ id: number; contact_numbers: string }>`select id, contact_numbers from persons
+      where id > ${last} order by id limit ${atOnce}`.execute(db)
+    for (const { id, contact_numbers } of rows) {
+      const points = JSON.parse(contact_numbers) as { value?: unknown }[]
+      for (const number of new Set(points.map(({ value }) => digitsOf(value))))
+        if (number !== '')
+          await sql`insert into person_numbers (number, person_id) values (${number}, ${id})`.execute(db)
+    }
+    if (rows.length < atOnce) return
+    last = rows.at(-1)?.id ?? 0
+  }
+}
+
+/**
+ * Numbers of own attributes that must be unique were kept with a leading +. Where two records have the same digits, the one without it
+ * keeps the value; the other keeps its number and cannot be given it anew.
+ */
+async function dropSigns(db: Kysely<unknown>): Promise<void> {
+  const signed = sql`value like '+%' and attribute_id in (select id from attributes where type = 'phone')`
+  await sql`insert or ignore into unique_values (entity_type, attribute_id, value, entity_id)
+    select entity_type, attribute_id, substr(value, 2), entity_id from unique_values where ${signed}`.execute(db)
+  await sql`delete from unique_values where ${signed}`.execute(db)
+}
+
+const digitsOf = (value: unknown): string => (typeof value === 'string' ? value.replace(/\D/g, '') : '')

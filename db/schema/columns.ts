@@ -1,0 +1,166 @@
+// The vocabulary of migrations: kinds of columns and `createTable`, which spells them for the engine at hand. Types and
+// checks come from the dialect, so one migration runs on every engine and yields rows that look the same.
+
+import { type ColumnDefinitionBuilder, type CreateTableBuilder, type Kysely, sql } from 'kysely'
+import type { ColumnKind, Dialect } from '../dialect.ts'
+
+type OnDelete = 'cascade' | 'restrict' | 'set null'
+
+export interface Column {
+  readonly kind: ColumnKind
+  readonly isNullable?: boolean
+  readonly initial?: string | number | boolean
+  readonly check?: (column: string) => string
+  readonly reference?: { readonly table: string; readonly onDelete: OnDelete }
+}
+
+export interface Index {
+  readonly columns: readonly string[]
+  readonly isUnique?: boolean
+  /** Only rows in which this flag is set. */
+  readonly whenTrue?: string
+}
+
+export interface TableOptions {
+  /** For link tables; every other table has `id: id()`. */
+  readonly primaryKey?: readonly string[]
+  readonly unique?: readonly (readonly string[])[]
+  readonly indexes?: readonly (readonly string[])[]
+  readonly partial?: readonly Index[]
+  readonly checks?: Readonly<Record<string, string>>
+}
+
+export const id = (): Column => ({ kind: 'id' })
+export const text = (initial?: string): Column => withInitial('text', initial)
+export const integer = (initial?: number): Column => withInitial('integer', initial)
+/** An exact decimal of four places, stored as an integer scaled by 10^4. */
+export const money = (initial?: number): Column => withInitial('money', initial)
+export const flag = (initial?: boolean): Column => withInitial('flag', initial)
+/** JSON text; `initial` is the text of the value, such as '{}'. */
+export const json = (initial?: string): Column => withInitial('json', initial)
+/** `YYYY-MM-DD`. */
+export const date = (): Column => ({ kind: 'date' })
+/** `YYYY-MM-DDTHH:mm:ss.sssZ`. */
+export const timestamp = (): Column => ({ kind: 'timestamp' })
+/** The folded companion of a text column, `name_key` of `name`: what is sorted, matched and unique. See case-folding.ts. */
+export const key = (): Column => ({ kind: 'text' })
+
+export const version = (): Record<'version', Column> => ({ version: integer(1) })
+export const timestamps = (): Record<'created_at' | 'updated_at', Column> => ({
+  created_at: timestamp(),
+  updated_at: timestamp(),
+})
+
+export const nullable = (column: Column): Column => ({ ...column, isNullable: true })
+
+export function range(minimum: number, maximum: number, initial?: number): Column {
+  return { ...integer(initial), check: (column) => `${column} between ${minimum} and ${maximum}` }
+}
+
+export function oneOf(values: readonly string[], initial?: string): Column {
+  return { ...text(initial), check: (column) => `${column} in (${values.map(quoted).join(', ')})` }
+}
+
+/** A foreign key to `<table>.id`. What becomes null on delete is nullable; every foreign key gets an index. */
+export function references(table: string, onDelete: OnDelete): Column {
+  return { kind: 'integer', isNullable: onDelete === 'set null', reference: { table, onDelete } }
+}
+
+/** The indexes of what every list sorts and filters by. */
+export const listed: readonly (readonly string[])[] = [
+  ['created_at', 'id'],
+  ['updated_at', 'id'],
+]
+
+export async function createTable(
+  db: Kysely<unknown>,
+  dialect: Dialect,
+  name: string,
+  columns: Readonly<Record<string, Column>>,
+  options: TableOptions = {},
+): Promise<void> {
+  let table: CreateTableBuilder<string, string> = db.schema.createTable(name)
+  for (const [columnName, column] of Object.entries(columns)) {
+    const type = sql.raw(dialect.columnType(column.kind))
+    table = table.addColumn(columnName, type, (builder) => defineColumn(builder, dialect, columnName, column))
+  }
+  if (options.primaryKey) table = table.addPrimaryKeyConstraint(`${name}_primary`, [...options.primaryKey])
+  for (const [check, condition] of Object.entries(options.checks ?? {})) {
+    table = table.addCheckConstraint(`${name}_${check}`, sql.raw(condition))
+  }
+  if (dialect.tableOptions !== '') table = table.modifyEnd(sql.raw(dialect.tableOptions))
+  await table.execute()
+
+  const indexes: Index[] = [
+    ...(options.unique ?? []).map((indexed) => ({ columns: indexed, isUnique: true })),
+    ...(options.indexes ?? []).map((indexed) => ({ columns: indexed })),
+    ...(options.partial ?? []),
+  ]
+  const leading = new Set([
+    options.primaryKey?.[0],
+    ...indexes.filter((index) => !index.whenTrue).map((index) => index.columns[0]),
+  ])
+  for (const [columnName, column] of Object.entries(columns)) {
+    if (column.reference && !leading.has(columnName)) indexes.push({ columns: [columnName] })
+  }
+  for (const index of indexes) await createIndex(db, dialect, name, index)
+}
+
+/** Adds a column to a table that has rows: it is nullable, or says what they start with. */
+export async function addColumn(
+  db: Kysely<unknown>,
+  dialect: Dialect,
+  table: string,
+  name: string,
+  column: Column,
+): Promise<void> {
+  const type = sql.raw(dialect.columnType(column.kind))
+  await db.schema
+    .alterTable(table)
+    .addColumn(name, type, (builder) => defineColumn(builder, dialect, name, column))
+    .execute()
+  if (column.reference) await createIndex(db, dialect, table, { columns: [name] })
+}
+
+export async function createIndex(db: Kysely<unknown>, dialect: Dialect, table: string, index: Index): Promise<void> {
+  const name = `${table}_${index.columns.join('_')}_${index.isUnique ? 'unique' : 'index'}`
+  let builder = db.schema
+    .createIndex(name)
+    .on(table)
+    .columns([...index.columns])
+  if (index.isUnique) builder = builder.unique()
+  if (index.whenTrue) {
+    builder = builder.where(sql<boolean>`${sql.ref(index.whenTrue)} = ${sql.raw(dialect.flagLiteral(true))}`)
+  }
+  await builder.execute()
+}
+
+function defineColumn(
+  builder: ColumnDefinitionBuilder,
+  dialect: Dialect,
+  name: string,
+  column: Column,
+): ColumnDefinitionBuilder {
+  let defined = builder
+  if (column.kind !== 'id' && !column.isNullable) defined = defined.notNull()
+  if (column.initial !== undefined) defined = defined.defaultTo(sql.raw(literal(dialect, column.initial)))
+  const conditions = [dialect.columnCheck(column.kind, `"${name}"`), column.check?.(`"${name}"`)].filter(Boolean)
+  if (conditions.length > 0) defined = defined.check(sql.raw(conditions.join(' and ')))
+  if (column.reference) {
+    defined = defined.references(`${column.reference.table}.id`).onDelete(column.reference.onDelete)
+  }
+  return defined
+}
+
+function withInitial(kind: ColumnKind, initial: string | number | boolean | undefined): Column {
+  return initial === undefined ? { kind } : { kind, initial }
+}
+
+function literal(dialect: Dialect, value: string | number | boolean): string {
+  if (typeof value === 'boolean') return dialect.flagLiteral(value)
+  return typeof value === 'number' ? String(value) : quoted(value)
+}
+
+function quoted(value: string): string {
+  return `'${value.replaceAll("'", "''")}'`
+}

@@ -1,0 +1,98 @@
+// Copies of a whole SQLite database. Never of its file: half of what it holds may be in the log beside it. VACUUM INTO reads one
+// moment while others write, but leaves it to us to bring the bytes to the disk.
+
+import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import Database from 'better-sqlite3'
+import { type Kysely, sql } from 'kysely'
+import type { Copies } from '../dialect.ts'
+import { isFull, noRoomFor, syncPath } from '../disk.ts'
+import { sizeOfLog } from './connection.ts'
+
+/** Copies made before migrations that are kept. */
+const keptAside = 5
+
+export function sqliteCopies(fileOf: (url: string) => string | null): Copies {
+  return {
+    async sizeOf(db) {
+      const { rows } = await sql<{ size: number }>`
+        select page_count * page_size as size from pragma_page_count, pragma_page_size`.execute(db)
+      return rows[0]?.size ?? 0
+    },
+    logSizeOf(url) {
+      const file = fileOf(url)
+      return file === null ? 0 : sizeOfLog(file)
+    },
+    copyTo,
+    async tables(db) {
+      const { rows } = await sql<{ table: string; column: string; key: number }>`
+        select tables.name as "table", columns.name as "column", columns.pk as "key"
+        from pragma_table_list as tables, pragma_table_info(tables.name) as columns
+        where tables.schema = 'main' and tables.type = 'table' and tables.name not like 'sqlite\\_%' escape '\\'
+        order by tables.name, columns.name`.execute(db)
+      const tables = new Map<string, { name: string; columns: string[]; key: string[] }>()
+      for (const { table, column } of rows) {
+        const known = tables.get(table) ?? { name: table, columns: [], key: [] }
+        known.columns.push(column)
+        tables.set(table, known)
+      }
+      for (const { table, column } of rows.filter(({ key }) => key > 0).sort((a, b) => a.key - b.key))
+        tables.get(table)?.key.push(column)
+      return [...tables.values()]
+    },
+    async aside(db, url, stamp) {
+      const file = fileOf(url)
+      if (file === null) return null
+      const folder = join(dirname(file), 'backups')
+      const copy = join(folder, `accord-${stamp}.db`)
+      try {
+        mkdirSync(folder, { recursive: true, mode: 0o700 })
+        const problem = noRoomFor(await this.sizeOf(db), folder)
+        if (problem !== null) throw new Error(problem)
+        await copyTo(db, `${copy}.partial`)
+        renameSync(`${copy}.partial`, copy)
+        syncPath(folder)
+      } catch (cause) {
+        rmSync(`${copy}.partial`, { force: true })
+        const reason = isFull(cause) ? 'the disk is full' : cause instanceof Error ? cause.message : String(cause)
+        throw new Error(
+          `The copy of the database before the migration could not be written (${reason}), so nothing was migrated. Make room in ${folder}, then try again.`,
+          { cause },
+        )
+      }
+      const copies = readdirSync(folder).filter((name) => /^accord-\d{4}-[\dTZ-]+\.db$/.test(name))
+      for (const old of copies.sort().slice(0, -keptAside)) rmSync(join(folder, old), { force: true })
+      return copy
+    },
+  }
+}
+
+/** What may lie beside the file of a database, and must never lie beside another one. */
+export const besideSqlite = (file: string): string[] => [`${file}-wal`, `${file}-shm`, `${file}-journal`]
+
+async function copyTo(db: Kysely<unknown>, path: string): Promise<void> {
+  // Nobody else may read it, from its first byte on.
+  rmSync(path, { force: true })
+  writeFileSync(path, '', { mode: 0o600, flag: 'wx' })
+  chmodSync(path, 0o600)
+  await sql`vacuum into ${path}`.execute(db)
+  syncPath(path)
+}
+
+/**
+ * Takes the database for itself, which nobody can while another connection is open, and closes it as the last one, which brings its log
+ * into the file. False when somebody has it open. A file that is no database any more is left as it is.
+ */
+export function settleSqliteAlone(file: string): boolean {
+  const database = new Database(file, { timeout: 0 })
+  try {
+    database.pragma('locking_mode = exclusive')
+    database.exec('begin exclusive; rollback')
+    return true
+  } catch (error) {
+    if (error instanceof Database.SqliteError && /^SQLITE_(BUSY|LOCKED)/.test(error.code)) return false
+    return true
+  } finally {
+    database.close()
+  }
+}

@@ -1,0 +1,35 @@
+// What SQLite says when it refuses: which rule was broken, or what is wrong with the place where the data is.
+
+import Database from 'better-sqlite3'
+import type { Dialect, Trouble } from '../dialect.ts'
+import { PlaceLost } from './file-identity.ts'
+import { NotOnDisk } from './group-commit/wal-sync.ts'
+
+const codeOf = (error: unknown): string => (error instanceof Database.SqliteError ? error.code : '')
+
+export const isUniqueViolation = (error: unknown): boolean =>
+  ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(codeOf(error))
+
+// `on delete restrict` is enforced by an inner trigger and reports that code.
+export const isForeignKeyViolation = (error: unknown): boolean =>
+  codeOf(error) === 'SQLITE_CONSTRAINT_FOREIGNKEY' ||
+  (codeOf(error) === 'SQLITE_CONSTRAINT_TRIGGER' && String(error).includes('FOREIGN KEY'))
+
+const troubles: readonly [RegExp, Trouble][] = [
+  [/^SQLITE_(BUSY|LOCKED)/, 'busy'],
+  [/^SQLITE_FULL/, 'full'],
+  [/^SQLITE_READONLY/, 'readonly'],
+  [/^SQLITE_(IOERR|CANTOPEN|NOMEM|PROTOCOL)/, 'failing'],
+  [/^SQLITE_(CORRUPT|NOTADB)/, 'damaged'],
+]
+
+export const sqliteTrouble: Dialect['trouble'] = (error) => {
+  if (error instanceof NotOnDisk) return 'uncertain'
+  if (error instanceof PlaceLost) return 'lost'
+  const code = codeOf(error)
+  return troubles.find(([pattern]) => pattern.test(code))?.[1] ?? null
+}
+
+/** The data or their tables are not what they should be. Anything else, such as a full disk, says nothing of them. */
+export const isDamage = (error: unknown): error is Error =>
+  error instanceof Database.SqliteError && [null, 'damaged'].includes(sqliteTrouble(error))

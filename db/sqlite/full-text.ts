@@ -1,0 +1,90 @@
+// Full text with FTS5: how it is made and asked. Words match by their beginning; the pieces find what stands within words as well.
+
+import { sql } from 'kysely'
+import { type FullText, type FullTextHit, truncationMark } from '../dialect.ts'
+import { isDamage } from './errors.ts'
+import { sqliteRenewal } from './full-text-rebuild.ts'
+import {
+  checkOf,
+  checkOfCopy,
+  creationOf,
+  indexesOf,
+  piecesOf,
+  settingsOf,
+  textOf,
+  triggersOf,
+  wordsOf,
+} from './full-text-tables.ts'
+import { fileOf } from './snapshot-thread.ts'
+
+/** How much a word counts in each of the columns; the type is there to narrow a query. */
+const weights = sql.raw('0.0, 10.0, 1.0')
+
+/** A word as FTS5 reads nothing but text; one with a stop in it, such as an address, is a phrase. The end may go on. */
+const beginning = (word: string): string => `${quoted(word)}*`
+
+const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`
+
+/** Every three letters in a row, each once; none of a shorter text. */
+const trigrams = (text: string): string[] => {
+  const letters = [...text]
+  return [...new Set(letters.slice(2).map((letter, at) => `${letters[at]}${letters[at + 1]}${letter}`))]
+}
+
+const isWord = (text: string): boolean => /[\p{L}\p{N}\p{Co}]/u.test(text)
+
+export const sqliteFullText: FullText = {
+  async create(db, table) {
+    const statements = [
+      ...indexesOf(table).flatMap((index) => [creationOf(table, index, index), ...settingsOf(index)]),
+      ...indexesOf(table).flatMap((index) => triggersOf(table, index)),
+      `insert into ${wordsOf(table)} (${wordsOf(table)}) values ('rebuild')`,
+      `insert into ${piecesOf(table)} (rowid, text) select id, ${textOf('')} from ${table}`,
+    ]
+    for (const statement of statements) await sql.raw(statement).execute(db)
+  },
+
+  async drop(db, table) {
+    for (const index of indexesOf(table)) {
+      for (const event of ['insert', 'delete', 'update'])
+        await sql`drop trigger if exists ${sql.ref(`${index}_${event}`)}`.execute(db)
+      await sql`drop table if exists ${sql.table(index)}`.execute(db)
+    }
+  },
+
+  renewal: sqliteRenewal,
+
+  hits(table, { words: asked, types, among, limit }) {
+    const words = sql.table(wordsOf(table))
+    const beginnings = asked.filter(isWord).map(beginning).join(' AND ')
+    if (beginnings === '' || types.length === 0) return null
+    const query = `entity_type : (${types.map(quoted).join(' OR ')}) AND {title body} : (${beginnings})`
+    // The sign keeps FTS5 from being asked once for each of the ids.
+    const narrowed = among ? sql`and +rowid in ${among}` : sql``
+    return sql<FullTextHit>`select rowid as id, -bm25(${words}, ${weights}) as score from ${words} where ${words} match ${query} ${narrowed} order by score desc, rowid desc limit ${limit}`
+  },
+
+  candidates(table, type, pieces) {
+    const asked = pieces.flatMap(trigrams)
+    if (asked.length === 0) return null
+    const index = sql.table(piecesOf(table))
+    const query = `(${asked.map(quoted).join(' AND ')}) OR ${quoted(truncationMark)}`
+    // A cross join keeps its order: from the hits to their rows.
+    return sql<number>`select item.entity_id from ${index} as found cross join ${sql.table(table)} as item where ${sql.ref(`found.${piecesOf(table)}`)} match ${query} and item.id = found.rowid and item.entity_type = ${type}`
+  },
+
+  async finding(db, table) {
+    try {
+      for (const statement of (await fileOf(db)) === null ? [checkOf(table)] : checkOfCopy(table))
+        await sql.raw(statement).execute(db)
+      const [rows, pieces] = [table, piecesOf(table)].map((name) => sql.table(`main.${name}`))
+      const { rows: found } = await sql<{
+        missing: number
+      }>`select (select count(*) from ${rows}) - (select count(*) from ${pieces}) as missing`.execute(db)
+      return found[0]?.missing === 0 ? null : 'some have no pieces'
+    } catch (cause) {
+      if (isDamage(cause)) return cause.message
+      throw cause
+    }
+  },
+}

@@ -1,0 +1,210 @@
+// `accord backup`: a copy of everything an installation is, consistent while servers and workers go on writing. It is made under a
+// name nobody takes for a backup, and gets its own once it is complete, on the disk and read again.
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { Kysely } from 'kysely'
+import { isFull, megabytes, noRoomFor, syncPath } from '../../../db/disk.ts'
+import { installationOf } from '../../../db/installation.ts'
+import { databaseFile, openCopy, openStore, type Store, storeExists } from '../../../db/store.ts'
+import { digests } from '../../../db/table-checksums.ts'
+import type { Config } from '../../config/config.ts'
+import { writeFileAtomic } from '../../installation/atomic-file.ts'
+import { filesFolder, presentSecret, restoringMark, secretFile } from '../../installation/data-folder.ts'
+import { backupNote, backupsFolder, stopIfLost } from '../../installation/installation.ts'
+import { stamp, stopwatch, systemClock } from '../../kernel/runtime/clock.ts'
+import { lookAtSealed } from '../encrypted-values.ts'
+import { CommandError } from '../fail.ts'
+import { type Collection, collect, copyFile, hashFile, sizeOf, syncFolders } from './bytes.ts'
+import { checkOf, examine, factsOf, filesOf } from './examine.ts'
+import { noteOwner, removeForgotten, removeOlder, removeOwnerNote } from './folder.ts'
+import { contractNames, type Manifest, nameOf, names, writeManifest } from './manifest.ts'
+
+export interface BackupOptions {
+  to?: string
+  keep?: string
+  /** False with --without-secret. */
+  secret?: boolean
+}
+
+/** A snapshot may name a file whose bytes were removed before they could be copied: then another one is taken. */
+const maxSnapshots = 5
+
+export async function backupCommand(config: Config, options: BackupOptions): Promise<void> {
+  const elapsedMs = stopwatch()
+  if (databaseFile(config.databaseUrl) === null)
+    throw new CommandError(
+      'A database in memory (sqlite::memory:) ends with its server, so there is nothing to back up.',
+    )
+  stopIfLost(config)
+  if (!storeExists(config.databaseUrl))
+    throw new CommandError(`There is no database at ${config.databaseUrl}. Run: accord install`)
+  if (existsSync(restoringMark(config)))
+    throw new CommandError('A restore of this data folder has not come to its end. Back up when it has.')
+  const keep = options.keep === undefined ? null : Number(options.keep)
+  if (keep !== null && !(Number.isInteger(keep) && keep >= 1))
+    throw new CommandError(`--keep must be a whole number from 1, not "${options.keep}".`)
+  const folder = options.to === undefined ? backupsFolder(config) : resolve(options.to)
+
+  const { path, manifest } = await backUp(config, folder, options.secret !== false)
+  const rows = Object.values(manifest.tables).reduce((sum, table) => sum + table.rows, 0)
+  const files = Object.values(manifest.files)
+  const bytes = files.reduce((sum, size) => sum + size, 0)
+  console.log(`Backed up to ${path}`)
+  console.log(
+    `${rows} rows of ${Object.keys(manifest.tables).length} tables (${megabytes(manifest.database.size)}) and ${files.length} files (${megabytes(bytes)}), in ${(elapsedMs() / 1000).toFixed(1)} s; all of it was read again.`,
+  )
+  console.log(secretSentence(manifest))
+  if (manifest.sealed.unreadable > 0)
+    console.error(
+      `The secret opens all but ${manifest.sealed.unreadable} of ${manifest.sealed.values} sealed values. Run: accord doctor`,
+    )
+  if (manifest.lost_files.length > 0)
+    console.error(
+      `The bytes of ${manifest.lost_files.length} files are not in the data folder any more, so they are not in the backup. Run: accord doctor --deep`,
+    )
+  if (keep !== null) {
+    const { removed, others } = removeOlder(folder, path, manifest, keep)
+    if (removed > 0) console.log(`Removed ${removed} older ${removed === 1 ? 'backup' : 'backups'}.`)
+    if (others > 0)
+      console.log(`Left ${others} ${others === 1 ? 'backup' : 'backups'} of other installations in ${folder} alone.`)
+  }
+  console.log(`Rehearse bringing it back with: accord restore ${path} --verify`)
+}
+
+function secretSentence({ secret: { kept } }: Manifest): string {
+  if (kept === 'here') return 'The secret is in it: who has the backup can read everything.'
+  if (kept === 'in ACCORD_SECRET')
+    return 'ACCORD_SECRET is not in it. Keep it yourself: without it the secrets of webhooks and the password of the mailbox cannot be read.'
+  return 'The secret is not in it. Keep it elsewhere: without it the secrets of webhooks and the password of the mailbox cannot be read.'
+}
+
+export async function backUp(
+  config: Config,
+  folder: string,
+  withSecret: boolean,
+): Promise<{ path: string; manifest: Manifest }> {
+  const createdAt = stamp(systemClock.now())
+  const path = join(folder, nameOf(createdAt))
+  const partial = join(folder, `.${nameOf(createdAt)}.partial`)
+  const store = openStore(config.databaseUrl)
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const installation = await installationOf(store)
+    removeForgotten(folder, installation)
+    await stopWithoutRoom(store, config, folder)
+    mkdirSync(partial, { mode: 0o700 })
+    noteOwner(partial, installation)
+    const manifest = await fill(partial, store, config, createdAt, withSecret)
+    syncFolders(partial)
+    const secret = presentSecret(config)
+    await examine({ folder: partial, called: 'What was copied', manifest, config, secret }).catch((cause: unknown) => {
+      throw cause instanceof CommandError
+        ? new CommandError(`Nothing was backed up. ${cause.message} Run: accord doctor`, cause)
+        : cause
+    })
+    removeOwnerNote(partial)
+    renameSync(partial, path)
+    syncPath(folder)
+    // Backups may be anywhere; that there is one is told here.
+    writeFileAtomic(backupNote(config), `${createdAt} ${path}\n`, { mode: 0o600 })
+    return { path, manifest }
+  } catch (cause) {
+    rmSync(partial, { recursive: true, force: true })
+    if (isFull(cause)) throw new CommandError(`The disk of ${folder} is full. Nothing was backed up.`, cause)
+    throw refused(cause, folder) ?? cause
+  } finally {
+    await store.close()
+  }
+}
+
+/** What this user may not do is not always to write there: bytes of files may be somebody else's. */
+export function refused(cause: unknown, folder: string): CommandError | null {
+  const { code = '', path } = cause as NodeJS.ErrnoException
+  if (!['EACCES', 'EROFS', 'EPERM'].includes(code)) return null
+  return path === undefined ||
+    path === folder ||
+    path.startsWith(join(folder, '/')) ||
+    folder.startsWith(join(path, '/'))
+    ? new CommandError(`This user cannot write to ${folder}. Choose another folder with --to.`, cause)
+    : new CommandError(`This user may not use ${path}. Run accord backup as the user that serves.`, cause)
+}
+
+async function stopWithoutRoom(store: Store, config: Config, folder: string): Promise<void> {
+  const database = await store.dialect.copies.sizeOf(store.db as unknown as Kysely<unknown>)
+  const problem = noRoomFor(database + sizeOf(filesFolder(config)), folder)
+  if (problem !== null) throw new CommandError(`There is not enough room for a backup: ${problem}.`)
+}
+
+async function fill(
+  partial: string,
+  store: Store,
+  config: Config,
+  createdAt: string,
+  withSecret: boolean,
+): Promise<Manifest> {
+  const database = join(partial, names.database)
+  mkdirSync(join(partial, names.files), { mode: 0o700 })
+  const bytes = collect(filesFolder(config), join(partial, names.files))
+  const lost = await snapshot(store, database, bytes)
+  const contract: Manifest['contract'] = {}
+  for (const name of contractNames)
+    if (existsSync(join(config.dataDir, name)))
+      contract[name] = await copyFile(join(config.dataDir, name), join(partial, name))
+
+  const secret = presentSecret(config)
+  const isHere = withSecret && config.secret === null && secret !== null
+  if (isHere) {
+    writeFileSync(join(partial, names.secret), readFileSync(secretFile(config)), { mode: 0o600, flag: 'wx' })
+    syncPath(join(partial, names.secret))
+  }
+  const kept = secret === null ? 'nowhere' : isHere ? 'here' : config.secret !== null ? 'in ACCORD_SECRET' : 'elsewhere'
+  const copy = openCopy(database)
+  try {
+    const { values, unreadable } = await lookAtSealed(copy.db, config, secret)
+    return writeManifest(partial, {
+      created_at: createdAt,
+      installation: await installationOf(copy),
+      engine: copy.dialect.name,
+      ...(await factsOf(copy)),
+      database: await hashFile(database),
+      tables: await digests(copy),
+      files: bytes.sizes(),
+      lost_files: lost,
+      contract,
+      secret: { kept, check: secret === null ? null : checkOf(secret, createdAt) },
+      sealed: { values, unreadable: unreadable.length },
+    })
+  } finally {
+    await copy.close()
+  }
+}
+
+/**
+ * The database at one moment, and all bytes its rows refer to. Bytes are written before their row and removed after it, so those
+ * copied before the moment cannot get lost, and those that came since can still be copied behind it, unless they went at once.
+ */
+async function snapshot(store: Store, database: string, bytes: Collection): Promise<string[]> {
+  const now = await store.snapshot()
+  try {
+    await bytes.take(await filesOf({ ...now, dialect: store.dialect }))
+  } finally {
+    await now.close()
+  }
+  let before: string[] = []
+  for (let taken = 1; ; taken++) {
+    await store.dialect.copies.copyTo(store.db as unknown as Kysely<unknown>, database)
+    const copy = openCopy(database)
+    try {
+      const hashes = await filesOf(copy)
+      const missing = await bytes.take(hashes)
+      // What is missing from two of them has a row and no bytes: the installation lost it, and another look does not help.
+      if (missing.every((each) => before.includes(each)) || taken === maxSnapshots) {
+        bytes.keepOnly(new Set(hashes))
+        return missing
+      }
+      before = missing
+    } finally {
+      await copy.close()
+    }
+  }
+}

@@ -1,0 +1,129 @@
+// Whether what lies in a folder is what its manifest says, to the last byte and row: asked of a backup before it gets its name, and of
+// what is restored before it gets its place. Changes nothing.
+import { join } from 'node:path'
+import type { Kysely } from 'kysely'
+import { pending } from '../../../db/migrate.ts'
+import { type Copy, openCopy } from '../../../db/store.ts'
+import { digests } from '../../../db/table-checksums.ts'
+import type { Config } from '../../config/config.ts'
+import { createEncryption } from '../../kernel/auth/encryption.ts'
+import { placeOf } from '../../kernel/files/file-store.ts'
+import { lookAtSealed } from '../encrypted-values.ts'
+import { CommandError } from '../fail.ts'
+import { hashFile, isMissing } from './bytes.ts'
+import { type Contents, type Manifest, names, type Written } from './manifest.ts'
+
+/** What it says of a secret without telling it, for `secret.check`. */
+export const checkOf = (secret: string, createdAt: string): string =>
+  createEncryption(secret).hmac(`accord:backup:${createdAt}`)
+
+/** What is examined: `folder` holds it, `called` is its name in sentences, `secret` the one its values should open with. */
+export interface Examined {
+  folder: string
+  called: string
+  manifest: Manifest
+  config: Config
+  secret: string | null
+}
+
+/** Throws one sentence for the first thing that is wrong. Answers the names of migrations that this program would add. */
+export async function examine(examined: Examined): Promise<{ due: string[] }> {
+  const { folder, manifest } = examined
+  await sameBytes(examined, names.database, manifest.database)
+  for (const [name, written] of Object.entries(manifest.contract)) await sameBytes(examined, name, written)
+  for (const [sha256, size] of Object.entries(manifest.files))
+    await sameBytes({ ...examined, folder: join(folder, names.files) }, placeOf('', sha256), { sha256, size })
+  let copy: Copy
+  try {
+    copy = openCopy(join(folder, names.database))
+  } catch (cause) {
+    throw damaged(examined, `${names.database} cannot be opened.`, cause)
+  }
+  try {
+    const due = await knownMigrations(copy)
+    await sameRows(copy, examined)
+    await sameSecrets(copy, examined)
+    return { due }
+  } finally {
+    await copy.close()
+  }
+}
+
+const damaged = ({ called }: Pick<Examined, 'called'>, what: string, cause?: unknown): CommandError =>
+  new CommandError(`${called} is damaged: ${what}`, cause)
+
+async function sameBytes(examined: Examined, name: string, written: Written): Promise<void> {
+  const found = await hashFile(join(examined.folder, name)).catch((cause: unknown) => {
+    throw isMissing(cause) ? damaged(examined, `${name} is missing.`, cause) : cause
+  })
+  if (found.size !== written.size)
+    throw damaged(examined, `${name} has ${found.size} bytes and should have ${written.size}.`)
+  if (found.sha256 !== written.sha256)
+    throw damaged(examined, `the bytes of ${name} are not those that were backed up.`)
+}
+
+async function knownMigrations(copy: Copy): Promise<string[]> {
+  try {
+    return await pending(copy)
+  } catch (cause) {
+    throw new CommandError(cause instanceof Error ? cause.message : String(cause), cause)
+  }
+}
+
+async function sameRows(copy: Copy, examined: Examined): Promise<void> {
+  const { manifest } = examined
+  const [finding] = await copy.dialect.findings(copy.db as unknown as Kysely<unknown>)
+  if (finding !== undefined) throw damaged(examined, `its database says: ${finding}`)
+  const found = await digests(copy)
+  for (const table of new Set([...Object.keys(manifest.tables), ...Object.keys(found)])) {
+    const [was, is] = [manifest.tables[table], found[table]]
+    if (!was || !is) throw damaged(examined, `the table ${table} is ${was ? 'missing' : 'not in its manifest'}.`)
+    if (was.rows !== is.rows)
+      throw damaged(examined, `the table ${table} has ${is.rows} rows and should have ${was.rows}.`)
+    if (was.sha256 !== is.sha256) throw damaged(examined, `the rows of ${table} are not those that were backed up.`)
+  }
+  const { last_migration, newest_event } = await factsOf(copy)
+  if (last_migration !== manifest.last_migration || newest_event !== manifest.newest_event)
+    throw damaged(examined, 'its last migration or its newest event is not the one that was backed up.')
+  const lost = new Set(manifest.lost_files)
+  const without = (await filesOf(copy)).find((sha256) => manifest.files[sha256] === undefined && !lost.has(sha256))
+  if (without !== undefined) throw damaged(examined, `the bytes of the file ${without} were not backed up.`)
+}
+
+async function sameSecrets(copy: Copy, { called, manifest, config, secret }: Examined): Promise<void> {
+  if (secret === null) return
+  const { check } = manifest.secret
+  if (check !== null && checkOf(secret, manifest.created_at) !== check) throw wrongSecret(called, manifest, config)
+  const { values, unreadable } = await lookAtSealed(copy.db, config, secret)
+  if (values !== manifest.sealed.values || unreadable.length > manifest.sealed.unreadable)
+    throw damaged({ called }, `the secret does not open ${unreadable.join(', ') || 'what was sealed with it'}.`)
+}
+
+function wrongSecret(called: string, { secret: { kept } }: Manifest, config: Config): CommandError {
+  if (config.secret === null) return damaged({ called }, 'the secret in it is not the one that was backed up.')
+  const instead = kept === 'here' ? 'Set that one, or none: the backup holds its own.' : 'Set that one.'
+  return new CommandError(`ACCORD_SECRET is not the secret that ${called} was made with. ${instead}`)
+}
+
+/** Whether the database had got so far that there is such a table. */
+export async function hasTable({ db }: Pick<Copy, 'db'>, name: string): Promise<boolean> {
+  return (await db.introspection.getTables()).some((table) => table.name === name)
+}
+
+/** Hashes of all files that rows refer to. */
+export async function filesOf(copy: Copy): Promise<string[]> {
+  if (!(await hasTable(copy, 'files'))) return []
+  const rows = await copy.db.selectFrom('files').select('sha256').distinct().orderBy('sha256').execute()
+  return rows.map(({ sha256 }) => sha256)
+}
+
+export async function factsOf(copy: Copy): Promise<Pick<Contents, 'last_migration' | 'newest_event'>> {
+  const { db } = copy
+  const event = (await hasTable(copy, 'events'))
+    ? await db.selectFrom('events').select('id').orderBy('id', 'desc').limit(1).executeTakeFirst()
+    : undefined
+  const migration = (await hasTable(copy, 'migrations'))
+    ? await db.selectFrom('migrations').select('name').orderBy('name', 'desc').limit(1).executeTakeFirst()
+    : undefined
+  return { last_migration: migration?.name ?? null, newest_event: event?.id ?? null }
+}

@@ -1,0 +1,205 @@
+// What the doctor asks of the data folder: rights, room, the secret, the bytes of files, backups, and what was left behind.
+import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { freeBytes, megabytes } from '../../../db/disk.ts'
+import { databaseFile, type Store } from '../../../db/store.ts'
+import type { Config } from '../../config/config.ts'
+import {
+  filesFolder,
+  presentSecret,
+  restoringMark,
+  secretFile,
+  writtenFolders,
+} from '../../installation/data-folder.ts'
+import { backupsFolder, lastBackup } from '../../installation/installation.ts'
+import { secretProblem } from '../../installation/secret.ts'
+import { placeOf, trashOf } from '../../kernel/files/file-store.ts'
+import { daysMs, systemClock } from '../../kernel/runtime/clock.ts'
+import { trashDays } from '../../resources/files/clean.ts'
+import { hashFile, isMissing } from '../backup/bytes.ts'
+import { hasTable } from '../backup/examine.ts'
+import { lookAtSealed } from '../encrypted-values.ts'
+import { type Finding, Hint } from './finding.ts'
+
+export function dataFolder({ dataDir }: Config): Finding {
+  const found = statSync(dataDir, { throwIfNoEntry: false })
+  if (!found) return 'it does not exist. Run: accord install'
+  if (!found.isDirectory()) return 'it is not a folder. Set ACCORD_DATA_DIR to one.'
+  try {
+    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch {
+    return `this user cannot write to it. Run: chown -R "$USER" ${dataDir}`
+  }
+  return (found.mode & 0o007) === 0 ? null : `everybody on this machine can enter it. Run: chmod 700 ${dataDir}`
+}
+
+export function secret(config: Config): Finding {
+  if (config.secret !== null) return null
+  const path = secretFile(config)
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (!found) return 'ACCORD_SECRET is not set and the data folder has none. Run: accord install'
+  if ((found.mode & 0o077) !== 0) return `other users can read ${path}. Run: chmod 600 ${path}`
+  return readFileSync(path, 'utf8').trim().length >= 32
+    ? null
+    : `${path} holds less than 32 characters. Restore it from a backup.`
+}
+
+/** Below this a server can fail at any moment; below the other somebody should look. */
+const leastBytes = 200e6
+const lowBytes = 1e9
+/** The engine cuts its log back all the time; one of this size means that something reads for very long. */
+const hugeLogBytes = 256e6
+
+export function room(config: Config, free = freeBytes): Finding {
+  const rooms = writtenFolders(config)
+    .filter((folder) => existsSync(folder))
+    .map((folder) => ({ folder, bytes: free(folder) }))
+  const least = rooms.sort((one, other) => one.bytes - other.bytes)[0]
+  if (!least) return null
+  const { folder, bytes } = least
+  if (bytes < leastBytes)
+    return `${megabytes(bytes)} are free for ${folder}. Make room: what cannot be written is refused, and backups need as much again.`
+  return bytes < lowBytes
+    ? new Hint(`${megabytes(bytes)} are free for ${folder}. Make room before it is needed.`)
+    : null
+}
+
+export function log({ dialect, url }: Store): Finding {
+  const bytes = dialect.copies.logSizeOf(url)
+  return bytes > hugeLogBytes
+    ? new Hint(
+        `the log beside the database has ${megabytes(bytes)}. Restart the server, and whatever else reads it for so long.`,
+      )
+    : null
+}
+
+/** Whether others can read it, and we can write it. What nobody else can get to is not asked for its own rights. */
+export function databaseFileRights(config: Config): Finding {
+  const file = databaseFile(config.databaseUrl)
+  const found = file === null ? undefined : statSync(file, { throwIfNoEntry: false })
+  if (file === null || !found) return null
+  const findings: (string | Hint)[] = []
+  for (const path of [file, dirname(file)]) {
+    try {
+      accessSync(path, constants.R_OK | constants.W_OK)
+    } catch (cause) {
+      const isMounted = (cause as NodeJS.ErrnoException).code === 'EROFS'
+      findings.push(
+        `${path} cannot be written. ${isMounted ? 'Its file system is mounted read-only: mount it to be written.' : `Run: chown -R "$USER" ${path}`}`,
+      )
+    }
+  }
+  if ((found.mode & 0o004) !== 0 && (statSync(dirname(file)).mode & 0o001) !== 0)
+    findings.push(`everybody on this machine can read ${file}. Run: chmod 600 ${file}`)
+  return findings
+}
+
+export async function sealedValues(store: Store, config: Config): Promise<Finding> {
+  const { values, unreadable } = await lookAtSealed(store.db, config, presentSecret(config))
+  if (unreadable.length === 0) {
+    // A database that waits for its migrations has no record of its secret.
+    const problem = (await hasTable(store, 'installation')) ? await secretProblem(config, store) : null
+    return problem === null ? null : `ACCORD_SECRET ${problem}`
+  }
+  const which = unreadable.slice(0, 3).join(', ') + (unreadable.length > 3 ? ' …' : '')
+  return `the secret does not open ${unreadable.length} of ${values} (${which}). ${config.secret === null ? `Put the one they were stored with into ${secretFile(config)}` : 'Set ACCORD_SECRET to the one they were stored with'}, or set them again.`
+}
+
+/** Without `deep` the newest alone: there may be very many. */
+const maxLooked = 1000
+const maxHashed = 50
+
+export async function bytesOfFiles({ db }: Store, config: Config, deep: boolean): Promise<Finding> {
+  const rows = db.selectFrom('files').select(['id', 'sha256', 'size']).orderBy('id', 'desc')
+  const trash = trashOf(filesFolder(config))
+  const wrong: string[] = []
+  let looked = 0
+  for (const { id, sha256, size } of await (deep ? rows : rows.limit(maxLooked)).execute()) {
+    const path = placeOf(filesFolder(config), sha256)
+    const found = statSync(path, { throwIfNoEntry: false })
+    if (!found)
+      wrong.push(`the bytes of file ${id} are ${existsSync(join(trash, sha256)) ? 'in the trash' : 'missing'}`)
+    else if (found.size !== size) wrong.push(`file ${id} has ${found.size} bytes instead of ${size}`)
+    else if (deep || looked < maxHashed) {
+      const hashed = await hashFile(path).catch((cause: unknown) => {
+        if (isMissing(cause)) return null
+        throw cause
+      })
+      if (hashed?.sha256 !== sha256) wrong.push(`the bytes of file ${id} are not those that were uploaded`)
+    }
+    looked++
+  }
+  if (wrong.length === 0) return null
+  const more = wrong.length > 3 ? ` and ${wrong.length - 3} more` : ''
+  if (wrong.every((each) => each.endsWith('trash')))
+    return `${wrong.slice(0, 3).join(', ')}${more}. Run: accord files clean`
+  return `${wrong.slice(0, 3).join(', ')}${more}. Copy ${wrong.length === 1 ? 'it' : 'them'} from a backup: files/<first two of the hash>/<hash>.`
+}
+
+/** Below this nobody needs the room. */
+const minTrashBytes = 100e6
+
+/** Bytes that the clean-up moved aside, and that a disk that runs full might need. */
+export function trash(config: Config): Finding {
+  const folder = trashOf(filesFolder(config))
+  const sizes = namesIn(folder).map((name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0)
+  const bytes = sizes.reduce((sum, size) => sum + size, 0)
+  return bytes < minTrashBytes
+    ? null
+    : new Hint(`${sizes.length} files with ${megabytes(bytes)} are in ${folder} and go after ${trashDays} days there.`)
+}
+
+export function backups(config: Config): Finding {
+  if (databaseFile(config.databaseUrl) === null || !existsSync(config.dataDir)) return null
+  const last = lastBackup(config)
+  const isThere = last !== null && existsSync(last.path)
+  if (isThere && systemClock.now().getTime() - Date.parse(last.at) < daysMs(7)) return null
+  const what = last === null ? 'none was ever made' : `the last one is of ${last.at}`
+  const where = last === null || isThere ? '' : `, and it is not at ${last.path} any more`
+  return new Hint(`${what}${where}. Run accord backup every day; its --help says how.`)
+}
+
+const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : [])
+
+/** What processes left that were cut off, and what somebody put aside for later and may have forgotten. */
+export function leftovers(config: Config): Finding {
+  if (databaseFile(config.databaseUrl) === null || !existsSync(config.dataDir)) return null
+  const findings: (string | Hint)[] = []
+  if (existsSync(restoringMark(config)))
+    findings.push(`a restore was cut off half-way. Run it again: accord restore <backup> --force`)
+  const since = systemClock.now().getTime() - daysMs(1)
+  // A database elsewhere has what was made of it beside it, perhaps among what is not ours.
+  const beside = dirname(databaseFile(config.databaseUrl) ?? config.dataDir)
+  const isElsewhere = relative(config.dataDir, beside) !== ''
+  const foldersOfDrafts: [folder: string, isDraft: RegExp][] = [
+    [config.dataDir, /^\..*\.(partial|new)$/],
+    [backupsFolder(config), /^\..*\.partial$|\.db\.partial$/],
+    [join(filesFolder(config), 'tmp'), /^/],
+    ...(isElsewhere
+      ? ([
+          [beside, /^\.restore-.*\.partial$/],
+          [join(beside, 'backups'), /^accord-.*\.db\.partial$/],
+        ] as [string, RegExp][])
+      : []),
+  ]
+  const drafts = foldersOfDrafts.flatMap(([folder, isDraft]) =>
+    namesIn(folder)
+      .filter((name) => isDraft.test(name))
+      .map((name) => join(folder, name))
+      .filter((path) => (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? since) < since),
+  )
+  if (drafts.length > 0)
+    findings.push(new Hint(`${drafts.length} half-written files are older than a day (${drafts[0]} …). Remove them.`))
+  const isAside = (name: string): boolean => /^before-(restore|new)-/.test(name)
+  const aside = [
+    ...namesIn(config.dataDir).filter(isAside),
+    ...(isElsewhere ? namesIn(beside).filter(isAside) : []).map((name) => join(beside, name)),
+  ]
+  if (aside.length > 0)
+    findings.push(
+      new Hint(
+        `${aside.join(', ')} holds what was there before ${aside.some((name) => name.includes('before-new-')) ? 'a new installation' : 'a restore'}. Remove it when you do not need it any more.`,
+      ),
+    )
+  return findings
+}

@@ -1,0 +1,50 @@
+// What the doctor asks of the program itself: the engine it runs on, its contract, listeners of the deployment, its port.
+import { createServer } from 'node:net'
+import type { Config } from '../../config/config.ts'
+import { loadExtensions } from '../../extensions.ts'
+import { publishedOf } from '../../installation/data-folder.ts'
+import { generatedContract, isGeneratedCurrent } from '../../installation/package-info.ts'
+import type { Finding } from './finding.ts'
+
+export function nodeVersion(): Finding {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+  return major > 20 || (major === 20 && minor >= 19)
+    ? null
+    : 'Accord CRM needs Node 20.19 or newer. Install it, then run npm ci again.'
+}
+
+export function contract(): Finding {
+  return isGeneratedCurrent(generatedContract())
+    ? null
+    : 'openapi.yaml has changed since it was generated from. Run: accord regenerate'
+}
+
+export function documentation(config: Config): Finding {
+  const published = publishedOf(config)()
+  if (published === null) return 'the contract is not published in the data folder. Run: accord install'
+  const isSame = published.hash === generatedContract()['x-contract-hash']
+  return isSame ? null : 'it shows another version of the contract than this program follows. Run: accord regenerate'
+}
+
+export async function listeners(config: Config): Promise<Finding> {
+  await loadExtensions(config.listeners)
+  return null
+}
+
+/** Free, or answered by this very product. */
+export async function port({ host, port }: Config): Promise<Finding> {
+  const problem = await new Promise<string | null>((resolve) => {
+    const probe = createServer()
+    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
+    probe.listen({ host, port }, () => probe.close(() => resolve(null)))
+  })
+  if (problem === null) return null
+  if (problem !== 'EADDRINUSE') return `it cannot be opened (${problem}). Change ACCORD_HOST or ACCORD_PORT.`
+  const address = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '[::1]' : host.includes(':') ? `[${host}]` : host
+  const answer = await fetch(`http://${address}:${port}/healthz`, { signal: AbortSignal.timeout(2000) })
+    .then((reply) => reply.json() as Promise<{ status?: string; version?: string }>)
+    .catch(() => null)
+  return answer?.status === 'ok' && typeof answer.version === 'string'
+    ? null
+    : 'another program listens there. Stop it, or set ACCORD_PORT.'
+}

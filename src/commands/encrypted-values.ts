@@ -1,0 +1,50 @@
+// Values in the database that only the secret opens: whether a secret is the right one shows in them, for backups and for the doctor.
+import type { Db } from '../../db/store.ts'
+import type { Config } from '../config/config.ts'
+import { createEncryption } from '../kernel/auth/encryption.ts'
+import { keysOf } from '../resources/configuration/keys.ts'
+
+/** How many there are, and where those are that do not open; without a secret none does. */
+export async function lookAtSealed(
+  db: Db,
+  config: Config,
+  secret: string | null,
+): Promise<{ values: number; unreadable: string[] }> {
+  const seal = secret === null ? null : createEncryption(secret)
+  const unreadable: string[] = []
+  let values = 0
+  for (const { where, sealed } of await sealedIn(db, config)) {
+    values++
+    try {
+      if (seal?.decrypt(sealed) === undefined) unreadable.push(where)
+    } catch {
+      unreadable.push(where)
+    }
+  }
+  return { values, unreadable }
+}
+
+async function sealedIn(db: Db, config: Config): Promise<{ where: string; sealed: string }[]> {
+  const tables = new Set((await db.introspection.getTables()).map(({ name }) => name))
+  const webhooks = tables.has('webhooks') ? await db.selectFrom('webhooks').selectAll().orderBy('id').execute() : []
+  const codes = keysOf(config)
+    .filter(({ kind }) => kind === 'secret')
+    .map(({ code }) => code as string)
+  const values = tables.has('core_config')
+    ? await db.selectFrom('core_config').select(['code', 'value']).where('code', 'in', codes).execute()
+    : []
+  return [
+    // An older database lacks some of these columns.
+    ...webhooks.flatMap(({ id, secret_sealed: sealed, headers_sealed: headers, query_params_sealed: params }) => [
+      ...(sealed ? [{ where: `the secret of webhook ${id}`, sealed }] : []),
+      ...valuesIn(headers, `a header of webhook ${id}`),
+      ...valuesIn(params, `a query parameter of webhook ${id}`),
+    ]),
+    ...values.map(({ code, value }) => ({ where: `the configuration ${code}`, sealed: String(JSON.parse(value)) })),
+  ]
+}
+
+const valuesIn = (stored: string | undefined, where: string): { where: string; sealed: string }[] =>
+  (JSON.parse(stored ?? '[]') as { sealed: string | null }[]).flatMap(({ sealed }) =>
+    sealed === null ? [] : [{ where, sealed }],
+  )

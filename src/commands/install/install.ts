@@ -1,0 +1,122 @@
+// `accord install`: everything a data folder needs before it can be served. Each step looks first, so that running it again
+// does what is missing and nothing else (DOMAIN 24.2).
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { installationOf } from '../../../db/installation.ts'
+import { seed } from '../../../db/seed.ts'
+import type { Store } from '../../../db/store.ts'
+import { type Config, ConfigError } from '../../config/config.ts'
+import { envTemplate } from '../../config/settings.ts'
+import { writeFileAtomic } from '../../installation/atomic-file.ts'
+import { migrateData, openData, publishContract, secretOf } from '../../installation/data-folder.ts'
+import { markInstalled } from '../../installation/installation.ts'
+import { ensureSecret } from '../../installation/secret.ts'
+import { createEncryption, inboundSecretOf } from '../../kernel/auth/encryption.ts'
+import { hashPassword } from '../../kernel/auth/passwords.ts'
+import { weaknessOf } from '../../kernel/auth/weak-passwords.ts'
+import { stamp, systemClock } from '../../kernel/runtime/clock.ts'
+import { moveInstallationAside } from './new-installation.ts'
+
+export interface Installed {
+  /** What was done, in sentences. */
+  done: string[]
+  /** The administrator that was created now; the password only when it was made up here. */
+  admin: { email: string; password: string | null } | null
+}
+
+export async function installCommand(
+  config: Config,
+  options: { new?: boolean; newSecret?: boolean } = {},
+): Promise<void> {
+  if (options.new) for (const folder of moveInstallationAside(config)) console.log(`Moved what was there to ${folder}.`)
+  const store = openData(config)
+  try {
+    const { done, admin } = await install(config, store, { acceptSecret: options.newSecret === true })
+    for (const sentence of done) console.log(sentence)
+    if (done.length === 0) console.log(`Everything is in place in ${config.dataDir}.`)
+    if (admin) printAdmin(admin)
+    printInboundUrl(config)
+    console.log('Serve it with: accord serve')
+  } finally {
+    await store.close()
+  }
+}
+
+/** Whether nothing was ever installed into this database. */
+export async function isEmpty(store: Store): Promise<boolean> {
+  const tables = await store.db.introspection.getTables()
+  return (
+    !tables.some(({ name }) => name === 'roles') ||
+    (await store.db.selectFrom('roles').select('id').limit(1).execute()).length === 0
+  )
+}
+
+/** `folder`: where .env belongs. */
+export async function install(
+  config: Config,
+  store: Store,
+  { folder = process.cwd(), acceptSecret = false }: { folder?: string; acceptSecret?: boolean } = {},
+): Promise<Installed> {
+  const done: string[] = []
+  if (config.adminPassword !== null && (await isEmpty(store))) refuseWeak(config.adminPassword, config.adminEmail)
+  if (writeEnvironmentFile(folder)) done.push('Wrote .env with every setting commented out.')
+  const migrated = await migrateData(config, store)
+  const { isNew } = await ensureSecret(config, store, { accept: acceptSecret })
+  if (isNew) done.push(`Generated the secret in ${config.dataDir}. Keep a copy: without it encrypted values are lost.`)
+  if (migrated.length > 0)
+    done.push(`Applied ${migrated.length} ${migrated.length === 1 ? 'migration' : 'migrations'}.`)
+  const admin = await seedOnce(config, store)
+  if (admin) done.push('Created the administrator, the default pipeline, sources, types and attributes.')
+  if (publishContract(config)) done.push('Published the contract for the documentation.')
+  markInstalled(config, await installationOf(store))
+  return { done, admin }
+}
+
+const adminName = 'Example Admin'
+
+/** Only before the account is made: the setting may stay as it is afterwards. Throws ConfigError. */
+function refuseWeak(password: string, email: string): void {
+  const weakness = weaknessOf(password, { email, name: adminName })
+  if (weakness === undefined) return
+  throw new ConfigError('ACCORD_ADMIN_PASSWORD', `${weakness.charAt(0).toLowerCase()}${weakness.slice(1)}`)
+}
+
+async function seedOnce(config: Config, store: Store): Promise<Installed['admin']> {
+  if (!(await isEmpty(store))) return null
+  const password = config.adminPassword ?? randomPassword()
+  const email = config.adminEmail
+  const adminPasswordHash = await hashPassword(config, password)
+  await seed(store, { adminName, adminEmail: email, adminPasswordHash, now: stamp(systemClock.now()) })
+  return { email, password: config.adminPassword === null ? password : null }
+}
+
+/** 144 bits; no character that needs care in a shell or in JSON. */
+export const randomPassword = (): string => randomBytes(18).toString('base64url')
+
+/** False when there is one already, or when this folder is not ours to write (a container, a system service). */
+function writeEnvironmentFile(folder: string): boolean {
+  try {
+    return writeFileAtomic(join(folder, '.env'), envTemplate(), { mode: 0o600, isFirst: true })
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && ['EACCES', 'EROFS', 'EPERM'].includes(String(error.code)))
+      return false
+    throw error
+  }
+}
+
+/** Printed before anything else can fail: this is the only time the password is shown. */
+export function printAdmin({ email, password }: { email: string; password: string | null }): void {
+  console.log(`\n  Administrator  ${email}`)
+  console.log(
+    `  Password       ${password === null ? 'the one in ACCORD_ADMIN_PASSWORD' : `${password}   (shown only now)`}\n`,
+  )
+}
+
+/** Where a mail service posts what it receives. The address holds the secret, so `accord start` prints it only once. */
+export function printInboundUrl(config: Config): void {
+  if (config.mailReceiver !== 'sendgrid') return
+  const base = config.appUrl ?? `http://localhost:${config.port}`
+  const secret = inboundSecretOf(config.inboundSecret, createEncryption(secretOf(config).secret))
+  console.log(`  Inbound mail   ${base}/admin/mail/inbound-parse?secret=${encodeURIComponent(secret)}`)
+  console.log('                 Give this address to the mail service, and keep it secret.\n')
+}

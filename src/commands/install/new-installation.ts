@@ -1,0 +1,57 @@
+// `accord install --new`: moves everything of the installation in the data folder aside, so that a new one begins in an empty folder.
+// It removes nothing. `installed` goes last: if the move is cut off, every command still refuses to create a database.
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { syncPath } from '../../../db/disk.ts'
+import { databaseFile, filesOfDatabase } from '../../../db/store.ts'
+import type { Config } from '../../config/config.ts'
+import {
+  backupNote,
+  backupsFolder,
+  filesFolder,
+  installedMark,
+  installingMark,
+  restoringMark,
+  secretFile,
+} from '../../installation/installation.ts'
+import { stamp, systemClock } from '../../kernel/runtime/clock.ts'
+import { contractNames, nameOf } from '../backup/manifest.ts'
+import { CommandError } from '../fail.ts'
+import { moveAside, stopIfMounted } from '../restore/exchange.ts'
+import { stopIfOpen } from '../restore/restore.ts'
+
+/** The folders that hold it now; none when there was nothing. */
+export function moveInstallationAside(config: Config): string[] {
+  const database = databaseFile(config.databaseUrl)
+  if (database === null || !existsSync(config.dataDir)) return []
+  if (existsSync(restoringMark(config)))
+    throw new CommandError('A restore of this data folder has not come to its end. Let it finish first.')
+  const own = [
+    filesFolder(config),
+    backupsFolder(config),
+    backupNote(config),
+    secretFile(config),
+    ...contractNames.map((name) => join(config.dataDir, name)),
+    installingMark(config),
+  ]
+  // A database in another folder has the copies made before its migrations beside it.
+  const beside = [...filesOfDatabase(database), ...copiesBeside(database, config)]
+  for (const path of [...own, database]) stopIfMounted(path)
+  // SQLite deletes the log beside an empty file as soon as it opens it.
+  if (statSync(database, { throwIfNoEntry: false })?.size) stopIfOpen(database)
+  const name = `before-new-${nameOf(stamp(systemClock.now()))}`
+  const [aside, asideDatabase] = [join(config.dataDir, name), join(dirname(database), name)]
+  for (const path of beside) moveAside(path, asideDatabase)
+  for (const path of [...own, installedMark(config)]) moveAside(path, aside)
+  const moved = [...new Set([aside, asideDatabase])].filter((path) => existsSync(path))
+  for (const path of moved) for (const each of [path, dirname(path)]) syncPath(each)
+  return moved
+}
+
+function copiesBeside(database: string, config: Config): string[] {
+  const folder = join(dirname(database), basename(backupsFolder(config)))
+  if (folder === backupsFolder(config) || !existsSync(folder)) return []
+  return readdirSync(folder)
+    .filter((name) => /^accord-.*\.db$/.test(name))
+    .map((name) => join(folder, name))
+}

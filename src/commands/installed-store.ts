@@ -1,0 +1,21 @@
+// The store of an installed data folder, for commands that need one that is there and up to date.
+import { pending } from '../../db/migrate.ts'
+import { type Store, storeExists } from '../../db/store.ts'
+import type { Config } from '../config/config.ts'
+import { openData } from '../installation/data-folder.ts'
+import { stopIfLost } from '../installation/installation.ts'
+import { CommandError } from './fail.ts'
+
+export async function withInstalled<T>(config: Config, work: (store: Store) => Promise<T>): Promise<T> {
+  stopIfLost(config)
+  if (!storeExists(config.databaseUrl))
+    throw new CommandError(`There is no database at ${config.databaseUrl}. Run: accord install`)
+  const store = openData(config)
+  try {
+    if ((await pending(store)).length > 0)
+      throw new CommandError('The database is older than this program. Run: accord migrate')
+    return await work(store)
+  } finally {
+    await store.close()
+  }
+}

@@ -1,0 +1,177 @@
+// `accord restore`: rehearses a backup in a folder of its own, and unless that is all that was asked, exchanges the present data for
+// it. Nothing is touched before everything has been read and found whole; what was there is moved aside, never removed.
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { isFull, makeFolder, megabytes, noRoomFor } from '../../../db/disk.ts'
+import { databaseFile, openStore, settleAlone } from '../../../db/store.ts'
+import type { Config } from '../../config/config.ts'
+import { filesFolder, presentSecret, restoringMark, secretFile } from '../../installation/data-folder.ts'
+import { placeOf } from '../../kernel/files/file-store.ts'
+import { stamp, stopwatch, systemClock } from '../../kernel/runtime/clock.ts'
+import { copyFile, isMissing, sizeOf, syncFolders } from '../backup/bytes.ts'
+import { checkOf, examine, hasTable } from '../backup/examine.ts'
+import { type Manifest, nameOf, names, readManifest } from '../backup/manifest.ts'
+import { CommandError } from '../fail.ts'
+import { exchange } from './exchange.ts'
+
+export interface RestoreOptions {
+  verify?: boolean
+  force?: boolean
+}
+
+export async function restoreCommand(config: Config, backup: string, options: RestoreOptions): Promise<void> {
+  const elapsedMs = stopwatch()
+  const from = resolve(backup)
+  stopUnlessFolder(from)
+  const manifest = readManifest(from)
+  if (options.verify) {
+    const { due } = await rehearse(config, from, manifest)
+    console.log(`${describe(manifest)}\nIt can be restored; verified in ${(elapsedMs() / 1000).toFixed(1)} s.`)
+    for (const sentence of remarks(config, from, manifest, due)) console.log(sentence)
+    return
+  }
+  const { due, aside } = await restore(config, from, manifest, options.force === true)
+  console.log(`${describe(manifest)}\nRestored into ${config.dataDir} in ${(elapsedMs() / 1000).toFixed(1)} s.`)
+  if (aside !== null) console.log(`What was there is in ${aside}; remove it when you do not need it any more.`)
+  for (const sentence of [...remarks(config, from, manifest, due), ...consequences]) console.log(sentence)
+  console.log(due.length > 0 ? 'Then run: accord migrate, and: accord start' : 'Serve it with: accord start')
+}
+
+function stopUnlessFolder(from: string): void {
+  const found = statSync(from, { throwIfNoEntry: false })
+  if (!found) throw new CommandError(`There is nothing at ${from}.`)
+  if (found.isDirectory()) return
+  throw new CommandError(
+    `${from} is a file, and a backup is a folder. A copy made before a migration is put back by hand: stop the server, move the database and what lies beside it (-wal, -shm) away, and copy this file to where it was.`,
+  )
+}
+
+function describe({ created_at, version, tables, files, database, last_migration, newest_event }: Manifest): string {
+  const rows = Object.values(tables).reduce((sum, table) => sum + table.rows, 0)
+  const bytes = Object.values(files).reduce((sum, size) => sum + size, database.size)
+  return `Backup of ${created_at}, Accord CRM ${version}: ${rows} rows of ${Object.keys(tables).length} tables, ${Object.keys(files).length} files, ${megabytes(bytes)}; migration ${last_migration}, event ${newest_event}.`
+}
+
+function remarks(config: Config, from: string, manifest: Manifest, due: readonly string[]): string[] {
+  const found: string[] = []
+  if (due.length > 0)
+    found.push(`It is older than this program by ${due.length} ${due.length === 1 ? 'migration' : 'migrations'}.`)
+  if (secretFor(config, from, manifest) === null && manifest.sealed.values > 0)
+    found.push(
+      `No secret is there that opens its ${manifest.sealed.values} sealed values. Before you start, put the one it was made with into ${secretFile(config)}, or set ACCORD_SECRET.`,
+    )
+  if (manifest.sealed.unreadable > 0)
+    found.push(`${manifest.sealed.unreadable} sealed values could not be read when it was made, either.`)
+  if (manifest.lost_files.length > 0)
+    found.push(`The bytes of ${manifest.lost_files.length} files were lost before it was made.`)
+  return found
+}
+
+/** What comes back with the rows, and nobody may think of. */
+const consequences = [
+  'Passwords, tokens and rights are those of the backup: what was changed or revoked since is valid again. Whoever was signed in with a cookie signs in again.',
+  'Jobs that waited when it was made run again: mails and webhooks may go out a second time.',
+  'Numbers of events go on from those of the backup: who follows /events begins anew.',
+] as const
+
+/** Whoever signed out since, or was made to, stays out; links to a new password are used up. */
+async function endSessions(database: string): Promise<void> {
+  const store = openStore(`sqlite:${database}`)
+  try {
+    for (const table of ['sessions', 'password_resets'] as const)
+      if (await hasTable(store, table)) await store.db.deleteFrom(table).execute()
+  } finally {
+    await store.close()
+  }
+}
+
+/** What the server would open its values with: ACCORD_SECRET, else the secret of the backup, else the one that is here if it is the same. */
+function secretFor(config: Config, from: string, manifest: Manifest): string | null {
+  if (config.secret !== null) return config.secret
+  if (manifest.secret.kept === 'here') {
+    const secret = presentSecret({ ...config, dataDir: from })
+    if (secret === null) throw new CommandError(`${from} is damaged: its secret is missing.`)
+    return secret
+  }
+  const present = presentSecret(config)
+  return present !== null && checkOf(present, manifest.created_at) === manifest.secret.check ? present : null
+}
+
+/** Unpacks it into a folder of its own, examines it there, and removes that again. */
+async function rehearse(config: Config, from: string, manifest: Manifest): Promise<{ due: string[] }> {
+  const folder = mkdtempSync(join(tmpdir(), 'accord-verify-'))
+  try {
+    return await unpacked(config, from, manifest, folder)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+async function unpacked(config: Config, from: string, manifest: Manifest, folder: string): Promise<{ due: string[] }> {
+  const problem = noRoomFor(sizeOf(from), folder)
+  if (problem !== null) throw new CommandError(`There is not enough room to unpack the backup: ${problem}.`)
+  const files = Object.keys(manifest.files).map((sha256) => join(names.files, placeOf('', sha256)))
+  const secret = manifest.secret.kept === 'here' ? [names.secret] : []
+  try {
+    for (const name of [names.database, ...Object.keys(manifest.contract), ...secret, ...files]) {
+      mkdirSync(dirname(join(folder, name)), { recursive: true, mode: 0o700 })
+      await copyFile(join(from, name), join(folder, name)).catch((cause: unknown) => {
+        throw isMissing(cause) ? new CommandError(`${from} is damaged: ${name} is missing.`, cause) : cause
+      })
+    }
+    syncFolders(folder)
+  } catch (cause) {
+    throw isFull(cause) ? new CommandError(`The disk of ${folder} is full. Nothing was changed.`, cause) : cause
+  }
+  return examine({ folder, called: from, manifest, config, secret: secretFor(config, from, manifest) })
+}
+
+/** What the exchange would replace. */
+export const presentData = (config: Config, database: string): string[] =>
+  [database, secretFile(config), filesFolder(config)].filter(
+    (path) => existsSync(path) && (!statSync(path).isDirectory() || readdirSync(path).length > 0),
+  )
+
+async function restore(config: Config, from: string, manifest: Manifest, isForced: boolean) {
+  const database = databaseFile(config.databaseUrl)
+  if (database === null)
+    throw new CommandError(
+      'A database in memory (sqlite::memory:) ends with its server, so nothing can be restored into it.',
+    )
+  const present = presentData(config, database)
+  if (present.length > 0 && !isForced && !existsSync(restoringMark(config)))
+    throw new CommandError(
+      `There are data in ${config.dataDir} already. accord restore ${from} --force moves them aside and restores; nothing is removed.`,
+    )
+  makeFolder(config.dataDir, 0o700)
+  stopIfOpen(database)
+  const at = nameOf(stamp(systemClock.now()))
+  const folder = join(config.dataDir, `.restore-${at}.partial`)
+  mkdirSync(folder, { mode: 0o700 })
+  try {
+    const { due } = await unpacked(config, from, manifest, folder)
+    await endSessions(join(folder, names.database))
+    const aside = await exchange(config, {
+      database,
+      folder,
+      at,
+      installation: manifest.installation,
+      staysSecret:
+        manifest.secret.kept !== 'here' && config.secret === null && secretFor(config, from, manifest) !== null,
+      isForced,
+      stopIfOpen: () => stopIfOpen(database),
+    })
+    return { due, aside }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Sound: a database that any other connection has open cannot be taken, and a process that was killed holds none. */
+export function stopIfOpen(database: string): void {
+  if (existsSync(database) && !settleAlone(database))
+    throw new CommandError(
+      `A server, a worker or another program has ${database} open. Stop it first; nothing was changed.`,
+    )
+}

@@ -1,0 +1,45 @@
+// The body of an operation from elsewhere than a request, such as the row of a file: read and checked like any other, with the
+// same spellings, formats and sentences. There is no second validator.
+
+import { type OperationFact, operations } from '../operations.gen.ts'
+import type { FieldErrors } from '../output/problems.ts'
+import { prepared } from '../request-definition.ts'
+import type { OperationId } from '../types.ts'
+import { bodyFindings } from './body.ts'
+import { intakeOf, normaliseBody, type Reading, type Shape } from './normalise.ts'
+import { componentOf, resolved } from './open-schema.ts'
+import { type Finding, fieldErrors } from './validation-errors.ts'
+
+/** The body as a handler gets it, and what is wrong with it by field. */
+export type BodyReader = (value: object, reading: Reading) => { value: object; errors: FieldErrors }
+
+const readers = new WeakMap<object, Map<OperationId, BodyReader>>()
+
+/** The reader of an operation's JSON body; compiled once. */
+export function bodyReader(document: object, operation: OperationId): BodyReader {
+  const known = readers.get(document) ?? new Map<OperationId, BodyReader>()
+  readers.set(document, known)
+  const reader = known.get(operation) ?? readerOf(document, operation)
+  known.set(operation, reader)
+  return reader
+}
+
+function readerOf(document: object, operation: OperationId): BodyReader {
+  const fact: OperationFact = operations[operation]
+  const { path, method } = fact
+  const at = ['paths', path, method, 'requestBody', 'content', 'application/json', 'schema']
+  const pointer = at.map((step) => step.replaceAll('~', '~0').replaceAll('/', '~1')).join('/')
+  const shape = resolved(document, componentOf(document, `#/${pointer}`)) as Shape
+  const { bodies } = prepared(document)
+  const whole = { type: 'object', properties: { requestBody: shape } }
+  const validate = bodies.compile(whole)
+  // The function lives as long as its reader; the validator must not keep it beyond.
+  bodies.removeSchema(whole)
+  return (value, reading) => {
+    const found: Finding[] = []
+    const read = normaliseBody(value, shape, intakeOf(fact), reading, found) as object
+    const isValid = validate({ requestBody: read })
+    found.push(...bodyFindings(read, []))
+    return { value: read, errors: fieldErrors(isValid ? [] : (validate.errors ?? []), [], found) }
+  }
+}

@@ -1,0 +1,93 @@
+// Reads a request's body (DOMAIN 3.1): media type, UTF-8, JSON or form fields, depth. Its shape is the validator's business.
+import type { Call } from '../backend.ts'
+import type { OperationFact } from '../operations.gen.ts'
+import { Problem } from '../output/problems.ts'
+import { readNested } from './form-fields.ts'
+import { findTexts } from './text-rules.ts'
+import { inexactNumbers } from './unsafe-numbers.ts'
+import { type Finding, maxFields } from './validation-errors.ts'
+
+export interface Body {
+  value: unknown
+  /** Paths of numbers that reading has rounded. */
+  inexact: readonly string[][]
+  /** What is wrong with it already. */
+  found?: readonly Finding[]
+}
+
+/** The body as JSON or form fields (DOMAIN 3.1); a multipart one is a stream. Undefined when there is none. */
+export function readBody({ body, headers, fact }: Call): Body | undefined {
+  const type = String(headers['content-type'] ?? '')
+    .split(';')[0]
+    ?.trim()
+    .toLowerCase()
+  if (body === undefined || body.length === 0) {
+    if (!fact.bodyRequired) return undefined
+    if (type && !fact.consumes.includes(type)) throw new Problem('unsupported_media_type', mediaTypes(fact))
+    if (type === 'application/json') throw new Problem('malformed_json', 'The body is empty; a JSON object is needed.')
+    throw new Problem('unsupported_media_type', mediaTypes(fact))
+  }
+  if (fact.consumes.length === 0) throw new Problem('unsupported_media_type', 'This operation takes no body.')
+  if (!type || !fact.consumes.includes(type)) throw new Problem('unsupported_media_type', mediaTypes(fact))
+  const text = decode(body)
+  if (type === 'application/x-www-form-urlencoded') return { ...readNested(text), inexact: [] }
+  const read = parseJson(text)
+  if (Array.isArray(read.value)) throw new Problem('malformed_json')
+  return read
+}
+
+/** An object or a list. Throws 400 for anything else, and for what is nested too deep. */
+export function parseJson(text: string): Body {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    throw new Problem('malformed_json', 'The body is not valid JSON.', { cause })
+  }
+  if (typeof value !== 'object' || value === null) throw new Problem('malformed_json')
+  if (depth(value) > maxDepth)
+    throw new Problem('malformed_json', `The body is nested more than ${maxDepth} levels deep.`)
+  return { value, inexact: inexactNumbers(text, maxFields) }
+}
+
+const maxDepth = 32
+const mediaTypes = (fact: OperationFact): string => `Send the body as ${fact.consumes.join(' or ')}.`
+
+function decode(body: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(body)
+  } catch (cause) {
+    throw new Problem('malformed_json', 'The body is not valid UTF-8.', { cause })
+  }
+}
+
+/** Levels of nesting, counted without recursion so that a deep body cannot exhaust the stack. */
+function depth(value: object): number {
+  let level = 0
+  let row: object[] = [value]
+  while (row.length > 0 && level <= maxDepth) {
+    level++
+    row = row.flatMap((each) =>
+      Object.values(each).filter((inner): inner is object => typeof inner === 'object' && inner !== null),
+    )
+  }
+  return level
+}
+
+/** What is wrong with a body whatever its schema says. `value` is the normalised one: keys that were dropped do not count. */
+export function bodyFindings(value: unknown, inexact: readonly string[][]): Finding[] {
+  const found: Finding[] = inexact
+    .filter((path) => at(value, path) !== undefined)
+    .map((path) => [path.join('.'), 'Must be a number with at most 15 significant digits.'])
+  findTexts(value, found)
+  return found
+}
+
+function at(value: unknown, path: readonly string[]): unknown {
+  let inner = value
+  for (const key of path) {
+    if (typeof inner !== 'object' || inner === null || !Object.hasOwn(inner, key)) return undefined
+    inner = (inner as Record<string, unknown>)[key]
+  }
+  return inner
+}

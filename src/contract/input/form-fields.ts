@@ -1,0 +1,66 @@
+// What a form of HTML says, as the body the contract describes: `persons[emails][0][value]=…` is an object in a list in an object,
+// `tags[]=…` one more entry of a list. Values are texts; what they mean is read by their schema.
+
+import { Problem } from '../output/problems.ts'
+import type { Finding } from './validation-errors.ts'
+
+const maxFields = 200
+const deepest = 5
+
+type Node = Map<string, Node | string>
+
+/** Throws 400 for a form that is too large or contradicts itself. */
+export function readNested(text: string): { value: Record<string, unknown>; found: Finding[] } {
+  const fields = [...new URLSearchParams(text)]
+  if (fields.length > maxFields) throw new Problem('malformed_request', `A form can have ${maxFields} fields at most.`)
+  const root: Node = new Map()
+  const found: Finding[] = []
+  for (const [name, value] of fields) put(root, pathOf(name), value, found)
+  return { value: objectOf(root), found }
+}
+
+/** `a[b][]` as a, b and nothing; a name that is written in another way stands for itself. */
+function pathOf(name: string): string[] {
+  const [, first, rest = ''] = /^([^[\]]+)((?:\[[^[\]]*\])*)$/.exec(name) ?? []
+  if (first === undefined) return [name]
+  const path = [first, ...[...rest.matchAll(/\[([^\]]*)\]/g)].map(([, key = '']) => key)]
+  if (path.length > deepest)
+    throw new Problem('malformed_request', `Fields of a form can be ${deepest} levels deep at most.`)
+  return path
+}
+
+function put(root: Node, path: readonly string[], value: string, found: Finding[]): void {
+  const field = path.join('.')
+  const mixed = (): Problem => new Problem('malformed_request', 'A field of the form is a value and a list at once.')
+  let node = root
+  for (const [index, part] of path.entries()) {
+    const key = part === '' ? String(node.size) : part
+    const there = node.get(key)
+    if (index < path.length - 1) {
+      if (typeof there === 'string') throw mixed()
+      const next: Node = there ?? new Map()
+      node.set(key, next)
+      node = next
+    } else if (there instanceof Map) throw mixed()
+    else {
+      if (there !== undefined) found.push([field, 'Must not be sent more than once.'])
+      node.set(key, value)
+    }
+  }
+}
+
+const readNode = (node: Node | string): unknown => {
+  if (typeof node === 'string') return node
+  const keys = [...node.keys()]
+  if (keys.length === 0 || !keys.every((key) => /^\d{1,9}$/.test(key))) return objectOf(node)
+  // In their order, without the holes that a form leaves whose rows were taken out.
+  return keys.sort((one, other) => Number(one) - Number(other)).map((key) => readNode(node.get(key) ?? ''))
+}
+
+/** `__proto__` arrives as the unknown key it is. */
+function objectOf(node: Node): Record<string, unknown> {
+  const object: Record<string, unknown> = {}
+  for (const [key, each] of node)
+    Object.defineProperty(object, key, { value: readNode(each), enumerable: true, configurable: true, writable: true })
+  return object
+}

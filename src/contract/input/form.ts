@@ -1,0 +1,88 @@
+// What the parts of a form say, as the body the contract describes (DOMAIN 3.1): a form has texts only, so a number, a list or
+// an object is read where the schema wants one. What cannot be read stays a text, and the validator refuses it.
+
+import { Problem } from '../output/problems.ts'
+import { parseJson } from './body.ts'
+import { type Shape, types } from './normalise.ts'
+import type { Finding } from './validation-errors.ts'
+
+/** One field of a form: its texts, and the keys of its files, in the order they came. */
+export interface Field {
+  texts: string[]
+  files: string[]
+}
+
+export interface Form {
+  value: Record<string, unknown>
+  inexact: string[][]
+  found: Finding[]
+}
+
+const branches = (shape: Shape): Shape[] => shape.anyOf ?? shape.oneOf ?? [shape]
+const listOf = (shape: Shape | undefined): Shape | undefined => branches(shape ?? {}).find(({ items }) => items)?.items
+
+/** How many bytes a file of the property may have, when the schema says. */
+export const maxFileLength = (shape: Shape | undefined): number | undefined => (listOf(shape) ?? shape)?.maxLength
+
+/** Whether a property is a file, or a list of files. */
+export const isFile = (shape: Shape | undefined): boolean =>
+  [shape, listOf(shape)].some((each) => each !== undefined && branches(each).some(({ format }) => format === 'file'))
+
+/** The body of a form by its schema. `fields`: by name, without the brackets some clients put behind names of lists. */
+export function readForm(fields: ReadonlyMap<string, Field>, schema: Shape): Form {
+  const form: Form = { value: {}, inexact: [], found: [] }
+  const entries: [string, unknown][] = []
+  for (const [name, { texts, files }] of fields) {
+    const shape = Object.hasOwn(schema.properties ?? {}, name) ? schema.properties?.[name] : undefined
+    const items = listOf(shape)
+    const values = isFile(shape) ? files : texts
+    // Who posts bytes does not read what is wrong with them: the last of a field counts.
+    if (values.length > 1 && !items && !schema['x-bytes']) form.found.push([name, 'Must not be sent more than once.'])
+    if (shape !== undefined && files.length > 0 && !isFile(shape)) form.found.push([name, 'Must not be a file.'])
+    const [only] = texts
+    if (isFile(shape)) entries.push([name, items ? files : files[0]])
+    else if (items && !(texts.length === 1 && isWhole(only, shape)))
+      entries.push([name, texts.map((text) => readText(text, items, name, form))])
+    else entries.push([name, readText(texts.at(-1) ?? '', shape ?? {}, name, form)])
+  }
+  form.value = Object.fromEntries(entries)
+  return form
+}
+
+/** A list written out, or the object that the schema takes in its place. */
+function isWhole(text = '', shape: Shape = {}): boolean {
+  const start = text.trimStart()[0]
+  return start === '[' || (start === '{' && branches(shape).flatMap(types).includes('object'))
+}
+
+/** Texts where the schema has files: only a form can carry those. */
+export function filesAsText(value: unknown, schema: Shape | undefined): Finding[] {
+  if (typeof value !== 'object' || value === null) return []
+  const files = Object.entries(schema?.properties ?? {}).filter(([, shape]) => isFile(shape))
+  return files
+    .flatMap(([name, { maxItems = Number.POSITIVE_INFINITY }]): [string, unknown][] => {
+      const sent = (value as Record<string, unknown>)[name]
+      // Of a list that is too long that is said, and no more.
+      if (Array.isArray(sent) && sent.length > maxItems) return []
+      return Array.isArray(sent) ? sent.map((each, index) => [`${name}.${index}`, each]) : [[name, sent]]
+    })
+    .filter(([, sent]) => typeof sent === 'string')
+    .map(([field]) => [field, 'Must be a file: send the body as multipart/form-data.'])
+}
+
+function readText(text: string, shape: Shape, name: string, form: Form): unknown {
+  const allowed = branches(shape).flatMap(types)
+  if (allowed.includes('string')) return text
+  const trimmed = text.trim()
+  if (allowed.includes('integer') && /^-?(0|[1-9]\d{0,15})$/.test(trimmed)) return Number(trimmed)
+  if ((allowed.includes('object') || allowed.includes('array')) && /^[[{]/.test(trimmed)) {
+    try {
+      const { value, inexact } = parseJson(trimmed)
+      form.inexact.push(...inexact.map((path) => [name, ...path]))
+      return value
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+    }
+  }
+  return trimmed === '' && allowed.includes('null') ? null : text
+}

@@ -1,0 +1,41 @@
+// What people who come from other APIs write for a parameter of the query, so that a refusal can name the one that is meant. Knows
+// no operation: a word is only suggested where it is known.
+
+const words: Readonly<Record<string, readonly string[]>> = {
+  per_page: [
+    'limit',
+    'page_size',
+    'pagesize',
+    'size',
+    'count',
+    'max_results',
+    'take',
+    'top',
+    'page[size]',
+    'page[limit]',
+  ],
+  page: ['offset', 'skip', 'start', 'page_number', 'pagenumber', 'page_no', 'p', 'page[number]', 'page[offset]'],
+  cursor: ['page_token', 'next_token', 'starting_after', 'after', 'next', 'page[cursor]', 'page[after]'],
+  include: ['expand', 'embed', 'with', 'populate', 'relations', 'includes', 'include[]', 'expand[]'],
+  fields: ['field', 'select', 'columns', 'only', 'properties', 'fields[]'],
+  sort: ['order_by', 'orderby', 'order', 'sort_by', 'sortby', 'sort_order', 'ordering', 'direction', 'sort[]'],
+  q: ['search', 'query', 'keyword', 'keywords', 'term', 's', 'text', 'filter'],
+  'created_at[gte]': ['created_since', 'created_after', 'since', 'from'],
+  'created_at[lt]': ['created_before', 'until', 'to'],
+  'updated_at[gte]': ['updated_since', 'updated_after', 'modified_since', 'changed_since'],
+}
+const meant = new Map(Object.entries(words).flatMap(([name, habits]) => habits.map((habit) => [habit, name] as const)))
+
+/** The parameter that is meant by a common habit of others, if the operation knows it. */
+export function habitual(word: string, known: Iterable<string>): string | undefined {
+  const names = new Set(known)
+  const snake = word
+    .replaceAll(/([a-z])([A-Z])/g, '$1_$2')
+    .replaceAll('-', '_')
+    .toLowerCase()
+  // `filter[user_id]`, `filter[lead_value][gte]`, `where[…]`, `lead_value__gte`, `lead_value_gte`, `user_ids`
+  const [, field = '', rest = ''] = /^(?:filters?|where)\[([^\]]*)\](.*)$/.exec(snake) ?? []
+  const [, base = '', operator = ''] = /^(.+?)__?(gt|gte|lt|lte|not|null)$/.exec(snake) ?? []
+  const guesses = [meant.get(snake), snake, `${field}${rest}`, `${base}[${operator}]`, snake.replace(/s?(\[\])?$/, '')]
+  return guesses.find((guess) => guess !== undefined && guess !== word && names.has(guess))
+}

@@ -1,0 +1,47 @@
+// Values that the contract leaves open, because only an installation knows their schema (`x-entity`): read and checked like
+// any part of a body, with the same spellings, formats and sentences.
+
+import type { FieldErrors } from '../output/problems.ts'
+import { prepared } from '../request-definition.ts'
+import { normaliseBody, plainIntake, type Reading, type Shape } from './normalise.ts'
+import { type Finding, fieldErrors } from './validation-errors.ts'
+
+export interface OpenSchema extends Shape {
+  $ref?: string
+  [keyword: string]: unknown
+}
+
+/** The value as it is stored, and what is wrong with it, by field below the name of the property it stands in. */
+export type OpenReader = (value: unknown, reading: Reading) => { value: unknown; errors: FieldErrors }
+
+export function openReader(document: object, name: string, schema: OpenSchema): OpenReader {
+  const { bodies } = prepared(document)
+  const shape = resolved(document, schema) as Shape
+  const whole = { type: 'object', properties: { requestBody: { type: 'object', properties: { [name]: shape } } } }
+  const validate = bodies.compile(whole)
+  // The function lives as long as its reader; the validator must not keep it beyond.
+  bodies.removeSchema(whole)
+  return (value, reading) => {
+    const below: Finding[] = []
+    const read = normaliseBody(value, shape, plainIntake, reading, below) ?? null
+    const isValid = validate({ requestBody: { [name]: read } })
+    const found = below.map(([field, sentence]): Finding => [`${name}.${field}`, sentence])
+    return { value: read, errors: fieldErrors(isValid ? [] : (validate.errors ?? []), [], found) }
+  }
+}
+
+/** The schema with what its references lead to in their place. */
+export function resolved(document: object, part: unknown): unknown {
+  if (Array.isArray(part)) return part.map((each) => resolved(document, each))
+  if (typeof part !== 'object' || part === null) return part
+  if ('$ref' in part && typeof part.$ref === 'string') return resolved(document, componentOf(document, part.$ref))
+  return Object.fromEntries(Object.entries(part).map(([key, each]) => [key, resolved(document, each)]))
+}
+
+/** A part of the contract by its reference. */
+export const componentOf = (document: object, $ref: string): unknown =>
+  $ref
+    .split('/')
+    .slice(1)
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce<unknown>((node, step) => (node as Record<string, unknown> | undefined)?.[step], document)

@@ -1,0 +1,102 @@
+// Brings a query string into the form the contract describes: lists are split at commas that have no backslash, booleans,
+// dates and timestamps are read in every accepted spelling. What is not recognised stays, and the validator refuses it.
+
+import { Problem } from '../output/problems.ts'
+import { canonicalDate, canonicalTime, hasBoundaries, isDateOnly } from './formats.ts'
+import { booleans, kindOf, type Reading, type Shape, types } from './normalise.ts'
+import { composed, textFault, withNewlines } from './text-rules.ts'
+import { isExactNumber } from './unsafe-numbers.ts'
+import type { Finding } from './validation-errors.ts'
+
+/** The parameters an operation has, by name. */
+export type Parameters = Readonly<Record<string, Shape>>
+
+/**
+ * A parameter that is no list and given twice becomes one, which the validator refuses. `found` gets what no validator
+ * looks for. Throws 400 for broken percent-encoding.
+ */
+export function readQuery(
+  raw: string,
+  parameters: Parameters,
+  { zone, strict }: Reading,
+  found: Finding[],
+): Record<string, unknown> {
+  if (raw === '') return {}
+  if (!isDecodable(raw)) throw new Problem('malformed_request', 'The query string is not valid percent-encoded UTF-8.')
+  const query = Object.create(null) as Record<string, unknown>
+  const objects = new Map<string, Map<string, unknown>>()
+  for (const [name, sent] of new URLSearchParams(raw)) {
+    const part = partOf(name, parameters)
+    if (part) {
+      const text = withNewlines(sent)
+      const fault = textFault(text)
+      if (fault !== undefined) found.push([`query.${name}`, fault])
+      const parts = objects.get(part.of) ?? new Map<string, unknown>()
+      objects.set(part.of, parts.set(part.key, parts.has(part.key) ? [parts.get(part.key), text].flat() : text))
+      continue
+    }
+    const shape = Object.hasOwn(parameters, name) ? parameters[name] : undefined
+    if (shape === undefined && !strict) continue
+    const text = withNewlines(sent)
+    const fault = textFault(text)
+    if (fault !== undefined) found.push([`query.${name}`, fault])
+    const { items } = shape ?? {}
+    const value = items ? splitList(text).map((each) => readValue(each, items, zone)) : readValue(text, shape, zone)
+    const before = query[name]
+    query[name] = before === undefined ? value : [before, value].flat()
+  }
+  for (const [name, parts] of objects)
+    query[name] = query[name] === undefined ? objectOf(parts) : [query[name], objectOf(parts)].flat()
+  return { ...query }
+}
+
+/** Whatever its keys are (`toString`): openapi-backend makes a text of it, and of its copies, and looks at no more. */
+const objectOf = (parts: ReadonlyMap<string, unknown>): object => ({
+  ...Object.fromEntries(parts),
+  [Symbol.toPrimitive]: () => '',
+})
+
+/** `custom_attributes[industry]` is a part of a parameter that is an object. */
+function partOf(name: string, parameters: Parameters): { of: string; key: string } | undefined {
+  const [, of = '', key = ''] = /^([a-z_]+)\[(.*)\]$/s.exec(name) ?? []
+  if (Object.hasOwn(parameters, name) || !Object.hasOwn(parameters, of)) return undefined
+  return types(parameters[of] ?? {}).includes('object') ? { of, key } : undefined
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A list inside a list, or where there should be none, is a value that no coercion saves. */
+function readValue(text: string, shape: Shape | undefined, zone: string): unknown {
+  if (shape === undefined) return text
+  const allowed = types(shape)
+  if (allowed.includes('boolean')) return String(booleans.get(text) ?? text)
+  // The validator would read 0x10, 1e1 and +1 as numbers too.
+  if (allowed.includes('integer') || allowed.includes('number'))
+    return /^-?\d+(?:\.\d+)?$/.test(text) && isExactNumber(text) ? text : [text]
+  const kind = kindOf(shape)
+  if (kind === 'date') return canonicalDate(text.trim(), zone) ?? text
+  if (kind === 'date-time') return canonicalTime(text.trim(), zone) ?? text
+  if (kind === 'instant') return readInstant(text.trim(), zone)
+  return text
+}
+
+/** A day stays one, because a range takes its start or its end; without either in this zone it is no instant. */
+function readInstant(text: string, zone: string): string {
+  if (!isDateOnly(text)) return canonicalTime(text, zone) ?? ''
+  return hasBoundaries(text, zone) ? text : ''
+}
+
+/** A list at its commas; `\,` is a comma in a value. */
+export function splitList(text: string): string[] {
+  return text
+    .split(/(?<!\\),/)
+    .map((each) => composed(each.replaceAll('\\,', ',').trim()))
+    .filter((each) => each !== '')
+}

@@ -1,0 +1,189 @@
+// What the validator found, as sentences by field (DOMAIN 4.1). Sentences never repeat the value: it may be a secret.
+import type { ErrorObject } from 'ajv'
+import type { FieldErrors } from '../output/problems.ts'
+import { nearest } from './did-you-mean.ts'
+import { habitual } from './habits.ts'
+
+/** " Did you mean `title`?", or nothing when no candidate is near. */
+export function didYouMean(word: string, candidates: Iterable<string>): string {
+  const found = nearest(word, candidates)
+  return found === undefined ? '' : ` Did you mean \`${found}\`?`
+}
+
+/** One sentence about one field. */
+export type Finding = readonly [field: string, sentence: string]
+
+/** As many fields as a reply names. What is wrong with more is told when these are mended. */
+export const maxFields = 100
+const maxBytes = 32 * 1024
+const maxNameLength = 120
+
+/** What the validator found, and `more` from elsewhere, as sentences by field: all of them, within reason (DOMAIN 4.1). */
+export function fieldErrors(
+  findings: readonly ErrorObject[],
+  headerNames: readonly string[] = [],
+  more: readonly Finding[] = [],
+): FieldErrors {
+  const errors = new Map<string, string[]>()
+  let bytes = 0
+  let isFull = false
+  const add = (name: string, sentence: string): void => {
+    // A key may be no text at all.
+    const field = name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name || 'body'
+    const list = errors.get(field) ?? []
+    if (list.includes(sentence)) return
+    const size = Buffer.byteLength(JSON.stringify([field, sentence]))
+    isFull ||= (list.length === 0 && errors.size >= maxFields) || bytes + size > maxBytes
+    if (isFull) return
+    bytes += size
+    errors.set(field, [...list, sentence])
+  }
+  // A condition (if, then, else) says of itself only that a branch does not hold; what the branch says is said.
+  const told = findings.slice(0, maxFindings).filter(({ keyword }) => keyword !== 'if')
+  for (const finding of withoutUnions(withoutChoices(told, more)))
+    if (!isFull) add(fieldName(finding, headerNames), sentenceFor(finding))
+  for (const [field, sentence] of more) add(field, sentence)
+  if (isFull || findings.length > maxFindings)
+    errors.set('body', [...(errors.get('body') ?? []), 'More is wrong than is listed here.'])
+  return Object.fromEntries(errors)
+}
+
+const maxFindings = 1000
+
+interface Choice {
+  type?: string
+  required?: string[]
+}
+
+/** The keys of which exactly one must be sent: what a oneOf of objects says that require one each. */
+function choicesOf({ keyword, schema }: ErrorObject): string[] {
+  if (keyword !== 'oneOf' || !Array.isArray(schema)) return []
+  const isChoice = schema.every(({ type, required }: Choice) => type === 'object' && required?.length === 1)
+  return isChoice ? schema.flatMap(({ required }: Choice) => required ?? []) : []
+}
+
+/** Of a choice counts what is wrong with the branch whose key was sent; that one key is needed is said at the first of them. */
+function withoutChoices(findings: readonly ErrorObject[], more: readonly Finding[]): ErrorObject[] {
+  let rest = [...findings]
+  for (const choice of findings) {
+    const keys = choicesOf(choice)
+    if (keys.length === 0 || typeof choice.data !== 'object' || choice.data === null) continue
+    const sent = keys.flatMap((key, index) => (Object.hasOwn(choice.data as object, key) ? [index] : []))
+    const isSaid = keys.some((key) => more.some(([field]) => field === key))
+    rest = rest.flatMap((each) => {
+      if (each === choice) return sent.length === 1 || isSaid ? [] : [{ ...each, keyword: 'choice', params: { keys } }]
+      if (!each.schemaPath.startsWith(`${choice.schemaPath}/`)) return [each]
+      const isOfSent = sent.length === 1 && each.schemaPath.startsWith(`${choice.schemaPath}/${sent[0]}/`)
+      const isUnknown = each.keyword === 'additionalProperties' && !keys.includes(each.params.additionalProperty)
+      return isOfSent || (sent.length !== 1 && isUnknown) ? [each] : []
+    })
+  }
+  return rest
+}
+
+/**
+ * A value that fits no branch of an anyOf is reported by every branch and by the anyOf. What is wrong inside the branch
+ * that has its type says most; else the types that are possible do.
+ */
+function withoutUnions(findings: readonly ErrorObject[]): ErrorObject[] {
+  let rest = [...findings]
+  for (const union of findings.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf')) {
+    const at = union.instancePath
+    const inside = rest.filter((each) => each !== union && `${each.instancePath}/`.startsWith(`${at}/`))
+    const types = inside.filter((each) => each.instancePath === at && each.keyword === 'type')
+    if (inside.length === 0) continue
+    rest = rest.filter((each) => each !== union && !types.includes(each))
+    if (inside.length === types.length)
+      rest.push({ ...union, keyword: 'type', params: { type: types.flatMap(({ params }) => params.type) } })
+  }
+  return rest
+}
+
+function fieldName(finding: ErrorObject, headerNames: readonly string[]): string {
+  const path = finding.instancePath
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+  if (finding.keyword === 'choice') path.push(String(finding.params.keys[0]))
+  if (finding.keyword === 'required') path.push(String(finding.params.missingProperty))
+  if (finding.keyword === 'additionalProperties') path.push(String(finding.params.additionalProperty))
+  const [place, ...rest] = path
+  if (place === 'requestBody') return rest.join('.') || 'body'
+  if (place === 'query') return `query.${rest[0] ?? ''}`
+  if (place === 'header') return `header.${headerNames.find((name) => name.toLowerCase() === rest[0]) ?? rest[0] ?? ''}`
+  return rest.join('.')
+}
+
+/** As many choices as a sentence lists. */
+const maxListed = 60
+
+const typeNames: Record<string, string> = {
+  string: 'a string',
+  integer: 'a whole number',
+  number: 'a number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+  null: 'null',
+}
+
+/** For formats and for `x-value`. */
+const formatSentences: Record<string, string> = {
+  email: 'Must be an e-mail address.',
+  phone: 'Must be a telephone number: at least three digits, and at most 40 characters.',
+  date: 'Must be a date such as 2026-03-31.',
+  'date-time': 'Must be a timestamp such as 2026-03-01T09:30:00Z.',
+  instant: 'Must be a date or timestamp such as 2026-03-31 or 2026-03-01T09:30:00Z.',
+  money: 'Must be an amount with at most 4 decimals.',
+  decimal: 'Must be a number with at most 4 decimals.',
+  url: 'Must be an absolute https URL.',
+  country: 'Must be an ISO 3166-1 country code of two letters.',
+}
+
+function sentenceFor({ keyword, params, schema, parentSchema, instancePath, data }: ErrorObject): string {
+  switch (keyword) {
+    case 'required':
+      return 'The field is required.'
+    case 'choice':
+      return `Send either ${(params.keys as string[]).join(' or ')}.`
+    case 'additionalProperties': {
+      const known = Object.keys((parentSchema?.properties ?? {}) as object)
+      const word = String(params.additionalProperty)
+      if (instancePath !== '/query') return `Unknown field.${didYouMean(word, known)}`
+      const habit = habitual(word, known)
+      return `Unknown parameter.${habit === undefined ? didYouMean(word, known) : ` Did you mean \`${habit}\`?`}`
+    }
+    case 'type': {
+      const types = [params.type].flat().map((type) => typeNames[String(type)] ?? String(type))
+      return `Must be ${types.join(' or ')}.`
+    }
+    case 'enum': {
+      const allowed = (params.allowedValues as unknown[]).filter((each) => each !== null).map(String)
+      const hint = typeof data === 'string' ? didYouMean(data, allowed) : ''
+      if (allowed.length > maxListed) return `Is none of the ${allowed.length} values that the contract lists.${hint}`
+      return `Must be one of ${allowed.join(', ')}.${hint}`
+    }
+    case 'format':
+      return formatSentences[String(params.format)] ?? `Must be in the format ${String(params.format)}.`
+    case 'x-value':
+      return formatSentences[String(schema)] ?? 'Is not valid.'
+    case 'maxLength':
+      return `Must not be longer than ${params.limit} characters.`
+    case 'minLength':
+      return params.limit === 1 ? 'Must not be empty.' : `Must have at least ${params.limit} characters.`
+    case 'minimum':
+      return `Must be at least ${params.limit}.`
+    case 'maximum':
+      return `Must be at most ${params.limit}.`
+    case 'maxItems':
+      return `Must not have more than ${params.limit} entries.`
+    case 'minItems':
+      return `Must have at least ${params.limit} ${params.limit === 1 ? 'entry' : 'entries'}.`
+    case 'uniqueItems':
+      return 'Must not have the same entry twice.'
+    case 'pattern':
+      return formatSentences[String(parentSchema?.['x-value'])] ?? `Must match ${String(params.pattern)}.`
+    default:
+      return 'Is not valid.'
+  }
+}

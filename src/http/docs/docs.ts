@@ -1,0 +1,151 @@
+// The manual of the API: Swagger UI, the catalogue of problem codes, and the contract itself as JSON and YAML, all from
+// what `accord install` and `accord regenerate` published. Nothing on these pages comes from another host (DOMAIN 26).
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Config } from '../../config/config.ts'
+import { booleans } from '../../contract/input/normalise.ts'
+import { readQuery } from '../../contract/input/query.ts'
+import { didYouMean, type Finding } from '../../contract/input/validation-errors.ts'
+import { type OperationId, operations } from '../../contract/operations.gen.ts'
+import { type FieldErrors, Problem } from '../../contract/output/problems.ts'
+import type { Published } from '../../installation/published-contract.ts'
+import { toYamlInWorker } from '../../installation/yaml.ts'
+import { type Caller, identify } from '../../kernel/auth/sessions.ts'
+import { canCall, type Services } from '../../kernel/context.ts'
+import { matches, textTag } from '../../kernel/write/etag.ts'
+import { errorCatalogue } from './problem-catalogue.ts'
+import { page, swaggerPages } from './swagger-ui.ts'
+
+const base = '/api/admin'
+
+/** The page's own copies of the contract. */
+const copies = /\/documentation\/(json|yaml)\/?(?:\?|$)/
+
+interface Options {
+  config: Config
+  services: Services
+  published: () => Published | null
+  /** The published contract with this installation's attributes. */
+  served: () => Promise<Published | null>
+}
+
+export async function registerDocs(
+  http: FastifyInstance,
+  { config, published, served, services }: Options,
+): Promise<void> {
+  /** The published contract as it is now: `accord regenerate` shows on the next reload. */
+  const installed = (request: FastifyRequest): Published => {
+    const found = published()
+    if (found) return found
+    request.log.warn({ data: config.dataDir }, 'There is no published contract in the data folder. Run: accord install')
+    throw new Problem('not_found', 'This server is not installed yet. Run `accord install`, then reload this page.')
+  }
+
+  const asked = async (request: FastifyRequest): Promise<Published & { isOwn: boolean }> => {
+    const { custom, mine } = wishes(request, config)
+    const found = custom ? ((await served()) ?? installed(request)) : installed(request)
+    if (!mine) return { ...found, isOwn: false }
+    const { headers } = request.raw
+    const calledAt = `${request.protocol.toLowerCase()}://${request.host}`
+    const caller = await identify(services, { headers, ip: request.address, requestOrigin: calledAt }, false)
+    return { ...narrowed(found, caller), isOwn: true }
+  }
+
+  http.get(`${base}/openapi.json`, async (request, reply) => {
+    const { json, etag, isOwn } = await asked(request)
+    return sendDocument(request, reply, { bytes: async () => json, etag, isOwn, type: 'application/json' })
+  })
+  http.get(`${base}/openapi.yaml`, async (request, reply) => {
+    const { yaml, etag, isOwn } = await asked(request)
+    const tag = etag.replace(/"$/, '-yaml"')
+    return sendDocument(request, reply, { bytes: yaml, etag: tag, isOwn, type: 'application/yaml' })
+  })
+  http.get(`${page}/errors`, (request, reply) => {
+    installed(request)
+    const { html, headers } = errorCatalogue(config)
+    return reply.headers(headers).type('text/html; charset=utf-8').send(html)
+  })
+
+  let ui: Promise<FastifyInstance> | undefined
+  const show = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    installed(request)
+    // The document has one address with an ETag; the page's own copies lead there.
+    const copy = copies.exec(request.url)
+    if (copy) return reply.header('cache-control', 'no-cache').redirect(`../openapi.${copy[1]}`)
+    ui ??= swaggerPages(config).catch((cause: unknown) => {
+      ui = undefined
+      throw cause
+    })
+    return relay(await ui, request, reply)
+  }
+  http.get(page, show)
+  http.get(`${page}/*`, show)
+  http.addHook('onClose', async () => void (await (await ui?.catch(() => undefined))?.close()))
+}
+
+/** What a file is asked for with; nothing else of a request matters to it. */
+const conditional = new Set(['if-none-match', 'if-modified-since'])
+/** What the server proper says of each answer itself. */
+const ofTransport = new Set(['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding'])
+
+async function relay(ui: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const sent = Object.entries(request.raw.headers).filter(([name]) => conditional.has(name))
+  const answer = await ui.inject({ method: 'GET', url: request.url, headers: Object.fromEntries(sent) })
+  if (answer.statusCode >= 500) throw new Error(`The page answered ${answer.statusCode}: ${answer.body}`)
+  if (answer.statusCode >= 400) return reply.callNotFound() as unknown as FastifyReply
+  for (const [name, value] of Object.entries(answer.headers))
+    if (value !== undefined && !ofTransport.has(name)) reply.header(name, value)
+  return reply.code(answer.statusCode).send(answer.rawPayload)
+}
+
+/** The contract with the operations that a caller may use. */
+function narrowed(found: Published, caller: Caller): Published {
+  const document = JSON.parse(found.json.toString()) as {
+    paths: Record<string, Record<string, { operationId: string }>>
+  }
+  const mayUse = ({ operationId }: { operationId: string }): boolean =>
+    canCall(caller, operations[operationId as OperationId])
+  const paths = Object.entries(document.paths).map(
+    ([path, item]) => [path, Object.fromEntries(Object.entries(item).filter(([, each]) => mayUse(each)))] as const,
+  )
+  const kept = paths.filter(([, item]) => Object.keys(item).length > 0)
+  const json = JSON.stringify({ ...document, paths: Object.fromEntries(kept) })
+  return { ...found, json: Buffer.from(json), etag: textTag(json), yaml: () => toYamlInWorker(json) }
+}
+
+interface Document {
+  bytes: () => Promise<Buffer>
+  /** Whether it is one caller's. */
+  isOwn: boolean
+  etag: string
+  type: string
+}
+
+async function sendDocument(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { bytes, etag, type, isOwn }: Document,
+): Promise<FastifyReply> {
+  reply.headers({ etag, ...(!isOwn && { 'cache-control': 'no-cache' }) })
+  const known = request.headers['if-none-match']
+  if (known !== undefined && matches(known, etag)) return reply.code(304).send()
+  return reply.type(`${type}; charset=utf-8`).send(await bytes())
+}
+
+/** Which contract is wanted. Throws 422 for neither yes nor no, and for other words. */
+function wishes(
+  { url }: FastifyRequest,
+  { strict, timezone: zone }: Config,
+): Record<'custom' | 'mine', boolean | undefined> {
+  const [, raw = ''] = url.split(/\?(.*)/s)
+  const found: Finding[] = []
+  const shapes = { custom: { type: 'boolean' }, mine: { type: 'boolean' } }
+  const { custom = 'true', mine = 'false', ...others } = readQuery(raw, shapes, { zone, strict }, found)
+  const errors: FieldErrors = Object.fromEntries(found.map(([name, sentence]) => [name, [sentence]]))
+  for (const name of Object.keys(others))
+    errors[`query.${name.slice(0, 100)}`] = [`Unknown parameter.${didYouMean(name, Object.keys(shapes))}`]
+  const wanted = { custom: booleans.get(custom), mine: booleans.get(mine) }
+  for (const [name, each] of Object.entries(wanted))
+    if (each === undefined) errors[`query.${name}`] = ['Must be true or false.']
+  if (Object.keys(errors).length > 0) throw new Problem('validation_failed', undefined, { errors })
+  return wanted
+}

@@ -1,0 +1,55 @@
+// Swagger UI, in a server of its own that listens nowhere: what it needs is large, so it is made when somebody first looks, and a
+// start does not wait for it. The server proper asks it for each file.
+import Fastify, { type FastifyInstance } from 'fastify'
+import plugin from 'fastify-plugin'
+import type { Config } from '../../config/config.ts'
+import { escapeHtml } from '../../kernel/values/format.ts'
+import { mark, pageStyle, sessionScript } from './assets.ts'
+
+// `style-src` without 'unsafe-inline' holds because Swagger UI sets its styles through the DOM, which CSP allows.
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+export const page = '/api/admin/documentation'
+
+export async function swaggerPages(config: Config): Promise<FastifyInstance> {
+  const { default: swaggerUi } = await import('@fastify/swagger-ui')
+  const ui = Fastify({ logger: false, routerOptions: { ignoreTrailingSlash: true } })
+  // It asks for a plugin of this name, which derives a document from routes. Ours is written by hand and has its own address.
+  await ui.register(
+    plugin(async (ui: FastifyInstance) => void ui.decorate('swagger', () => ({})), { name: '@fastify/swagger' }),
+  )
+  await ui.register(swaggerUi, {
+    routePrefix: page,
+    staticCSP: contentSecurityPolicy,
+    uiConfig: {
+      layout: 'BaseLayout',
+      deepLinking: true,
+      displayOperationId: true,
+      displayRequestDuration: true,
+      docExpansion: 'list',
+      filter: true,
+      persistAuthorization: true,
+      tryItOutEnabled: false,
+      defaultModelsExpandDepth: 0,
+    },
+    theme: {
+      title: `${escapeHtml(config.appName)} API`,
+      css: [{ filename: 'accord.css', content: pageStyle(config.appName) }],
+      js: [{ filename: 'session.js', content: sessionScript }],
+      favicon: [{ filename: 'favicon.svg', rel: 'icon', type: 'image/svg+xml', sizes: 'any', content: mark }],
+    },
+    uiHooks: { onRequest: async (_request, reply) => void reply.header('cache-control', 'no-cache') },
+  })
+  await ui.ready()
+  return ui
+}

@@ -1,0 +1,165 @@
+// How often somebody may call (DOMAIN 25.2): a bucket for each token, session and address, refilled all the time, from which
+// every call takes one. Counted in memory, by each process for itself; what must hold for all of them is in attempt-limits.ts.
+import { createHash } from 'node:crypto'
+import type { Passage } from '../contract/backend.ts'
+import { networkOf } from '../kernel/auth/ip-ranges.ts'
+import { Problem } from '../kernel/errors.ts'
+
+interface Rate {
+  name: string
+  perSecond: number
+  burst: number
+}
+
+/** Where somebody stands, as `RateLimit` tells it (draft-ietf-httpapi-ratelimit-headers-10). */
+interface BucketState {
+  rate: Rate
+  left: number
+  /** Until one more may be made, and until all may. */
+  waitSeconds: number
+  fullSeconds: number
+}
+
+/** Whoever comes after these is forgotten first who has not been seen for longest, and begins with a full bucket. */
+const maxKnown = 20_000
+
+const usual = {
+  token: { name: 'token', perSecond: 100, burst: 1000 },
+  write: { name: 'write', perSecond: 50, burst: 500 },
+  address: { name: 'address', perSecond: 20, burst: 100 },
+} satisfies Record<string, Rate>
+
+export interface Caller {
+  ip: string
+  /** What was sent to prove who it is; undefined when nothing was, or when nothing is asked for. */
+  credential: string | undefined
+  /** The moment of the call. */
+  at: Date
+}
+
+export interface Account extends Passage {
+  /** `RateLimit` and `RateLimit-Policy`, as it stands now. */
+  headers(): Record<string, string>
+}
+
+export interface Rates {
+  /**
+   * A call that has come in. Without a credential it counts for its address. With one it counts for whom it belongs to, once that
+   * is known; but an address that has used up its calls must not go on guessing, so only what was accepted before is looked at.
+   * Throws 429 with Retry-After.
+   */
+  enter(caller: Caller): Account
+}
+
+export function createRates(factor: number): Rates {
+  const of = (rate: Rate): Rate => ({
+    ...rate,
+    perSecond: rate.perSecond * factor,
+    burst: Math.max(1, Math.round(rate.burst * factor)),
+  })
+  const tokens = createBuckets(of(usual.token))
+  const writes = createBuckets(of(usual.write))
+  const addresses = createBuckets(of(usual.address))
+  const accepted = createAccepted()
+
+  return {
+    enter({ ip, credential, at }) {
+      const address = networkOf(ip)
+      let standings: BucketState[] = []
+      const take = (buckets: Buckets, key: string): void => {
+        const { isOver, ...standing } = buckets.take(key, at)
+        standings.push(standing)
+        if (isOver) throw refusal(standing, standings)
+      }
+      if (credential === undefined) take(addresses, address)
+      else {
+        const standing = addresses.peek(address, at)
+        standings = [standing]
+        if (standing.left < 1 && !accepted.has(credential)) throw refusal(standing, standings)
+      }
+      return {
+        accepted(caller, isWrite) {
+          if (credential !== undefined) accepted.add(credential)
+          standings = []
+          take(tokens, caller)
+          if (isWrite) take(writes, caller)
+        },
+        refused() {
+          if (credential === undefined) return
+          accepted.drop(credential)
+          const { isOver, ...standing } = addresses.take(address, at)
+          standings = [standing]
+        },
+        headers: () => headersOf(standings),
+      }
+    },
+  }
+}
+
+const refusal = (over: BucketState, all: readonly BucketState[]): Problem =>
+  new Problem('rate_limited', undefined, {
+    headers: { ...headersOf(all), 'retry-after': String(Math.max(1, over.waitSeconds)) },
+  })
+
+function headersOf(standings: readonly BucketState[]): Record<string, string> {
+  const listed = (item: (standing: BucketState) => string): string =>
+    standings.map((each) => `"${each.rate.name}";${item(each)}`).join(', ')
+  return {
+    'ratelimit-policy': listed(
+      ({ rate }) => `q=${rate.burst};w=${Math.max(1, Math.ceil(rate.burst / rate.perSecond))}`,
+    ),
+    ratelimit: listed(({ left, fullSeconds }) => `r=${Math.floor(left)};t=${fullSeconds}`),
+  }
+}
+
+interface Buckets {
+  peek(key: string, at: Date): BucketState
+  take(key: string, at: Date): BucketState & { isOver: boolean }
+}
+
+function createBuckets(rate: Rate): Buckets {
+  const known = new Map<string, { left: number; atMs: number }>()
+  const standing = (left: number): BucketState => ({
+    rate,
+    left,
+    waitSeconds: Math.ceil(Math.max(0, 1 - left) / rate.perSecond),
+    fullSeconds: Math.ceil((rate.burst - left) / rate.perSecond),
+  })
+  const leftOf = (key: string, atMs: number): number => {
+    const bucket = known.get(key)
+    // A clock that was set back takes nothing away, and the bucket is refilled from then on.
+    if (bucket && atMs < bucket.atMs) bucket.atMs = atMs
+    return bucket
+      ? Math.min(rate.burst, bucket.left + (Math.max(0, atMs - bucket.atMs) / 1000) * rate.perSecond)
+      : rate.burst
+  }
+  return {
+    peek: (key, at) => standing(leftOf(key, at.getTime())),
+    take(key, at) {
+      const before = leftOf(key, at.getTime())
+      const isOver = before < 1
+      const left = isOver ? before : before - 1
+      remember(known, key, { left, atMs: at.getTime() })
+      return { ...standing(left), isOver }
+    },
+  }
+}
+
+/** Credentials that were accepted, none of them in plain. They are looked up again all the same. */
+function createAccepted() {
+  const known = new Map<string, true>()
+  const digest = (credential: string): string => createHash('sha256').update(credential).digest('base64')
+  return {
+    has: (credential: string): boolean => known.has(digest(credential)),
+    add: (credential: string): void => remember(known, digest(credential), true),
+    drop: (credential: string): void => void known.delete(digest(credential)),
+  }
+}
+
+/** The newest last, so that the first is the one to go. */
+function remember<T>(known: Map<string, T>, key: string, value: T): void {
+  known.delete(key)
+  known.set(key, value)
+  const [oldest] = known.keys()
+  if (known.size > maxKnown && oldest !== undefined) known.delete(oldest)
+}

@@ -1,0 +1,121 @@
+// What every request passes before its operation is known: who is turned away because they send what nobody does, or because they
+// call too often. Who finds too much to do is turned away before, in load-shedding.ts; what every answer carries is in security-headers.ts, what
+// a connection may do before it is a request in connection-limits.ts.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { routeFactsOf } from '../contract/allowed-methods.ts'
+import { isForm } from '../contract/routes.ts'
+import { isLoopback, plainAddress } from '../kernel/auth/ip-ranges.ts'
+import type { Services } from '../kernel/context.ts'
+import { Problem } from '../kernel/errors.ts'
+import { budgetExceeded, reserve } from '../kernel/files/body-memory-budget.ts'
+import { onRequestEnd } from './access-log.ts'
+import { isValidHost } from './host-header.ts'
+import { registerLoadShedding, retryAfterOneSecond } from './load-shedding/load-shedding.ts'
+import { type Account, createRates } from './rate-limit.ts'
+import { registerSecurityHeaders } from './security-headers.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Against what it counts; null for what is not limited. */
+    passage: Account | null
+    /** The caller's address, in one spelling. Everything that looks at addresses reads this and not `ip`. */
+    readonly address: string
+  }
+}
+
+/** `serves`: whether strangers reach it, so that it must turn away what is more than it can do. */
+export async function registerRequestGuards(http: FastifyInstance, services: Services, serves: boolean): Promise<void> {
+  http.decorateRequest('passage', null)
+  http.decorateRequest('address', { getter: addressOf })
+  if (serves) await registerLoadShedding(http, services)
+  registerSecurityHeaders(http, services.config)
+  rejectBadRequests(http, services)
+  limitRates(http, services)
+  boundBodies(http, services)
+}
+
+/** The address that trusted proxies name; that of the connection when what they name is no address. */
+function addressOf(this: FastifyRequest): string {
+  return plainAddress(this.ip ?? '') ?? plainAddress(this.socket.remoteAddress ?? '') ?? ''
+}
+
+const maxHeaders = 100
+
+/** What no honest client sends, and what comes while the server closes. */
+function rejectBadRequests(http: FastifyInstance, { metrics }: Services): void {
+  let isClosing = false
+  http.addHook('preClose', async () => {
+    isClosing = true
+  })
+  // The next request of whoever is still answered goes to the server that comes after this one.
+  http.addHook('onSend', (_request, reply, _payload, done) => {
+    if (isClosing) reply.header('connection', 'close')
+    done()
+  })
+  http.addHook('onRequest', (request, _reply, done) => {
+    if (isClosing) {
+      metrics.shed()
+      return done(new Problem('unavailable', 'The server is closing.', retryAfterOneSecond))
+    }
+    const why = headerFault(request)
+    if (why === undefined) done()
+    else done(new Problem('malformed_request', why))
+  })
+}
+
+/** What is wrong with the headers. */
+function headerFault(request: FastifyRequest): string | undefined {
+  const { rawHeaders, httpVersion, headers } = request.raw
+  if (rawHeaders.length > maxHeaders * 2) return `There are more than ${maxHeaders} headers.`
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) if (isHostHeader(rawHeaders[at] ?? '')) hosts++
+  if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) return 'There must be one Host header.'
+  // Both become the beginning of links. What a proxy forwards is what counts, if the proxy is trusted.
+  const { host, protocol } = request
+  if (!/^https?$/i.test(protocol)) return 'X-Forwarded-Proto must be http or https.'
+  if (host === '' ? (headers.host ?? '') !== '' : !isValidHost(host)) return 'The Host header names no host.'
+  return undefined
+}
+
+const isHostHeader = (name: string): boolean => name.length === 4 && name.toLowerCase() === 'host'
+
+function limitRates(http: FastifyInstance, { config, clock }: Services): void {
+  if (config.rateFactor === null) return
+  const rates = createRates(config.rateFactor)
+  // Not async: what has no body must be in line, or refused, before the next request is looked at in the same turn (load-shedding.ts).
+  http.addHook('onRequest', (request, _reply, done) => {
+    const { operation, isPublic = true, methods } = routeFactsOf(request)
+    if (operation === 'getHealth' || operation === 'getReadiness') return done()
+    if (operation === 'getMetrics' && isLoopback(request.address)) return done()
+    // What browsers ask before they call says the same to everybody and costs less than a refusal.
+    if (methods !== undefined) return done()
+    const { authorization, cookie } = request.raw.headers
+    const credential = isPublic ? undefined : (authorization ?? cookie)
+    request.passage = rates.enter({ ip: request.address, credential, at: clock.now() })
+    done()
+  })
+  http.addHook('onSend', ({ passage }, reply, _payload, done) => {
+    if (passage) reply.headers(passage.headers())
+    done()
+  })
+}
+
+/** A body is in memory before it is known who sends it, for as long as they take: so it is counted as it comes. */
+function boundBodies(http: FastifyInstance, services: Services): void {
+  http.addHook('preParsing', (request, reply, payload, done) => {
+    const { 'content-length': length = '0', 'transfer-encoding': coding } = request.raw.headers
+    const isRead = request.method !== 'GET' && request.method !== 'HEAD' && request.method !== 'TRACE'
+    if (!isRead || isForm(request) || (length === '0' && coding === undefined)) return done()
+    const loan = reserve(services, request.address)
+    onRequestEnd(request, () => loan.giveBack())
+    payload.on('data', function count(chunk: Buffer) {
+      if (loan.take(chunk.length)) return
+      payload.off('data', count)
+      // What is refused already is read to its end by nobody.
+      if (payload.listenerCount('error') === 0) return
+      reply.header('connection', 'close')
+      payload.emit('error', budgetExceeded())
+    })
+    done()
+  })
+}

@@ -1,0 +1,61 @@
+// From what a handler answers to the answer of JSON: the body, its ETag and links, and 304 for whoever has it already.
+import type { Call, Input } from '../contract/backend.ts'
+import type { ReplyChecker } from '../contract/output/reply-check.ts'
+import type { Answered } from '../contract/routes.ts'
+import type { Context } from '../kernel/context.ts'
+import { selectFields } from '../kernel/resource/references.ts'
+import { etagOf, matches, speaksForAll } from '../kernel/write/etag.ts'
+
+export const json = 'application/json'
+
+export function header(call: Call, name: string): string | undefined {
+  const value = call.headers[name]
+  return Array.isArray(value) ? value.join(', ') : value
+}
+
+/** Where there are several forms, a cache must not give one caller the form that another one asked for. */
+export function withVary({ fact }: Call, answer: Rendered): Rendered {
+  if (fact.produces.length > 1) answer.headers.vary = 'Accept'
+  return answer
+}
+
+export interface Rendered extends Answered {
+  /** Whether who knows its ETag knows all of it. */
+  isComparable?: boolean
+}
+
+export function notModifiedOr(call: Call, answer: Rendered): Answered {
+  const known = header(call, 'if-none-match')
+  const { etag, vary } = answer.headers
+  if (known === undefined || etag === undefined || !answer.isComparable || !matches(known, etag)) return answer
+  return { ...answer, status: 304, headers: { etag, ...(vary !== undefined && { vary }) }, body: undefined }
+}
+
+export function renderJson(ctx: Context, call: Call, input: Input, reply: unknown, checker: ReplyChecker): Rendered {
+  const { fact } = call
+  const names = input.query.fields as string[] | undefined
+  const shown = names ? selectFields(reply, names, checker.keys(fact)) : reply
+  if (shown === undefined) return { status: fact.status, headers: {}, body: undefined, mediaType: json }
+  const body = JSON.stringify(shown)
+  const headers: Record<string, string> = {}
+  if (ctx.dryRun) headers['accord-dry-run'] = 'true'
+  const etag = etagOf(reply, body, fact.method === 'get')
+  if (etag !== undefined) headers.etag = etag
+  const isComparable = etag !== undefined && speaksForAll(etag, { path: fact.path, query: input.query, reply })
+  const link = linkHeader(reply)
+  if (link) headers.link = link
+  if (fact.location && !ctx.dryRun)
+    headers.location = `${ctx.baseUrl}${call.path}/${(reply as { data: { id: number } }).data.id}`
+  const status = ctx.dryRun ? 200 : fact.status
+  return { status, headers, body, mediaType: json, isComparable }
+}
+
+/** The Link header of a list (RFC 8288), from its links. */
+function linkHeader(reply: unknown): string | undefined {
+  const links = (reply as { links?: Record<string, string | null> } | null)?.links
+  if (!links) return undefined
+  return Object.entries(links)
+    .filter(([, url]) => url !== null)
+    .map(([rel, url]) => `<${url}>; rel="${rel}"`)
+    .join(', ')
+}

@@ -1,0 +1,134 @@
+// The data folder: opens the database in it, keeps the key material, publishes the contract into it. One place, so that
+// the server and every command find and create the same things with the same rights.
+import { randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { makeFolder } from '../../db/disk.ts'
+import { migrate, migrations } from '../../db/migrate.ts'
+import { databaseFile, openStore, type Store } from '../../db/store.ts'
+import { type Config, ConfigError } from '../config/config.ts'
+import { createEncryption } from '../kernel/auth/encryption.ts'
+import { accessProblem, isDiskFull } from './access-problems.ts'
+import { writeFileAtomic } from './atomic-file.ts'
+import { filesFolder, markInstalled, markInstalling, restoringMark, secretFile, stopIfLost } from './installation.ts'
+import { generatedContract, packageRoot } from './package-info.ts'
+import { type Published, publish, publishedIn } from './published-contract.ts'
+import { yamlOf } from './yaml.ts'
+
+export { filesFolder, restoringMark, secretFile } from './installation.ts'
+
+/** Every folder that is written to: the database may be on a disk of its own. */
+export function writtenFolders({ dataDir, databaseUrl }: Config): string[] {
+  const file = databaseFile(databaseUrl)
+  if (file === null) return [dataDir]
+  const folder = dirname(existsSync(file) ? realpathSync(file) : file)
+  const isInside = resolve(folder) === (existsSync(dataDir) ? realpathSync(dataDir) : resolve(dataDir))
+  return isInside ? [dataDir] : [dataDir, folder]
+}
+
+/** The files and folders that a server must be able to write, if they exist. */
+function writtenPaths(config: Config): string[] {
+  const file = databaseFile(config.databaseUrl)
+  const files = file === null ? [] : [file, `${file}-wal`, `${file}-shm`]
+  return [...writtenFolders(config), ...files, secretFile(config), filesFolder(config)]
+}
+
+/**
+ * Creates the data folder when it is missing, readable by its owner alone, and opens the database. Throws instead of creating a
+ * database where one was lost.
+ */
+export function openData(config: Config): Store {
+  try {
+    makeFolder(config.dataDir, 0o700)
+  } catch (cause) {
+    throw failed('ACCORD_DATA_DIR', `is ${config.dataDir}, which cannot be created: ${messageOf(cause)}.`, cause)
+  }
+  if (existsSync(restoringMark(config)))
+    throw new ConfigError(
+      'ACCORD_DATA_DIR',
+      `is ${config.dataDir}, where a restore has not come to its end. Let it finish, or run it again: accord restore <backup> --force`,
+    )
+  const problem = accessProblem(writtenPaths(config))
+  if (problem !== null) throw new ConfigError('ACCORD_DATA_DIR', `is ${config.dataDir}, and ${problem}.`)
+  const { state, id } = stopIfLost(config)
+  try {
+    if (state === 'empty') markInstalling(config)
+    const store = openStore(config.databaseUrl, { groupMs: config.commitGroupMs, folders: [config.dataDir] })
+    if (state === 'installed') markInstalled(config, id)
+    return store
+  } catch (cause) {
+    const full = writtenFolders(config).find(isDiskFull)
+    if (full !== undefined)
+      throw failed(
+        'ACCORD_DATA_DIR',
+        `is ${config.dataDir}, and the disk of ${full} is full. Make room, then start again. Nothing was changed.`,
+        cause,
+      )
+    throw failed('ACCORD_DATABASE_URL', `is ${config.databaseUrl}, which cannot be opened: ${messageOf(cause)}.`, cause)
+  }
+}
+
+/** The secret in force, without making one; null when there is none. */
+export function presentSecret(config: Config): string | null {
+  if (config.secret !== null) return config.secret
+  const path = secretFile(config)
+  const text = existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
+  return text.length >= 32 ? text : null
+}
+
+/** ACCORD_SECRET, else the secret of the data folder, else a new one that is kept there. */
+export function secretOf(config: Config): { secret: string; isNew: boolean } {
+  if (config.secret !== null) return { secret: config.secret, isNew: false }
+  const path = secretFile(config)
+  try {
+    const secret = randomBytes(32).toString('base64url')
+    if (writeFileAtomic(path, `${secret}\n`, { mode: 0o600, isFirst: true })) return { secret, isNew: true }
+  } catch (cause) {
+    throw failed('ACCORD_SECRET', `is not set and ${path} cannot be written: ${messageOf(cause)}.`, cause)
+  }
+  const secret = readFileSync(path, 'utf8').trim()
+  if (secret.length < 32)
+    throw new ConfigError(
+      'ACCORD_SECRET',
+      `is not set and ${path} holds less than 32 characters. Restore that file from a backup; if nothing was ever installed here, delete it.`,
+    )
+  return { secret, isNew: false }
+}
+
+/** Brings the database to the newest shape. The secret is looked for only when there is something to encrypt. */
+export const migrateData = (config: Config, store: Store): Promise<string[]> =>
+  migrate(store, migrations, {
+    seal(text) {
+      const secret = presentSecret(config)
+      // A database with something to encrypt had a secret before.
+      if (secret === null)
+        throw new ConfigError(
+          'ACCORD_SECRET',
+          `is not set and ${secretFile(config)} holds none. Put it back from a backup.`,
+        )
+      return createEncryption(secret).encrypt(text)
+    },
+  })
+
+/** What the documentation serves; see published-contract.ts. */
+export const publishedOf = (config: Config): (() => Published | null) =>
+  publishedIn(config.dataDir, join(packageRoot, 'openapi.yaml'))
+
+/** Publishes the contract this program was generated from. False when it is published already. */
+export function publishContract(config: Config): boolean {
+  const generated = generatedContract()
+  const hash = generated['x-contract-hash']
+  const known = publishedOf(config)()
+  if (known?.hash === hash && known?.json.equals(Buffer.from(JSON.stringify(generated)))) return false
+  // Not the authors' file: JSON and YAML must say the same, and the generated contract declares the headers of replies.
+  publish(config.dataDir, generated, yamlOf(generated))
+  return true
+}
+
+function failed(variable: string, problem: string, cause: unknown): ConfigError {
+  const error = new ConfigError(variable, problem)
+  error.cause = cause
+  return error
+}
+
+const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))

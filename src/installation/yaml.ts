@@ -1,0 +1,30 @@
+// Documents as YAML. The library is loaded by the first of them; ours takes it seconds, so what a request waits for is written in a
+// thread, while the server goes on answering.
+import { createRequire } from 'node:module'
+import { Worker } from 'node:worker_threads'
+import type * as Yaml from 'yaml'
+
+const load = createRequire(import.meta.url)
+
+/** Whatever is in it twice is written twice: aliases are for machines. */
+const options = { aliasDuplicateObjects: false }
+
+export const yamlOf = (document: object): string => (load('yaml') as typeof Yaml).stringify(document, options)
+
+/** Run in the thread; of this program it has what it is given. */
+const program = `
+const { parentPort, workerData: { library, json, options } } = require('node:worker_threads')
+parentPort.postMessage(require(library).stringify(JSON.parse(json), options))
+`
+
+export function toYamlInWorker(json: string): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const workerData = { library: load.resolve('yaml'), json, options }
+    const worker = new Worker(program, { eval: true, workerData, env: {}, stdin: false })
+    worker.once('message', (text: string) => resolve(Buffer.from(text)))
+    worker.once('error', reject)
+    worker.once('exit', () => reject(new Error('The contract could not be written as YAML.')))
+    // A server that closes does not wait for it.
+    worker.unref()
+  })
+}

@@ -1,0 +1,29 @@
+// Locks with an owner and an end, for what only one process may be: the scheduler. A dead owner's lock can be taken at once.
+
+import { type Context, now } from '../kernel/context.ts'
+import { stamp } from '../kernel/runtime/clock.ts'
+import { isProcessGone } from '../kernel/runtime/process-identity.ts'
+import { transaction } from '../kernel/write/write.ts'
+
+/** Takes a lock, or keeps it. False when another has it; `shared` ones are everybody's and only tell that somebody was here. */
+export const acquire = (ctx: Context, name: string, own: string, forMs: number, shared = false): Promise<boolean> =>
+  transaction(ctx, async (ctx) => {
+    const lock = await ctx.db.selectFrom('locks').selectAll().where('name', '=', name).executeTakeFirst()
+    const values = { locked_by: own, locked_until: stamp(new Date(ctx.time.getTime() + forMs)) }
+    if (!lock) {
+      await ctx.db
+        .insertInto('locks')
+        .values({ name, ...values })
+        .execute()
+      return true
+    }
+    const isFree = lock.locked_by === own || lock.locked_until < now(ctx) || isProcessGone(lock.locked_by)
+    if (!isFree && !shared) return false
+    await ctx.db.updateTable('locks').set(values).where('name', '=', name).execute()
+    return true
+  })
+
+/** Lets go of a lock that is ours. */
+export async function release(ctx: Context, name: string, own: string): Promise<void> {
+  await ctx.db.deleteFrom('locks').where('name', '=', name).where('locked_by', '=', own).execute()
+}

@@ -1,0 +1,64 @@
+// How often a network may call what is open to everybody (DOMAIN 25.2). Calls are counted in rows, so that every process counts the
+// same. The brake on guessing passwords is in brute-force-delay.ts.
+
+import type { Context } from '../context.ts'
+import { Problem } from '../errors.ts'
+import { stamp } from '../runtime/clock.ts'
+import { bestEffort } from '../runtime/unavailable.ts'
+import { networkOf } from './ip-ranges.ts'
+
+/**
+ * Who is refused, and for which window, as far as this server has seen it: whoever asks all the more then costs no write. By the
+ * database that counts; no more than so many, the oldest go first.
+ */
+const refusals = new WeakMap<object, Map<string, number>>()
+const maxRefusals = 10_000
+
+function refusalsOf({ services: { store } }: Context): Map<string, number> {
+  const known = refusals.get(store.db) ?? new Map<string, number>()
+  refusals.set(store.db, known)
+  return known
+}
+
+/**
+ * Counts this call and throws 429 with Retry-After when the caller's address has made more than `most` of the scope within the
+ * window; windows begin at multiples of their length. Outside of any transaction, so that a call counts whatever becomes of it.
+ * `address` can be another one than the caller's, such as that of a mailbox.
+ */
+export async function countCall(
+  ctx: Context,
+  scope: string,
+  most: number,
+  windowMs: number,
+  address: string = networkOf(ctx.ip ?? ''),
+): Promise<void> {
+  const start = Math.floor(ctx.time.getTime() / windowMs) * windowMs
+  const refused = refusalsOf(ctx)
+  const key = `${scope} ${address}`
+  const refuse = (): Problem => {
+    const seconds = Math.max(1, Math.ceil((start + windowMs - ctx.time.getTime()) / 1000))
+    return new Problem('rate_limited', `At most ${most} of these are taken from one address in a while.`, {
+      headers: { 'retry-after': String(seconds) },
+    })
+  }
+  if (refused.get(key) === start) throw refuse()
+  const counting = ctx.services.store.db
+    .insertInto('call_counts')
+    .values({ scope, address, window_start: stamp(new Date(start)), count: 1 })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['scope', 'address', 'window_start'])
+        .doUpdateSet((eb) => ({ count: eb('call_counts.count', '+', 1) })),
+    )
+    .returning('count')
+  let count = 0
+  await bestEffort(async () => {
+    ;({ count } = await counting.executeTakeFirstOrThrow())
+  })
+  if (count <= most) return
+  refused.delete(key)
+  refused.set(key, start)
+  const [oldest] = refused.keys()
+  if (refused.size > maxRefusals && oldest !== undefined) refused.delete(oldest)
+  throw refuse()
+}

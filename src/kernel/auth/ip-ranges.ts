@@ -1,0 +1,58 @@
+// Addresses of callers: how they are spelled, which network they count for, and the networks a token may be used from (DOMAIN 6.3, 6.4).
+import { isIP, isIPv4 } from 'node:net'
+import ipaddr from 'ipaddr.js'
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6
+
+/**
+ * The one spelling of an address. Proxies also write `192.0.2.7:4711`, `[2001:db8::1]:4711`, `::ffff:192.0.2.7` and `fe80::1%eth0`.
+ * Undefined when the text is no address.
+ */
+export function plainAddress(text: string): string | undefined {
+  if (isIPv4(text)) return text
+  const [bare = ''] = text
+    .trim()
+    .replace(/^\[(.*)\](:\d+)?$/, '$1')
+    .replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
+    .split('%', 1)
+  return isIP(bare) === 0 ? undefined : ipaddr.process(bare).toString()
+}
+
+/** The network that calls count for: an address of IPv4, the /64 of one of IPv6, because its holder has 2^64 of them. */
+export function networkOf(ip: string): string {
+  const plain = plainAddress(ip)
+  if (plain === undefined || isIPv4(plain)) return plain ?? ip
+  return `${ipaddr.IPv6.networkAddressFromCIDR(`${plain}/64`).toString()}/64`
+}
+
+export const isNetwork = (text: string): boolean => ipaddr.isValid(text) || ipaddr.isValidCIDR(text)
+
+function rangeOf(text: string): [Address, number] {
+  if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text)
+  const address = ipaddr.process(text)
+  return [address, address.kind() === 'ipv4' ? 32 : 128]
+}
+
+/** Whether every address of a network is in one of the others; in none of none. */
+export function isSubnetOf(text: string, networks: readonly string[]): boolean {
+  const [address, bits] = rangeOf(text)
+  return networks.some((each) => {
+    const [range, rangeBits] = rangeOf(each)
+    return range.kind() === address.kind() && rangeBits <= bits && address.match(range, rangeBits)
+  })
+}
+
+/** Tells whether an address is one of these, or in one of these networks. */
+export function memberOf(networks: readonly string[]): (ip: string) => boolean {
+  const ranges = networks.map(rangeOf)
+  return (ip) => {
+    const plain = plainAddress(ip)
+    if (plain === undefined) return false
+    const address = ipaddr.parse(plain)
+    return ranges.some(([range, bits]) => range.kind() === address.kind() && address.match(range, bits))
+  }
+}
+
+export const isInRanges = (ip: string, networks: readonly string[]): boolean => memberOf(networks)(ip)
+
+export const isLoopback = (ip: string): boolean => ipaddr.isValid(ip) && ipaddr.process(ip).range() === 'loopback'

@@ -1,0 +1,199 @@
+// Signing in with a cookie (DOMAIN 6.5): sessions, when they are believed, and the value without which they write nothing. Whoever
+// calls is found out here, by a token or by a session; what a token is, is in tokens.ts.
+import { randomBytes } from 'node:crypto'
+import { operations } from '../../contract/operations.gen.ts'
+import type { OperationId } from '../../contract/types.ts'
+import { type CallingSession, type Context, type CurrentUser, canCall, type Services } from '../context.ts'
+import { Problem } from '../errors.ts'
+import { stamp } from '../runtime/clock.ts'
+import { writeAside } from '../runtime/unavailable.ts'
+import { cookieOf, setCookie } from './cookies.ts'
+import { constantTimeEquals, newSecret, sha256Hex } from './secrets.ts'
+import { isStatefulHost } from './stateful-domains.ts'
+import { authenticate, callerColumns, inactive, unauthenticated, userOfCaller, withCurrentCaller } from './tokens.ts'
+
+const sessionCookie = 'accord_session'
+const csrfCookie = 'XSRF-TOKEN'
+const hourMs = 60 * 60 * 1000
+const idleMs = 8 * hourMs
+const maxMsLength = 24 * hourMs
+const rememberedMs = 30 * 24 * hourMs
+
+/** What a call says of its caller. */
+export interface Calling {
+  headers: Context['headers']
+  ip: string
+  /** Scheme and host it was sent to. */
+  requestOrigin: string
+}
+
+export type Caller = Pick<Context, 'token' | 'session'> & { user: CurrentUser }
+
+/**
+ * Who calls: a bearer token, when one is sent, is all that is looked at; else the session. Throws 401. `isUse`: whether a session
+ * lives on because of it.
+ */
+export async function identify(services: Services, calling: Calling, isUse = true): Promise<Caller> {
+  const authorization = one(calling.headers.authorization)
+  if (authorization !== undefined && /^\s*bearer\b/i.test(authorization)) {
+    const { user, token } = await authenticate(services, authorization, calling.ip)
+    return { user, token, session: null }
+  }
+  const row = await sessionOf(services, calling)
+  if (!row) throw unauthenticated()
+  if (row.status !== 1) throw inactive()
+  const { db } = services.store
+  const time = services.clock.now()
+  // Written at most once a minute: a write per read would make every request a transaction.
+  if (isUse && row.last_used_at < stamp(new Date(time.getTime() - 60_000)))
+    writeAside(services, `session ${row.id}`, () =>
+      db
+        .updateTable('sessions')
+        .set({ last_used_at: stamp(time) })
+        .where('id', '=', row.id)
+        .execute(),
+    )
+  const user = await userOfCaller(services.store, row)
+  return { user, token: null, session: { id: row.id, csrf: row.csrf } }
+}
+
+/** Throws 401 when the token or session of the call has ended, or its user is inactive, since the call came in. */
+export async function confirmCaller(ctx: Context): Promise<void> {
+  const { db, token, session } = ctx
+  await withCurrentCaller(ctx)
+  const tokenId = token && db.selectFrom('tokens').select('id').where('id', '=', token.id)
+  const sessionId = session && db.selectFrom('sessions').select('id').where('id', '=', session.id)
+  const row = await (tokenId ?? sessionId)?.executeTakeFirst()
+  if ((token || session) && !row) throw unauthenticated()
+}
+
+/**
+ * The caller as it is now, for what goes on long after it was asked for; undefined when it may not call the operation any more. A
+ * page that is left open is no use of its session: else that would never be idle.
+ */
+export async function renewed(ctx: Context, operation: OperationId): Promise<Context | undefined> {
+  try {
+    const caller = await identify(ctx.services, callingOf(ctx), false)
+    const renewed: Context = { ...ctx, ...caller, time: ctx.services.clock.now() }
+    return canCall(renewed, operations[operation]) ? renewed : undefined
+  } catch (error) {
+    if (error instanceof Problem && error.status === 401) return undefined
+    throw error
+  }
+}
+
+const one = (header: string | string[] | undefined): string | undefined => (Array.isArray(header) ? header[0] : header)
+
+/** Whether the host that a call comes from is one that people may sign in from (DOMAIN 6.2). */
+export const isFromStateful = (
+  { statefulDomains }: Services,
+  { headers, requestOrigin: calledAt }: Omit<Calling, 'ip'>,
+): boolean =>
+  isStatefulHost({ origin: one(headers.origin), referer: one(headers.referer), calledAt }, statefulDomains())
+
+/** A cookie comes along wherever a page is from: it is believed of pages that say so and are from there. */
+const isBelieved = (services: Services, calling: Calling): boolean =>
+  one(calling.headers.origin) !== 'null' && isFromStateful(services, calling)
+
+/** The session that comes with a call and is not over, with its user, whoever that is and whatever has become of the user. */
+export async function sessionOf(services: Services, calling: Calling) {
+  const secret = cookieOf({ ...calling, services }, sessionCookie)
+  if (secret === undefined || !/^[\w-]{43}$/.test(secret) || !isBelieved(services, calling)) return undefined
+  const hash = sha256Hex(secret)
+  const row = await services.store.db
+    .selectFrom('sessions')
+    .innerJoin('users', 'users.id', 'sessions.user_id')
+    .innerJoin('roles', 'roles.id', 'users.role_id')
+    .select(['sessions.id', 'sessions.is_remembered', 'sessions.last_used_at', 'sessions.expires_at'])
+    .select(callerColumns)
+    // The database compares digests, of which nobody can choose the next character.
+    .where('sessions.secret_hash', '=', hash)
+    .executeTakeFirst()
+  if (!row) return undefined
+  const time = services.clock.now()
+  const isIdle = row.is_remembered !== 1 && row.last_used_at <= idleSince(time)
+  return isIdle || row.expires_at <= stamp(time) ? undefined : { ...row, csrf: csrfOf(services, hash) }
+}
+
+/** Since when a session that is not remembered must have been used. */
+export const idleSince = (time: Date): string => stamp(new Date(time.getTime() - idleMs))
+
+const maxUserAgentLength = 500
+
+/** The `User-Agent` of the request. */
+export const userAgentOf = ({ headers }: Pick<Context, 'headers'>): string | null =>
+  one(headers['user-agent'])?.slice(0, maxUserAgentLength) ?? null
+
+/** Starts one, with its cookies. Its events are in resources/authentication/sessions.ts. */
+export async function startSession(ctx: Context, userId: number, isRemembered: boolean): Promise<CallingSession> {
+  const secret = newSecret()
+  const hash = sha256Hex(secret)
+  const at = stamp(ctx.time)
+  const lasts = isRemembered ? rememberedMs : maxMsLength
+  const { id } = await ctx.db
+    .insertInto('sessions')
+    .values({
+      user_id: userId,
+      secret_hash: hash,
+      is_remembered: isRemembered ? 1 : 0,
+      last_used_at: at,
+      expires_at: stamp(new Date(ctx.time.getTime() + lasts)),
+      ip: ctx.ip,
+      user_agent: userAgentOf(ctx),
+      created_at: at,
+      updated_at: at,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  const csrf = csrfOf(ctx.services, hash)
+  setCookie(ctx, sessionCookie, secret, { isHidden: true, ...(isRemembered && { seconds: lasts / 1000 }) })
+  setCookie(ctx, csrfCookie, csrf, { isHidden: false })
+  return { id, csrf }
+}
+
+export function clearCookies(ctx: Context): void {
+  setCookie(ctx, sessionCookie, '', { isHidden: true, seconds: 0 })
+  setCookie(ctx, csrfCookie, '', { isHidden: false, seconds: 0 })
+}
+
+// Of the value in `XSRF-TOKEN`. That of a session follows from the session, so a cookie that somebody else has planted is of no use.
+const csrfOf = ({ seal }: Services, hash: string): string => seal.hmac(`csrf:session:${hash}`)
+const visitorMac = ({ seal }: Services, nonce: string): string => seal.hmac(`csrf:visitor:${nonce}`)
+const csrfMismatch = (): Problem => new Problem('csrf_mismatch')
+
+const sentCsrf = (headers: Context['headers']): string =>
+  one(headers['x-xsrf-token']) ?? one(headers['x-csrf-token']) ?? ''
+
+/** Throws 403 when a call with a session does not carry the session's value. */
+export function checkCsrf({ csrf }: CallingSession, headers: Context['headers']): void {
+  if (!constantTimeEquals(sentCsrf(headers), csrf)) throw csrfMismatch()
+}
+
+/**
+ * Sets the cookie that scripts read: of the session that came along, else one that is good for signing in. Nothing for a page of
+ * others with which a session comes along: it would take the value away from the pages of whoever is signed in.
+ */
+export async function offerCsrf(ctx: Context): Promise<void> {
+  if (cookieOf(ctx, sessionCookie) !== undefined && !isBelieved(ctx.services, callingOf(ctx))) return
+  const nonce = randomBytes(16).toString('base64url')
+  const session = await sessionOf(ctx.services, callingOf(ctx))
+  const value = session?.csrf ?? `${nonce}.${visitorMac(ctx.services, nonce)}`
+  setCookie(ctx, csrfCookie, value, { isHidden: false })
+}
+
+/** Throws 403 for signing in without the value that `offerCsrf` has set. */
+export async function checkVisitorCsrf(ctx: Context): Promise<void> {
+  const { headers, services } = ctx
+  const session = await sessionOf(services, callingOf(ctx))
+  if (session) return checkCsrf(session, headers)
+  const kept = cookieOf(ctx, csrfCookie) ?? ''
+  const [nonce = '', mac = ''] = kept.split('.')
+  const isOwn = constantTimeEquals(mac, visitorMac(services, nonce))
+  if (!isOwn || !constantTimeEquals(sentCsrf(headers), kept) || one(headers.origin) === 'null') throw csrfMismatch()
+}
+
+export const callingOf = ({ headers, ip, requestOrigin: calledAt }: Context): Calling => ({
+  headers,
+  ip: ip ?? '',
+  requestOrigin: calledAt,
+})

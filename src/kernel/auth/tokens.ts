@@ -1,0 +1,265 @@
+// Who is calling: turns a bearer token into a user with permissions and visibility (DOMAIN 6.4, 7). Issues and revokes
+// tokens, because the shape of a token's secret is known here and nowhere else. Sessions are in sessions.ts.
+import type { Db, Store } from '../../../db/store.ts'
+import type { CallingToken, Context, CurrentUser, Services } from '../context.ts'
+import { Problem } from '../errors.ts'
+import { mapFor, untilNextCommit } from '../query/statement-cache.ts'
+import { daysMs, stamp } from '../runtime/clock.ts'
+import { writeAside } from '../runtime/unavailable.ts'
+import { isInRanges } from './ip-ranges.ts'
+import { abilityAreas } from './permissions.ts'
+import { constantTimeEquals, newSecret, sha256Hex } from './secrets.ts'
+
+const headers = { 'www-authenticate': 'Bearer' }
+export const unauthenticated = (): Problem => new Problem('unauthenticated', undefined, { headers })
+export const inactive = (): Problem => new Problem('account_inactive', undefined, { headers })
+
+const isAllowed = (ip: string, networks: readonly string[]): boolean =>
+  networks.length === 0 || isInRanges(ip, networks)
+
+export interface NewToken {
+  userId: number
+  name: string
+  kind: 'login' | 'personal'
+  /** The token it is made with. It ends with that one at the latest. */
+  parentId?: number | null
+  abilities: readonly string[]
+  expiresAt: string | null
+  allowedIps: readonly string[]
+}
+
+/** Stores a token and returns its id with the only copy of `<id>|<secret>`. */
+export async function issueToken(db: Db, token: NewToken, at: string): Promise<{ id: number; text: string }> {
+  const secret = newSecret()
+  const { id } = await db
+    .insertInto('tokens')
+    .values({
+      user_id: token.userId,
+      name: token.name,
+      kind: token.kind,
+      parent_id: token.parentId ?? null,
+      abilities: JSON.stringify(token.abilities),
+      secret_hash: sha256Hex(secret),
+      expires_at: token.expiresAt,
+      allowed_ips: JSON.stringify(token.allowedIps),
+      created_at: at,
+      updated_at: at,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return { id, text: `${id}|${secret}` }
+}
+
+/** What is asked of a user who calls, and of the role. */
+export const callerColumns = [
+  'users.id as user_id',
+  'users.name',
+  'users.email',
+  'users.status',
+  'users.view_permission',
+  'users.role_id',
+  'roles.permission_type',
+  'roles.permissions',
+] as const
+
+/** The user and token behind an Authorization header. Throws 401 `unauthenticated` or `account_inactive`. */
+export async function authenticate(
+  services: Services,
+  authorization: string | undefined,
+  ip: string,
+): Promise<{ user: CurrentUser; token: CallingToken }> {
+  const [, idText, secret] = /^Bearer ([1-9]\d{0,15})\|([\w-]{20,100})$/i.exec(authorization?.trim() ?? '') ?? []
+  if (!idText || !secret) throw unauthenticated()
+  const { store } = services
+  const known = await untilNextCommit(store, store, `token ${idText}`, () => tokenOf(store, Number(idText)))
+  if (!known || !constantTimeEquals(sha256Hex(secret), known.row.secret_hash)) throw unauthenticated()
+
+  const { row, token, user } = known
+  const time = services.clock.now()
+  const nowMs = time.getTime()
+  // What is no time is over.
+  if (!(known.expiresMs > nowMs)) throw unauthenticated()
+  const idleDays = services.config.tokenIdleDays
+  const activeMs = Math.min(known.usedMs ?? known.createdMs, known.parentsActiveMs)
+  if (idleDays > 0 && !(activeMs >= nowMs - daysMs(idleDays))) throw unauthenticated()
+  if (!isAllowed(ip, token.allowedIps)) throw unauthenticated()
+  if (row.status !== 1) throw inactive()
+
+  // Written at most once a minute: a write per read would make every request a transaction.
+  if (known.usedMs === null || !(known.usedMs >= nowMs - 60_000)) {
+    const set = { last_used_at: stamp(time), last_used_ip: ip }
+    const used = store.db.updateTable('tokens').set(set).where('id', '=', row.id)
+    writeAside(services, `token ${row.id}`, () => used.execute())
+  }
+  return { user, token }
+}
+
+/** A token with its user as they are stored; null when there is none. */
+async function tokenOf(store: Store, id: number) {
+  const row = await store.db
+    .selectFrom('tokens')
+    .innerJoin('users', 'users.id', 'tokens.user_id')
+    .innerJoin('roles', 'roles.id', 'users.role_id')
+    .select(['tokens.id', 'tokens.secret_hash', 'tokens.abilities', 'tokens.allowed_ips'])
+    .select(['tokens.expires_at', 'tokens.last_used_at', 'tokens.created_at', 'tokens.parent_id'])
+    .select(callerColumns)
+    .where('tokens.id', '=', id)
+    .executeTakeFirst()
+  if (!row) return null
+  const allowedIps = JSON.parse(row.allowed_ips) as string[]
+  const expiresAt = row.expires_at
+  const token: CallingToken = { id: row.id, abilities: JSON.parse(row.abilities) as string[], allowedIps, expiresAt }
+  return {
+    row,
+    token,
+    user: await userOfCaller(store, row),
+    expiresMs: row.expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(row.expires_at),
+    usedMs: row.last_used_at === null ? null : Date.parse(row.last_used_at),
+    createdMs: Date.parse(row.created_at),
+    parentsActiveMs: row.parent_id === null ? Number.POSITIVE_INFINITY : await activeMsOf(store, row.parent_id),
+  }
+}
+
+/** When the least active of a token and the tokens above it was used last. */
+async function activeMsOf(store: Store, id: number): Promise<number> {
+  const line = await store.db
+    .withRecursive('line(id, parent_id, last_used_at, created_at)', (db) =>
+      db
+        .selectFrom('tokens')
+        .select(['tokens.id', 'tokens.parent_id', 'tokens.last_used_at', 'tokens.created_at'])
+        .where('tokens.id', '=', id)
+        .union(
+          db
+            .selectFrom('tokens')
+            .innerJoin('line', 'line.parent_id', 'tokens.id')
+            .select(['tokens.id', 'tokens.parent_id', 'tokens.last_used_at', 'tokens.created_at']),
+        ),
+    )
+    .selectFrom('line')
+    .select(['last_used_at', 'created_at'])
+    .execute()
+  return Math.min(...line.map((each) => Date.parse(each.last_used_at ?? each.created_at)))
+}
+
+/** The user behind a row with `callerColumns`. */
+export const userOfCaller = async (
+  store: Store,
+  row: Omit<UserRow, 'id'> & { user_id: number },
+): Promise<CurrentUser> => internUser(store, await userOf(store.db, { ...row, id: row.user_id }))
+
+const lastSeen = new WeakMap<Store, Map<number, { text: string; user: CurrentUser }>>()
+
+/** What is kept for others goes with them. */
+const maxUsers = 300
+
+/** The same object as long as nothing about a user changes, because what is kept for a caller hangs on it (statement-cache.ts). */
+function internUser(store: Store, user: CurrentUser): CurrentUser {
+  const users = mapFor(lastSeen, store)
+  const { permissions } = user
+  const text = JSON.stringify({ ...user, permissions: permissions === 'all' ? permissions : [...permissions] })
+  const before = users.get(user.id)
+  if (before?.text === text) return before.user
+  const [oldest] = users.size >= maxUsers ? users.keys() : []
+  if (oldest !== undefined) users.delete(oldest)
+  users.set(user.id, { text, user })
+  return user
+}
+
+/** The same user object as before while nothing about the user changes: the statements that are kept for a caller hang on it. */
+export async function signedInAgain({ services, db }: Pick<Context, 'services' | 'db'>, id: number) {
+  const user = await signedInAs(db, id)
+  return user && internUser(services.store, user)
+}
+
+/** A user as callers are, for what happens later in the user's name; null for one who is gone or not active. */
+export async function signedInAs(db: Db, id: number): Promise<CurrentUser | null> {
+  const row = await db
+    .selectFrom('users')
+    .innerJoin('roles', 'roles.id', 'users.role_id')
+    .select(['users.id', 'users.name', 'users.email', 'users.view_permission', 'users.role_id'])
+    .select(['roles.permission_type', 'roles.permissions'])
+    .where('users.id', '=', id)
+    .where('users.status', '=', 1)
+    .executeTakeFirst()
+  return row ? userOf(db, row) : null
+}
+
+interface UserRow {
+  id: number
+  name: string
+  email: string
+  role_id: number
+  view_permission: string
+  permission_type: string
+  permissions: string | null
+}
+
+/** A user with permissions and visibility. */
+async function userOf(db: Db, row: UserRow): Promise<CurrentUser> {
+  const viewPermission = row.view_permission as CurrentUser['viewPermission']
+  return {
+    id: row.id,
+    name: row.name,
+    email: row.email,
+    roleId: row.role_id,
+    permissions: row.permission_type === 'all' ? 'all' : new Set(JSON.parse(row.permissions ?? '[]') as string[]),
+    viewPermission,
+    visibleOwners: await visibleOwners(db, row.id, viewPermission),
+  }
+}
+
+/** Owners whose records a user sees: null for all (DOMAIN 7.4). */
+async function visibleOwners(db: Db, userId: number, view: CurrentUser['viewPermission']): Promise<number[] | null> {
+  if (view === 'global') return null
+  if (view === 'individual') return [userId]
+  const members = await db
+    .selectFrom('user_groups as mine')
+    .innerJoin('user_groups as theirs', 'theirs.group_id', 'mine.group_id')
+    .select('theirs.user_id')
+    .distinct()
+    .where('mine.user_id', '=', userId)
+    .execute()
+  return [...new Set([userId, ...members.map((member) => member.user_id)])]
+}
+
+/** The same for a user as a write would leave it, with these groups; a new user has no id yet. */
+export async function visibleOwnersWith(
+  db: Db,
+  { id, view, groupIds }: { id: number | undefined; view: CurrentUser['viewPermission']; groupIds: readonly number[] },
+): Promise<number[] | null> {
+  if (view === 'global') return null
+  const self = id === undefined ? [] : [id]
+  if (view === 'individual' || groupIds.length === 0) return self
+  const members = db.selectFrom('user_groups').select('user_id').distinct().where('group_id', 'in', groupIds)
+  return [...new Set([...self, ...(await members.execute()).map((member) => member.user_id)])]
+}
+
+/**
+ * The context with its caller as the transaction finds it: the caller's rights may have changed since the request was
+ * authenticated. Throws 401 for a caller who is gone or inactive by now.
+ */
+export async function withCurrentCaller(ctx: Context): Promise<Context> {
+  if (!ctx.user) return ctx
+  const user = await signedInAs(ctx.db, ctx.user.id)
+  if (!user) throw inactive()
+  return { ...ctx, user }
+}
+
+/** Every ability a token can have, for a hint (DOMAIN 6.4). */
+export const knownAbilities: readonly string[] = [
+  '*',
+  '*:read',
+  ...abilityAreas.flatMap((area) => [`${area}:*`, `${area}:read`, `${area}:write`]),
+]
+
+/** Whether abilities cover one: `leads:*` covers `leads:write`, `*:read` covers `leads:read`, and any that reads `any:read`. */
+export function covers(abilities: readonly string[], wanted: string): boolean {
+  if (abilities.includes('*') || abilities.includes(wanted)) return true
+  if (wanted === 'any:read') return abilities.some((each) => /:(read|\*)$/.test(each))
+  const [area, verb] = wanted.split(':')
+  if (verb === '*')
+    return (
+      abilities.includes(`${area}:*`) || (abilities.includes(`${area}:read`) && abilities.includes(`${area}:write`))
+    )
+  return abilities.includes(`${area}:*`) || (verb === 'read' && abilities.includes('*:read'))
+}

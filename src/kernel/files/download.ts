@@ -1,0 +1,106 @@
+// Replies that are not JSON: a handler returns `download({ mediaType, body, … })`, and here it becomes what is sent, with file
+// name, length, ETag and, where the contract lists status 206, a part of the bytes (RFC 9110, one range).
+import { Readable } from 'node:stream'
+import { create } from 'content-disposition'
+import { Download, type DownloadParts, type Source } from '../../contract/output/download.ts'
+import type { Answered } from '../../contract/routes.ts'
+import type { OperationFact } from '../../contract/types.ts'
+import type { Context } from '../context.ts'
+import { Problem } from '../errors.ts'
+import { matches } from '../write/etag.ts'
+
+export { Download, type DownloadParts, type Source } from '../../contract/output/download.ts'
+
+export const download = (parts: DownloadParts): Download => new Download(parts)
+
+/** What is sent for it. Throws 416 for a range that begins behind the end. */
+export function answerDownload(ctx: Context, fact: OperationFact, method: string, { parts }: Download): Answered {
+  const { mediaType, etag } = parts
+  const headers: Record<string, string> = { ...parts.headers }
+  // What is answered to a write cannot be asked for again.
+  if (etag !== undefined && fact.method === 'get') {
+    headers.etag = etag
+    const known = single(ctx.headers['if-none-match'])
+    if (known !== undefined && fact.statuses.includes(304) && matches(known, etag))
+      return { status: 304, headers, body: undefined, mediaType }
+  }
+  if (parts.name !== undefined || parts.disposition !== undefined) headers['content-disposition'] = disposition(parts)
+  const source = sourceOf(parts.body)
+  const size = source?.size ?? parts.size
+  if (size !== undefined) headers['content-length'] = String(size)
+  const isRangeable = source !== undefined && fact.statuses.includes(206)
+  if (isRangeable) headers['accept-ranges'] = 'bytes'
+  if (method === 'HEAD') {
+    discard(parts.body)
+    return { status: fact.status, headers, body: Readable.from([]), mediaType }
+  }
+  const range = isRangeable ? rangeOf(ctx, source.size, etag) : undefined
+  if (!range || !source) return { status: fact.status, headers, body: streamOf(parts.body), mediaType }
+  const [from, to] = range
+  return {
+    status: 206,
+    headers: {
+      ...headers,
+      'content-length': String(to - from + 1),
+      'content-range': `bytes ${from}-${to}/${source.size}`,
+    },
+    body: source.read(from, to),
+    mediaType,
+  }
+}
+
+/** The name twice when it needs that (RFC 6266): in ASCII for the oldest, in UTF-8 for all others. Never a path. */
+function disposition({ name, disposition: type = 'attachment' }: DownloadParts): string {
+  const safe = name?.replaceAll(/\p{Surrogate}|\p{Cc}|[/\\]/gu, '_')
+  const fallback = safe
+    ?.normalize('NFKD')
+    .replaceAll(/\p{M}/gu, '')
+    .replaceAll(/[^\x20-\x7e]|[%"]/g, '_')
+  return create(safe, { type, ...(fallback !== undefined && { fallback }) })
+}
+
+const isSource = (body: DownloadParts['body']): body is Source =>
+  typeof body === 'object' && 'read' in body && 'size' in body && !(body instanceof Readable)
+
+/** What can be read from any place on, and so has a length that is known. */
+function sourceOf(body: DownloadParts['body']): Source | undefined {
+  if (typeof body === 'string' || Buffer.isBuffer(body)) {
+    const bytes = Buffer.from(body)
+    return { size: bytes.length, read: (from, to) => Readable.from([bytes.subarray(from, to + 1)]) }
+  }
+  return isSource(body) ? body : undefined
+}
+
+function streamOf(body: DownloadParts['body']): Answered['body'] {
+  if (typeof body === 'string' || Buffer.isBuffer(body) || body instanceof Readable) return body
+  if (!isSource(body)) return Readable.from(body, { objectMode: false })
+  return body.size === 0 ? Buffer.alloc(0) : body.read(0, body.size - 1)
+}
+
+/** What nobody reads is closed: it may hold a file or a database open. */
+function discard(body: DownloadParts['body']): void {
+  if (body instanceof Readable) body.destroy()
+  else if (typeof body === 'object' && Symbol.asyncIterator in body) void body[Symbol.asyncIterator]().return?.()
+}
+
+/**
+ * First and last byte that were asked for; undefined for all of them. Several ranges, other units and what makes no sense are
+ * passed over, as is a range of another version of the bytes (If-Range).
+ */
+function rangeOf(ctx: Context, size: number, etag: string | undefined): [number, number] | undefined {
+  const asked = /^bytes=(\d*)-(\d*)$/i.exec(single(ctx.headers.range)?.replaceAll(/\s/g, '') ?? '')
+  const [, first = '', last = ''] = asked ?? []
+  if (first === '' && last === '') return undefined
+  const condition = single(ctx.headers['if-range'])
+  if (condition !== undefined && condition.trim() !== etag) return undefined
+  if (first !== '' && last !== '' && Number(last) < Number(first)) return undefined
+  const from = first === '' ? Math.max(0, size - Number(last)) : Number(first)
+  const to = first === '' || last === '' ? size - 1 : Math.min(Number(last), size - 1)
+  if (from <= to) return [from, to]
+  throw new Problem('range_not_satisfiable', `There are ${size} bytes.`, {
+    headers: { 'content-range': `bytes */${size}` },
+  })
+}
+
+const single = (header: string | string[] | undefined): string | undefined =>
+  Array.isArray(header) ? header.join(', ') : header

@@ -1,0 +1,129 @@
+// A form part by part (RFC 7578): each is given out as it comes, and what is too much or no form at all stops the reading. What
+// the parts mean is known in multipart.ts.
+import type { Readable } from 'node:stream'
+import { Busboy, type BusboyInstance } from '@fastify/busboy'
+import { Problem } from '../errors.ts'
+import { budgetExceeded, type Reservation } from './body-memory-budget.ts'
+import { tooLarge } from './file-store.ts'
+
+export const maxParts = 200
+const maxNameLength = 100
+
+export interface Parts {
+  /** Bytes of all parts, and number of files. */
+  most: number
+  maxFiles: number
+  encoding: Encoding
+  isFile(name: string, filename: string | undefined): boolean
+  /** How many bytes a text can have. */
+  longest(name: string): number
+  text(name: string, value: string): void
+  /** Memory for texts; files go to the disk as they come. */
+  loan: Reservation
+  /** Memory for all that comes, where files are worked on in memory as well. */
+  whole: Reservation
+  file(name: string, stream: Readable, filename: string | undefined): Promise<void>
+}
+
+export async function eachPart(request: Readable, contentType: string, parts: Parts): Promise<void> {
+  const form = parser(contentType)
+  const reading = new Set<Readable>()
+  const taking: Promise<void>[] = []
+  let fileCount = 0
+  let total = 0
+  let refuse: (reason: unknown) => void = () => undefined
+
+  async function take(name: string | undefined, stream: Readable, filename: string | undefined): Promise<void> {
+    if (name === undefined || name.length > maxNameLength)
+      throw malformed('a part has no name, or one that is too long')
+    if (!parts.isFile(name, filename))
+      return parts.text(
+        name,
+        decoded(await bytesOf(stream, { longest: parts.longest(name), name, loan: parts.loan }), parts.encoding),
+      )
+    if (++fileCount > parts.maxFiles) throw tooMany()
+    await parts.file(name, stream, filename)
+  }
+
+  const isDone = new Promise<void>((resolve, reject) => {
+    refuse = reject
+    form.on('file', (name: string | undefined, stream, filename: string | undefined) => {
+      // Whoever reads it hears of it; an error nobody listens to would end the process.
+      stream.on('error', () => undefined)
+      reading.add(stream)
+      const taken = take(name, stream, filename).finally(() => reading.delete(stream))
+      taken.catch(reject)
+      taking.push(taken)
+    })
+    form.on('partsLimit', () => reject(tooMany()))
+    form.on('filesLimit', () => reject(tooMany()))
+    form.on('error', (cause) => reject(malformed('its parts cannot be told apart', cause)))
+    form.on('finish', resolve)
+  })
+  const onData = (chunk: Buffer): void => {
+    total += chunk.length
+    if (total > parts.most) refuse(tooLarge(parts.most))
+    else if (!parts.whole.take(chunk.length)) refuse(budgetExceeded())
+  }
+  // A connection also closes behind a request that is complete, while its last bytes are still on their way to the disk.
+  const onClose = (): void => {
+    if (!request.readableEnded) refuse(malformed('it ended early'))
+  }
+  request.on('data', onData).on('error', onClose).on('close', onClose)
+  request.pipe(form)
+  try {
+    await isDone
+    await Promise.all(taking)
+  } catch (error) {
+    request.unpipe(form)
+    form.on('error', () => undefined).destroy()
+    for (const stream of reading) stream.destroy(new Error('The form was refused.'))
+    await Promise.allSettled(taking)
+    throw error
+  } finally {
+    request.off('data', onData).off('close', onClose)
+    // The rest is of no interest, but the connection can be used again.
+    request.resume()
+  }
+}
+
+/** Every part is given as a stream: texts have limits of their own, and must be UTF-8 whatever the part says. */
+function parser(contentType: string): BusboyInstance {
+  try {
+    const limits = { files: maxParts, parts: maxParts, headerPairs: 20, headerSize: 16 * 1024 }
+    return new Busboy({ headers: { 'content-type': contentType }, limits, isPartAFile: () => true })
+  } catch (cause) {
+    throw malformed('its Content-Type names no boundary', cause)
+  }
+}
+
+export async function bytesOf(
+  stream: Readable,
+  { longest, name, loan }: { longest: number; name?: string; loan: Reservation },
+): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > longest) throw name === undefined ? tooLarge(longest) : tooLong(name)
+    if (!loan.take(chunk.length)) throw budgetExceeded()
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+type Encoding = 'utf-8' | 'latin1'
+
+function decoded(bytes: Buffer, encoding: Encoding): string {
+  if (encoding === 'latin1') return bytes.toString(encoding)
+  try {
+    return new TextDecoder(encoding, { fatal: true }).decode(bytes)
+  } catch (cause) {
+    throw malformed('a text is not valid UTF-8', cause)
+  }
+}
+
+const tooMany = (): Problem => new Problem('payload_too_large', 'The form has too many parts.')
+const tooLong = (name: string): Problem => new Problem('payload_too_large', `The field ${name} is too long.`)
+const malformed = (why: string, cause?: unknown): Problem =>
+  new Problem('malformed_request', `The form could not be read: ${why}.`, { cause })

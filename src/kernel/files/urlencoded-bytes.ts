@@ -1,0 +1,51 @@
+// Forms without parts (application/x-www-form-urlencoded) whose texts are bytes, whatever they were written in: each byte is one
+// character. In such a form a file is its text.
+import { isFile } from '../../contract/input/form.ts'
+import type { Shape } from '../../contract/input/normalise.ts'
+
+/** The first `most` fields, in the order they came. */
+export function* fieldsOf(body: Buffer, most: number): Generator<[name: string, text: string]> {
+  for (let from = 0, count = 0; from < body.length && count < most; count++) {
+    const end = body.indexOf('&', from)
+    const field = body.subarray(from, end < 0 ? body.length : end)
+    from = end < 0 ? body.length : end + 1
+    const equals = field.indexOf('=')
+    const name = unescaped(equals < 0 ? field : field.subarray(0, equals))
+    if (name !== '') yield [name, equals < 0 ? '' : unescaped(field.subarray(equals + 1))]
+  }
+}
+
+const [percent, plus, space] = [0x25, 0x2b, 0x20]
+
+/** Byte by byte: a mail has millions of them. What is no escape stays as it is. */
+function unescaped(bytes: Buffer): string {
+  const plain = Buffer.allocUnsafe(bytes.length)
+  let length = 0
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] as number
+    const code = byte === percent ? 16 * digit(bytes[at + 1]) + digit(bytes[at + 2]) : Number.NaN
+    const isEscape = !Number.isNaN(code)
+    plain[length++] = isEscape ? code : byte === plus ? space : byte
+    if (isEscape) at += 2
+  }
+  return plain.toString('latin1', 0, length)
+}
+
+/** Of a hexadecimal number; NaN for any other byte. */
+function digit(byte = 0): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
+  const lower = byte | 0x20
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : Number.NaN
+}
+
+/** The schema of a form with files, for one that can only hold texts. */
+export const textsOnly = ({ properties = {}, ...schema }: Shape): Shape => ({
+  ...schema,
+  properties: Object.fromEntries(
+    Object.entries(properties).map(([name, shape]) => [name, isFile(shape) ? { ...shape, format: 'bytes' } : shape]),
+  ),
+})
+
+/** Browsers write what would end a quoted name as bytes in hexadecimal. */
+export const asNamed = (filename: string): string =>
+  filename.replaceAll(/%(22|0D|0A)/gi, (_all, byte: string) => (byte === '22' ? '"' : ''))

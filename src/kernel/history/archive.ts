@@ -1,0 +1,163 @@
+// What a deletion takes away is kept, row by row, for `restoreDays` (DOMAIN 17.4). What belongs to a record is not listed
+// anywhere: it is read from the schema, by following the foreign keys that cascade from its table.
+import { sql } from 'kysely'
+import type { Relations } from '../../../db/dialect.ts'
+import { type Context, now } from '../context.ts'
+import { daysMs, stamp } from '../runtime/clock.ts'
+
+/** Deleted records can be restored for so long (DOMAIN 25.2). */
+export const restoreDays = 30
+
+export type Row = Record<string, string | number | null>
+
+export interface ArchivedRow {
+  table: string
+  row: Row
+}
+
+/** Rows of others whose `column` named the row `to`, and was set to null with the deletion. */
+export interface Pointer {
+  table: string
+  column: string
+  to: number
+  ids: number[]
+}
+
+export interface Archive {
+  /** The record's own row first, then what belongs to it, parents before children. */
+  rows: ArchivedRow[]
+  pointers: Pointer[]
+  /** Records that went because this one went, and the events that tell of it. They have archives of their own. */
+  companions: { entity: string; id: number; event: number }[]
+}
+
+const known = new WeakMap<object, Relations>()
+
+/** What the tables say of each other. They stay as they are while a process runs, so they are read once. */
+export async function relationsOf({ db, services: { store } }: Context): Promise<Relations> {
+  const relations = known.get(store) ?? (await store.dialect.relations(db as never))
+  known.set(store, relations)
+  return relations
+}
+
+const atOnce = 500
+
+/** `values` in parts that one statement can take. */
+export function chunks<T>(values: readonly T[]): T[][] {
+  const found: T[][] = []
+  for (let from = 0; from < values.length; from += atOnce) found.push(values.slice(from, from + atOnce))
+  return found
+}
+
+async function rowsBy<R = Row>(
+  { db }: Context,
+  columns: readonly string[] | 'all',
+  table: string,
+  column: string,
+  values: readonly number[],
+): Promise<R[]> {
+  const shown = columns === 'all' ? sql`*` : sql.join(columns.map((each) => sql.ref(each)))
+  const found: R[] = []
+  for (const part of chunks(values)) {
+    const where = sql`${sql.ref(column)} in (${sql.join(part)})`
+    found.push(...(await sql<R>`select ${shown} from ${sql.table(table)} where ${where}`.execute(db)).rows)
+  }
+  return found
+}
+
+/** The columns that tell a row of `table` from all others. */
+export const primaryKey = ({ uniqueKeys }: Relations, table: string): string[] =>
+  uniqueKeys.find((key) => key.isPrimary && key.table === table)?.columns ?? ['id']
+
+async function pointersAt(ctx: Context, table: string, column: string, ids: readonly number[]): Promise<Pointer[]> {
+  const found = await rowsBy<{ id: number } & Record<string, number>>(ctx, ['id', column], table, column, ids)
+  return [...new Set(found.map((row) => row[column] ?? 0))].map((to) => ({
+    table,
+    column,
+    to,
+    ids: found.filter((row) => row[column] === to).map((row) => row.id),
+  }))
+}
+
+/** Everything that goes with a record, as it is now. */
+async function capture(ctx: Context, entity: string, table: string, id: number): Promise<Omit<Archive, 'companions'>> {
+  const relations = await relationsOf(ctx)
+  const rows = new Map<string, ArchivedRow>()
+  const pointers: Pointer[] = []
+  const keep = (table: string, row: Row): void => {
+    const name = JSON.stringify([table, ...primaryKey(relations, table).map((column) => row[column])])
+    // A row with two parents comes behind both.
+    rows.delete(name)
+    rows.set(name, { table, row })
+  }
+  const follow = async (parent: string, ids: readonly number[]): Promise<void> => {
+    for (const { table, column, onDelete } of relations.foreignKeys.filter((key) => key.parent === parent)) {
+      if (onDelete === 'set null') pointers.push(...(await pointersAt(ctx, table, column, ids)))
+      if (onDelete !== 'cascade') continue
+      const found = await rowsBy(ctx, 'all', table, column, ids)
+      for (const row of found) keep(table, row)
+      const below = found.flatMap((row) => (typeof row.id === 'number' ? [row.id] : []))
+      if (below.length > 0) await follow(table, below)
+    }
+  }
+  for (const row of await rowsBy(ctx, 'all', table, 'id', [id])) keep(table, row)
+  await follow(table, [id])
+  // Values that must be unique are kept beside the record, without a foreign key.
+  const unique = ctx.db.selectFrom('unique_values').selectAll().where('entity_type', '=', entity)
+  for (const row of await unique.where('entity_id', '=', id).execute()) keep('unique_values', { ...row })
+  return { rows: [...rows.values()], pointers }
+}
+
+/** Carries a deletion out and keeps what it takes away, with the records that went on the way. Runs in its transaction. */
+export async function archiveThenDelete(
+  ctx: Context,
+  { entity, table, id }: { entity: string; table: string; id: number },
+  remove: () => Promise<{ eventId: number | null }>,
+): Promise<void> {
+  const { rows, pointers } = await capture(ctx, entity, table, id)
+  const before = ctx.unit?.archived.length ?? 0
+  const { eventId } = await remove()
+  if (eventId === null) return
+  const cascaded = ctx.unit?.archived.slice(before) ?? []
+  await ctx.db
+    .insertInto('archives')
+    .values({
+      event_id: eventId,
+      entity_type: entity,
+      entity_id: id,
+      rows: JSON.stringify(rows),
+      pointers: JSON.stringify(pointers),
+      companions: JSON.stringify(cascaded),
+      created_at: now(ctx),
+    })
+    .execute()
+  ctx.unit?.archived.push({ entity, id, event: eventId })
+}
+
+export interface Archived extends Archive {
+  event: number
+  /** The record as it was shown last. */
+  snapshot: Record<string, unknown>
+}
+
+/** What the last deletion of a record took away; undefined when there was none, or none that can be undone by now. */
+export async function lastArchive(ctx: Context, entity: string, id: number): Promise<Archived | undefined> {
+  const found = await ctx.db
+    .selectFrom('archives')
+    .innerJoin('events', 'events.id', 'archives.event_id')
+    .select(['archives.rows', 'archives.pointers', 'archives.companions'])
+    .select(['events.id as event', 'events.before'])
+    .where('archives.entity_type', '=', entity)
+    .where('archives.entity_id', '=', id)
+    .where('archives.created_at', '>=', stamp(new Date(ctx.time.getTime() - daysMs(restoreDays))))
+    .orderBy('archives.id', 'desc')
+    .executeTakeFirst()
+  if (!found) return undefined
+  return {
+    rows: JSON.parse(found.rows) as ArchivedRow[],
+    pointers: JSON.parse(found.pointers) as Pointer[],
+    companions: JSON.parse(found.companions) as Archive['companions'],
+    event: found.event,
+    snapshot: JSON.parse(found.before ?? '{}') as Archived['snapshot'],
+  }
+}

@@ -1,0 +1,77 @@
+// What refers to a record changes when that is deleted, and again when it comes back (DOMAIN 3.1, 23): the version says so, while
+// the event of the record itself tells of it. Who refers is read from the foreign keys, and whose reply shows it from the contract.
+import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import { componentOf } from '../../contract/input/open-schema.ts'
+import { type Context, now } from '../context.ts'
+import { chunks, type Pointer, relationsOf } from './archive.ts'
+
+interface Spot {
+  table: string
+  id: number
+}
+
+/**
+ * Raises the versions of the records that refer to one, with a statement per table: those whose own column does, and those that
+ * show it through rows of theirs (`quote_items`, `lead_activities`). Call it while these rows are there. `except`: other records
+ * that change with this one and say so themselves.
+ */
+export async function bumpReferrers(
+  ctx: Context,
+  { entity, table, id }: Spot & { entity: string },
+  except: readonly Spot[] = [],
+): Promise<void> {
+  const { foreignKeys, columns } = await relationsOf(ctx)
+  const found = new Map<string, RawBuilder<SqlBool>[]>()
+  const add = (table: string, condition: RawBuilder<SqlBool>): void => {
+    if (columns.get(table)?.has('version')) found.set(table, [...(found.get(table) ?? []), condition])
+  }
+  for (const { table: child, column, onDelete } of foreignKeys.filter((key) => key.parent === table)) {
+    const refers = sql<SqlBool>`${sql.ref(column)} = ${id}`
+    if (onDelete === 'set null') add(child, refers)
+    if (onDelete === 'restrict' || columns.get(child)?.has('version')) continue
+    // Rows without a version belong to what they go with.
+    for (const key of foreignKeys.filter((each) => each.table === child && each.column !== column)) {
+      if (key.onDelete === 'cascade' && shows(ctx, key.parent, entity, child))
+        add(key.parent, sql<SqlBool>`id in (select ${sql.ref(key.column)} from ${sql.table(child)} where ${refers})`)
+    }
+  }
+  for (const [other, conditions] of found) {
+    const unchanged = [{ table, id }, ...except].flatMap((each) => (each.table === other ? [each.id] : []))
+    const others = unchanged.length === 0 ? sql`` : sql` and id not in (${sql.join(unchanged)})`
+    await sql`update ${sql.table(other)} set version = version + 1, updated_at = ${now(ctx)}
+      where (${sql.join(conditions, sql` or `)})${others}`.execute(ctx.db)
+  }
+}
+
+/** Others name a record again, unless they have come to name another. */
+export async function relink(ctx: Context, pointers: readonly Pointer[]): Promise<void> {
+  for (const { table, column, to, ids } of pointers) {
+    for (const part of chunks(ids)) {
+      const where = sql`id in (${sql.join(part)}) and ${sql.ref(column)} is null`
+      await sql`update ${sql.table(table)} set ${sql.ref(column)} = ${to} where ${where}`.execute(ctx.db)
+    }
+  }
+}
+
+/** Whether replies with records of `table` show those of `entity`, or the rows between them: a lead shows its tags, no tag its leads. */
+function shows(ctx: Context, table: string, entity: string, between: string): boolean {
+  const names = namesIn(ctx, table)
+  return names.some((name) => name === entity || name === between || between.endsWith(`_${name}`))
+}
+
+interface Part {
+  $ref?: string
+  properties?: Record<string, Part>
+}
+
+function namesIn({ services }: Context, table: string): string[] {
+  const resource = [...services.resources.values()].find((each) => each.table === table)
+  const document = services.contract as {
+    paths: Record<string, { get?: { responses: Record<string, { content?: Record<string, { schema: Part }> }> } }>
+  }
+  const open = (part: Part | undefined): Part | undefined =>
+    part?.$ref === undefined ? part : open(componentOf(document, part.$ref) as Part)
+  const reply =
+    document.paths[resource?.getOperation.path ?? '']?.get?.responses['200']?.content?.['application/json']?.schema
+  return Object.keys(open(open(reply)?.properties?.data)?.properties ?? {})
+}

@@ -1,0 +1,108 @@
+// What an event changed, field by field, from the snapshots in the event log; for history and timelines (DOMAIN 13.4, 17.4).
+// Pure. References are shown as references, once, and with no more than anybody may see of them.
+import type { Snapshot } from '../write/events.ts'
+
+export interface Change {
+  key: string
+  label: string
+  old: unknown
+  new: unknown
+}
+
+/** One row of the event log, with its JSON read. */
+export interface Logged {
+  entity: string
+  before: Snapshot | null
+  after: Snapshot | null
+  changed: readonly string[]
+}
+
+/** Names of attributes by their code. */
+export type Labels = ReadonlyMap<string, string>
+
+const own = 'custom_attributes.'
+/** Of the record as such, or of other records; nobody set them. */
+const bookkeeping = new Set(['id', 'created_at', 'updated_at', 'version', 'rotten_days', 'is_rotten', 'sales_owner'])
+/** What a reference shows of a record out of sight (DOMAIN 3.5). */
+const shownOfRefs = new Set(
+  [
+    'id',
+    'name',
+    'email',
+    'title',
+    'subject',
+    'type',
+    'from',
+    'code',
+    'probability',
+    'sort_order',
+    'color',
+    'sku',
+  ].concat(['size', 'content_type', 'permission_type']),
+)
+
+const singular = (entity: string): string => entity.replace(/ies$/, 'y').replace(/s$/, '')
+
+/** The keys under which a snapshot may show what `key` names: `user` or `person` of `…_id`, `leads` of `lead_ids`. */
+const showsOf = (key: string): ((name: string) => boolean) => {
+  if (key.endsWith('_ids')) return (name) => name === `${key.slice(0, -4)}s`
+  const stem = key.endsWith('_id') && !key.startsWith(own) ? key.slice(0, -3) : null
+  return (name) => stem !== null && (stem === name || stem.endsWith(`_${name}`))
+}
+
+/** The changes of one event: all fields that are set of a new or deleted record or link, the changed ones of another. */
+export function changesOf({ entity, before, after, changed }: Logged, labels: Labels): Change[] {
+  const one = before ?? after ?? {}
+  const keys = before && after ? changed : fieldsOf(one, entity)
+  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])]
+  const isShown = (name: string) => keys.some((key) => key !== name && showsOf(key)(name))
+  return keys
+    .filter((key) => !isShown(key))
+    .map((key) => {
+      const shown = names.find(showsOf(key)) ?? key
+      return { key, label: labelOf(key, labels), old: valueIn(before, shown), new: valueIn(after, shown) }
+    })
+}
+
+/** What is set in a snapshot. A link names its own record too, which is no news in that record's history. */
+function fieldsOf(snapshot: Snapshot, entity: string): string[] {
+  const isSet = (value: unknown): boolean =>
+    value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0)
+  const keys: string[] = []
+  for (const [key, value] of Object.entries(snapshot)) {
+    if (bookkeeping.has(key) || key.endsWith('_count') || key === `${singular(entity)}_id`) continue
+    if (key !== 'custom_attributes') {
+      if (isSet(value)) keys.push(key)
+      continue
+    }
+    for (const [code, each] of Object.entries((value ?? {}) as Snapshot)) if (isSet(each)) keys.push(own + code)
+  }
+  return keys
+}
+
+/** The value of a field as it is in the record; null where there is none. */
+export function valueIn(snapshot: Snapshot | null, key: string): unknown {
+  if (!snapshot) return null
+  const custom = key.startsWith(own) ? (snapshot.custom_attributes as Snapshot | undefined) : undefined
+  const value = custom ? custom[key.slice(own.length)] : snapshot[key]
+  return asSeen(value) ?? null
+}
+
+/** The writer may have seen more of another record than the reader may: an object with an id is cut down to a reference. */
+export function asSeen(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || !('id' in value)) return value
+  return Object.fromEntries(Object.entries(value).filter(([key]) => shownOfRefs.has(key)))
+}
+
+/** The name of a field for people: its attribute's, else the key in words; of a path its last part says what it is. */
+export function labelOf(key: string, labels: Labels): string {
+  const code = key.slice(key.lastIndexOf('.') + 1)
+  return labels.get(code) ?? inWords(code.replace(/_ids$/, 's').replace(/_id$/, ''))
+}
+
+const inWords = (key: string): string =>
+  key
+    .split('_')
+    .filter(Boolean)
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join(' ')

@@ -1,0 +1,161 @@
+// What happened to a record, from the event log: its history (DOMAIN 17.4), and the changes that a timeline shows between
+// activities and e-mails (13.4). What the fields of an event are is in changes.ts.
+import { type SqlBool, sql } from 'kysely'
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../context.ts'
+import { notFound } from '../errors.ts'
+import { sightOf, wasSeen } from '../query/event-visibility.ts'
+import type { Query } from '../query/filter.ts'
+import { page } from '../query/page.ts'
+import type { Resource } from '../resource/definition.ts'
+import { followUps, type Snapshot } from '../write/events.ts'
+import { type Change, changesOf, type Labels, type Logged } from './field-changes.ts'
+
+type Recorded = Pick<Resource<unknown, never>, 'noun' | 'entity' | 'events' | 'visibleIds' | 'exists' | 'sight'>
+
+/** The handler of `GET /…/{id}/history`. */
+export const historyOf =
+  (resource: Recorded) =>
+  async (ctx: Context, { params, query }: { params: { id: number }; query: Query }): Promise<Schema<'HistoryPage'>> => {
+    await locatePast(ctx, resource, params.id)
+    return historyPage(ctx, resource.entity, params.id, query)
+  }
+
+/** Throws 404 unless the caller sees the record, or could see it when it was deleted. */
+async function locatePast(
+  ctx: Context,
+  { noun, entity, visibleIds: seen, exists, sight }: Recorded,
+  id: number,
+): Promise<void> {
+  if ((await seen(ctx, [id])).has(id)) return
+  if ((await exists(ctx, id)) || !(await wasSeen(ctx, entity, sight.records, id))) throw notFound(noun, id)
+}
+
+/** A page of what happened to one record, newest first; null for an entity that is one whole, such as the configuration. */
+export async function historyPage(
+  ctx: Context,
+  entity: string,
+  id: number | null,
+  query: Query,
+): Promise<Schema<'HistoryPage'>> {
+  const rows = ctx.db
+    .selectFrom('events')
+    .leftJoin('tokens', 'tokens.id', 'events.token_id')
+    .selectAll('events')
+    .select('tokens.name as token_name')
+    .where('events.entity_type', '=', entity)
+    .where('events.entity_id', id === null ? 'is' : '=', id)
+    // They would tell of the same fields twice.
+    .where((where) => where.and(followUps.map((word) => where('events.name', 'not like', `%.${word}`))))
+  const { rows: shown, links, meta } = await page(ctx, rows, query, { id: 'events.id' }, 'events.id')
+  const labels = await labelsOf(ctx, entity)
+  return {
+    data: shown.map((row) => ({
+      id: row.id,
+      name: row.name,
+      actor: { type: row.actor_type === 'user' ? 'user' : 'system', id: row.actor_id, name: row.actor_name },
+      token: row.token_id === null ? null : { id: row.token_id, name: row.token_name },
+      origin: row.origin,
+      restored: row.restored === 1,
+      created_at: row.created_at,
+      changes: changesOf(read(ctx, entity, row), labels),
+    })),
+    links,
+    meta,
+  }
+}
+
+function read(
+  ctx: Context,
+  entity: string,
+  row: { before: string | null; after: string | null; changed: string },
+): Logged {
+  const { asRead = (_ctx, whole) => whole } = sightOf(ctx, entity)
+  const snapshot = (text: string | null) => (text === null ? null : asRead(ctx, JSON.parse(text) as Snapshot))
+  return {
+    entity,
+    before: snapshot(row.before),
+    after: snapshot(row.after),
+    changed: JSON.parse(row.changed) as string[],
+  }
+}
+
+/** What people call the fields of an entity. */
+async function labelsOf(ctx: Context, entity: string): Promise<Labels> {
+  const rows = await ctx.db
+    .selectFrom('attributes')
+    .select(['code', 'name'])
+    .where('entity_type', '=', entity)
+    .execute()
+  return new Map(rows.map(({ code, name }) => [code, name]))
+}
+
+/** One line of the change log: a record was created, or one field of it was changed (`key`, null for the creation). */
+export interface Line {
+  /** Unique among all lines. */
+  id: number
+  event_id: number
+  key: string | null
+  created_at: string
+}
+
+const linesPerEvent = 1000
+
+/**
+ * The change log of one record as a query with a row per changed field, to be sorted, paged and united with others by the
+ * caller; `describe` then tells of a page of them. A field and the reference that shows it are one line.
+ */
+export function changeLog(ctx: Context, { entity, events }: Pick<Recorded, 'entity' | 'events'>, id: number) {
+  const { dialect } = ctx.services.store
+  const of = (name: string) =>
+    ctx.db
+      .selectFrom('events')
+      .where('events.entity_type', '=', entity)
+      .where('events.entity_id', '=', id)
+      .where('events.name', '=', `${name}.after`)
+      .select(['events.id as event_id', 'events.created_at'])
+  const shows = sql<SqlBool>`(twin.value = field.value || '_id' or twin.value like '%\\_' || field.value || '\\_id' escape '\\'
+    or twin.value = substr(field.value, 1, length(field.value) - 1) || '_ids')`
+  const created = of(events.create)
+    .select(sql<number>`events.id * ${sql.lit(linesPerEvent)}`.as('id'))
+    .select(sql<string | null>`null`.as('key'))
+  const updated = of(events.update)
+    .innerJoin(dialect.jsonTexts('events.changed', 'field'), (join) => join.onTrue())
+    .where(({ not, exists, selectFrom }) =>
+      not(exists(selectFrom(dialect.jsonTexts('events.changed', 'twin')).select('twin.key').where(shows))),
+    )
+    .select(sql<number>`events.id * ${sql.lit(linesPerEvent)} + field.key`.as('id'))
+    .select(sql<string | null>`field.value`.as('key'))
+  return created.unionAll(updated)
+}
+
+export interface Described extends Line {
+  actor: { id: number | null; name: string | null }
+  /** Whether the creation brought back a deleted record. */
+  isRestored: boolean
+  /** Null for the creation. */
+  change: Change | null
+}
+
+/** What a page of lines of one entity says, with one query for their events. */
+export async function describe(ctx: Context, entity: string, lines: readonly Line[]): Promise<Map<number, Described>> {
+  const ids = [...new Set(lines.map((line) => line.event_id))]
+  if (ids.length === 0) return new Map()
+  const rows = await ctx.db.selectFrom('events').selectAll().where('id', 'in', ids).execute()
+  const labels = await labelsOf(ctx, entity)
+  const events = new Map(rows.map((row) => [row.id, row]))
+  return new Map(
+    lines.flatMap((line): [number, Described][] => {
+      const row = events.get(line.event_id)
+      if (!row) return []
+      const changes = line.key === null ? [] : changesOf(read(ctx, entity, row), labels)
+      const change = changes.find(({ key }) => key === line.key) ?? null
+      return [
+        [
+          line.id,
+          { ...line, actor: { id: row.actor_id, name: row.actor_name }, isRestored: row.restored === 1, change },
+        ],
+      ]
+    }),
+  )
+}

@@ -1,0 +1,225 @@
+// Brings a deleted record back from its archive, with what belonged to it and the same ids (DOMAIN 17.4). What the rows refer
+// to may have gone meanwhile: then the row or the reference is left out, and the reply says so.
+import { sql } from 'kysely'
+import type { ForeignKey, Relations } from '../../../db/dialect.ts'
+import type { EventBase } from '../../contract/types.ts'
+import { type Context, now } from '../context.ts'
+import { Problem, ValidationErrors } from '../errors.ts'
+import { wasSeen } from '../query/event-visibility.ts'
+import { withoutVisibility } from '../query/visibility.ts'
+import type { Resource } from '../resource/definition.ts'
+import { capital } from '../values/format.ts'
+import { checkIfMatch } from '../write/etag.ts'
+import type { Snapshot } from '../write/events.ts'
+import { emitOnly, transaction, write } from '../write/write.ts'
+import { type Archived, type ArchivedRow, chunks, lastArchive, type Row, relationsOf, restoreDays } from './archive.ts'
+import { bumpReferrers, relink } from './backreferences.ts'
+
+/** What did not come back, because the record it refers to is gone: that record, and where it was referred to. */
+export interface Dropped {
+  entity_type: string
+  id: number
+  field: string
+}
+
+export interface Restored<Reply> {
+  data: Reply
+  dropped: Dropped[]
+}
+
+/** What a slice gets to see of its own row before it goes back (`mend`). */
+export interface Mending {
+  row: Readonly<Row>
+  /** The record as it was shown last. */
+  snapshot: Archived['snapshot']
+  /** Columns whose record is gone. */
+  vanished: ReadonlySet<string>
+  /** Tells of something that only the slice knows to be gone, such as a custom value. */
+  drop: (what: Dropped) => void
+}
+
+interface About<Reply> {
+  resource: Omit<Resource<Reply, never>, 'restore'>
+  id: number
+  mend: Mend | undefined
+  /** The record as it is then, whoever may see it. */
+  written: (ctx: Context) => Promise<Reply>
+}
+
+export type Mend = (ctx: Context, mending: Mending) => Promise<Row>
+
+/**
+ * Throws 404 when nothing within reach can be restored, 409 `state_conflict` when the record exists or cannot be without
+ * what is gone, 409 `unique_violation` when a value of its own was taken.
+ */
+export async function restore<Reply>(ctx: Context, about: About<Reply>): Promise<Restored<Reply>> {
+  const { resource, id } = about
+  const { noun, entity, table } = resource
+  return transaction(ctx, async (ctx) => {
+    if (await resource.exists(ctx, id)) {
+      await resource.assertVisible(ctx, id)
+      throw new Problem('state_conflict', `The ${noun} ${id} exists; only what was deleted can be restored.`)
+    }
+    const kept = await lastArchive(ctx, entity, id)
+    if (!kept || !(await wasSeen(ctx, entity, resource.sight.records, id)))
+      throw new Problem('not_found', `No ${noun} with id ${id} was deleted in the last ${restoreDays} days.`)
+    const { version } = kept.rows[0]?.row ?? {}
+    if (typeof version === 'number') checkIfMatch(ctx, version)
+    const relations = await relationsOf(ctx)
+    const dropped: Dropped[] = []
+    await assertNotTaken(ctx, relations, about, kept)
+    const own = await repairRow(ctx, relations, about, kept, dropped)
+    await write(ctx, resource.events.create, { entity, input: kept.snapshot, id, restored: true }, async (ctx) => {
+      await insert(ctx, relations, { table, row: own })
+      const brought = await restoreCascaded(ctx, kept, dropped)
+      dropped.push(...(await bringRows(ctx, relations, kept)))
+      await relink(ctx, kept.pointers)
+      await bumpReferrers(ctx, { entity, table, id }, brought)
+      return { id, entity: (await about.written(ctx)) as Snapshot }
+    })
+    const data = await about.written(ctx)
+    const event = resource.events.create.replace(/create$/, 'restore') as EventBase
+    await emitOnly(ctx, event, { entity, id, shown: data as Snapshot, restored: true })
+    return { data, dropped }
+  })
+}
+
+/** The handler of `POST /…/{id}/restore`. */
+export const restoring =
+  <Reply>({ restore, noun }: Pick<Resource<Reply, never>, 'restore' | 'noun'>) =>
+  async (ctx: Context, { params }: { params: { id: number } }) => {
+    const { data, dropped } = await restore(ctx, params.id)
+    return { data, message: `${capital(noun)} restored.`, meta: { dropped } }
+  }
+
+/** What a reference refers to, when that is no longer there. */
+type IsMissing = (key: ForeignKey, row: Row) => boolean
+
+const keysOf = ({ foreignKeys }: Relations, table: string): ForeignKey[] =>
+  foreignKeys.filter((key) => key.table === table)
+
+/** Looks up at once everything that the rows refer to. */
+async function goneFor(ctx: Context, relations: Relations, rows: readonly ArchivedRow[]): Promise<IsMissing> {
+  const named = new Map<string, Set<number>>()
+  for (const { table, row } of rows) {
+    for (const { column, parent } of keysOf(relations, table)) {
+      const id = row[column]
+      if (typeof id === 'number') named.set(parent, (named.get(parent) ?? new Set()).add(id))
+    }
+  }
+  const present = new Set<string>()
+  for (const [table, ids] of named) {
+    for (const part of chunks([...ids])) {
+      const found = sql<{ id: number }>`select id from ${sql.table(table)} where id in (${sql.join(part)})`
+      for (const { id } of (await found.execute(ctx.db)).rows) present.add(`${table} ${id}`)
+    }
+  }
+  return ({ parent, column }, row) => row[column] != null && !present.has(`${parent} ${row[column]}`)
+}
+
+/** Name of a table in replies: that of its resource, else its last word (`lead_pipeline_stages` are stages). */
+function entityOf({ services }: Context, table: string): string {
+  for (const resource of services.resources.values()) if (resource.table === table) return resource.entity
+  return table.split('_').at(-1) ?? table
+}
+
+/** Throws 409 with every value of the record's own row that another one has by now. */
+async function assertNotTaken<Reply>(
+  ctx: Context,
+  relations: Relations,
+  { resource: { table, entity, noun, visibleIds: seen } }: About<Reply>,
+  { rows }: Archived,
+): Promise<void> {
+  const found = new ValidationErrors()
+  const own = rows[0]?.row ?? {}
+  const taken = async (field: string, other: number): Promise<void> =>
+    found.taken(field, entity, (await seen(ctx, [other])).has(other) ? other : null, `Another ${noun} has this value.`)
+  for (const { columns, isPrimary } of relations.uniqueKeys.filter((key) => key.table === table)) {
+    if (isPrimary || columns.some((column) => own[column] == null)) continue
+    const same = columns.map((column) => sql`${sql.ref(column)} = ${own[column]}`)
+    const other = sql<{ id: number }>`select id from ${sql.table(table)} where ${sql.join(same, sql` and `)}`
+    for (const row of (await other.execute(ctx.db)).rows) await taken(columns.join('_').replace(/_key$/, ''), row.id)
+  }
+  found.throwIfAny()
+}
+
+/** The record's own row, one version on, without references to what is gone. */
+async function repairRow<Reply>(
+  ctx: Context,
+  relations: Relations,
+  { resource: { table, noun }, mend }: About<Reply>,
+  { rows, snapshot }: Archived,
+  dropped: Dropped[],
+): Promise<Row> {
+  const row = rows[0]?.row ?? {}
+  const isGone = await goneFor(ctx, relations, rows.slice(0, 1))
+  const gone = keysOf(relations, table).filter((key) => isGone(key, row))
+  for (const { column, parent } of gone)
+    dropped.push({ entity_type: entityOf(ctx, parent), id: Number(row[column]), field: column })
+  const vanished = new Set(gone.map(({ column }) => column))
+  const replaced = (await mend?.(ctx, { row, snapshot, vanished, drop: (what) => dropped.push(what) })) ?? {}
+  const mended: Row = { ...row, ...Object.fromEntries(gone.map(({ column }) => [column, null])), ...replaced }
+  for (const { column, parent, isNullable } of gone) {
+    if (mended[column] !== null || isNullable) continue
+    const what = `${entityOf(ctx, parent)} ${row[column]}`
+    throw new Problem('state_conflict', `This ${noun} cannot be without its ${column}, and ${what} is gone.`)
+  }
+  if (typeof row.version === 'number') mended.version = row.version + 1
+  return { ...mended, updated_at: now(ctx) }
+}
+
+/** A row that came back on another way stays as it is. */
+async function insert(ctx: Context, relations: Relations, { table, row }: ArchivedRow): Promise<void> {
+  const known = relations.columns.get(table)
+  const columns = Object.keys(row).filter((column) => known?.has(column))
+  const names = sql.join(columns.map((column) => sql.ref(column)))
+  const values = sql.join(columns.map((column) => row[column]))
+  await sql`insert into ${sql.table(table)} (${names}) values (${values}) on conflict do nothing`.execute(ctx.db)
+}
+
+type Brought = { table: string; id: number }
+
+/** The records that went with this one, unless they have had a life of their own since. */
+async function restoreCascaded(ctx: Context, { companions }: Archived, dropped: Dropped[]): Promise<Brought[]> {
+  const brought: Brought[] = []
+  for (const { entity, id, event } of companions) {
+    const resource = ctx.services.resources.get(entity)
+    if (!resource || (await resource.exists(ctx, id))) continue
+    if ((await lastArchive(ctx, entity, id))?.event !== event) continue
+    // They went without being asked for, whoever owned them, and so they come.
+    dropped.push(...(await resource.restore(withoutVisibility(ctx), id)).dropped)
+    brought.push({ table: resource.table, id })
+  }
+  return brought
+}
+
+/** What belongs to the record, in the order it was kept. A row whose parent is gone goes with it. */
+async function bringRows(ctx: Context, relations: Relations, { rows }: Archived): Promise<Dropped[]> {
+  const dropped: Dropped[] = []
+  const lost = new Set<string>()
+  const isGone = await goneFor(ctx, relations, rows)
+  const archived = new Set(rows.map(({ table, row }) => `${table} ${row.id}`))
+  for (const { table, row } of rows.slice(1)) {
+    // Each slice's `mend` has asked for these anew: what is unique by now is not what was.
+    if (table === 'unique_values') continue
+    const name = ({ parent, column }: ForeignKey): string => `${parent} ${row[column]}`
+    const gone = keysOf(relations, table).filter((key) =>
+      archived.has(name(key)) ? lost.has(name(key)) : isGone(key, row),
+    )
+    const kept: Row = { ...row }
+    let isLost = false
+    for (const key of gone) {
+      const entity = entityOf(ctx, key.parent)
+      // As if it had been there when the other was deleted.
+      if (key.isNullable && key.onDelete !== 'cascade') kept[key.column] = null
+      else isLost = true
+      // What was lost with its parent here, and the index of a value, tell nothing.
+      if (archived.has(name(key)) || table === 'unique_values') continue
+      const field = typeof row.id === 'number' ? `${table}.${key.column}` : entity
+      dropped.push({ entity_type: entity, id: Number(row[key.column]), field })
+    }
+    if (isLost) lost.add(`${table} ${row.id}`)
+    else await insert(ctx, relations, { table, row: kept })
+  }
+  return dropped
+}

@@ -1,0 +1,173 @@
+// The one client for HTTP to outside (DESIGN 9). Where a call goes was written by users, so the name is resolved once, every
+// address is checked, and the connection is made to a checked address and nothing else, whatever the name answers then.
+import { isIP, type LookupFunction } from 'node:net'
+import type { Client, Dispatcher } from 'undici'
+import { version } from '../../installation/package-info.ts'
+import { stopwatch } from '../runtime/clock.ts'
+import { type AddressCheck, addressCheck } from './address-guard.ts'
+import { boundedLookup, type Lookup } from './dns.ts'
+import { OutboundError, toOutboundError } from './errors.ts'
+
+export { OutboundError, type OutboundErrorKind } from './errors.ts'
+
+export interface OutboundRequest {
+  method: string
+  url: string
+  headers?: Readonly<Record<string, string | string[]>>
+  body?: string | Uint8Array | null
+}
+
+export interface OutboundReply {
+  status: number
+  headers: Readonly<Record<string, string | string[] | undefined>>
+  /** The beginning of the body as text. */
+  excerpt: string
+  /** How long it took, to the end of the body. */
+  ms: number
+}
+
+export interface Outbound {
+  /** Any answer is an answer, redirects too: they are not followed. Throws OutboundError when there is none. */
+  request(request: OutboundRequest, signal?: AbortSignal): Promise<OutboundReply>
+}
+
+export interface OutboundOptions {
+  /** Networks that may be reached although they are not public. */
+  allowCidrs: readonly string[]
+  /** Whether addresses without encryption may be called. */
+  allowHttp: boolean
+  /** To resolve the name and connect. */
+  connectMs: number
+  /** For all of it, to the end of the body. */
+  totalMs: number
+  lookup?: Lookup
+}
+
+/** What is kept of a body, and what is read of one before the connection is cut. */
+const excerptBytes = 1024
+const readBytes = 64 * 1024
+
+export function createOutbound(options: OutboundOptions): Outbound {
+  const check = addressCheck(options.allowCidrs)
+  const lookup = boundedLookup(options.lookup)
+  return {
+    async request(request, signal) {
+      // Loaded by the first call, which need not be quicker for it.
+      const { Client } = await import('undici')
+      const elapsed = stopwatch()
+      const url = readUrl(request.url, options.allowHttp)
+      const host = url.hostname.replace(/^\[|\]$/g, '')
+      const total = limit(options.totalMs, signal)
+      let client: Client | undefined
+      let isConnected = false
+      try {
+        const connecting = limit(options.connectMs, total.signal)
+        const addresses = await checked(host, lookup, check, connecting.signal).finally(connecting.clear)
+        client = new Client(url.origin, {
+          // One request, one connection: an address is checked for what is sent through it.
+          pipelining: 0,
+          connect: {
+            timeout: Math.max(1, options.connectMs - elapsed()),
+            rejectUnauthorized: true,
+            lookup: pinned(host, addresses),
+            autoSelectFamily: true,
+            autoSelectFamilyAttemptTimeout: Math.max(250, Math.floor(options.connectMs / (addresses.length + 1))),
+          },
+        })
+        client.on('connect', () => {
+          isConnected = true
+        })
+        const reply = await client.request({
+          method: request.method.toUpperCase() as Dispatcher.HttpMethod,
+          path: `${url.pathname}${url.search}`,
+          headers: withAgent(request.headers ?? {}),
+          body: request.body ?? null,
+          signal: total.signal,
+        })
+        const excerpt = await beginning(reply.body)
+        return { status: reply.statusCode, headers: reply.headers, excerpt, ms: elapsed() }
+      } catch (cause) {
+        if (signal?.aborted) throw cause
+        throw toOutboundError(cause, { host, isConnected, isOver: total.signal.aborted, ms: elapsed() })
+      } finally {
+        total.clear()
+        await client?.destroy()
+      }
+    },
+  }
+}
+
+function readUrl(text: string, allowHttp: boolean): URL {
+  if (!URL.canParse(text)) throw new OutboundError('invalid', 'The address is not an absolute URL.')
+  const url = new URL(text)
+  if (url.protocol !== 'https:' && url.protocol !== 'http:')
+    throw new OutboundError('invalid', 'Only https addresses are called.')
+  if (url.protocol === 'http:' && !allowHttp)
+    throw new OutboundError('invalid', 'Addresses without encryption (http) are not called.')
+  if (url.username !== '' || url.password !== '')
+    throw new OutboundError('invalid', 'The address must not carry a name or password.')
+  return url
+}
+
+/** The addresses of a host, all of them fit to be reached. An address that is written out is one, in whatever notation. */
+async function checked(
+  host: string,
+  lookup: ReturnType<typeof boundedLookup>,
+  check: AddressCheck,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const addresses = isIP(host) > 0 ? [host] : await lookup(host, signal)
+  if (addresses.length === 0) throw new OutboundError('dns', `${host} has no address.`)
+  for (const address of addresses) {
+    const fault = check(address)
+    if (fault !== null)
+      throw new OutboundError('refused-address', `${host} is at ${fault} address, which is not called.`)
+  }
+  return addresses
+}
+
+/** A look-up that knows one name and answers what was checked, so that asking again cannot lead elsewhere. */
+function pinned(host: string, addresses: readonly string[]): LookupFunction {
+  const entries = addresses.map((address) => ({ address, family: isIP(address) }))
+  return (hostname, { all }, done) => {
+    const [first] = entries
+    if (hostname !== host || !first) done(new OutboundError('refused-address', 'Nobody checked this host.'), '')
+    else if (all) done(null, entries)
+    else done(null, first.address, first.family)
+  }
+}
+
+/** A signal that fires after a time, or with another one. */
+function limit(ms: number, outer: AbortSignal | undefined): { signal: AbortSignal; clear: () => void } {
+  const controller = new AbortController()
+  const stop = (): void => controller.abort()
+  const timer = setTimeout(stop, ms)
+  if (outer?.aborted) stop()
+  outer?.addEventListener('abort', stop)
+  return {
+    signal: controller.signal,
+    clear: () => {
+      clearTimeout(timer)
+      outer?.removeEventListener('abort', stop)
+    },
+  }
+}
+
+function withAgent(headers: Readonly<Record<string, string | string[]>>): Record<string, string | string[]> {
+  const hasAgent = Object.keys(headers).some((name) => name.toLowerCase() === 'user-agent')
+  return { ...(!hasAgent && { 'user-agent': `Accord-CRM/${version}` }), ...headers }
+}
+
+/** Reads a body to its end, or as far as anybody needs, and answers how it begins. */
+async function beginning(body: AsyncIterable<Buffer>): Promise<string> {
+  const kept: Buffer[] = []
+  let length = 0
+  for await (const chunk of body) {
+    if (length < excerptBytes) kept.push(chunk.subarray(0, excerptBytes - length))
+    length += chunk.length
+    if (length >= readBytes) break
+  }
+  const text = new TextDecoder().decode(Buffer.concat(kept), { stream: true })
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
+  return text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g, '')
+}

@@ -1,0 +1,130 @@
+// The filters of a list (DOMAIN 5.3): `field`, `field[not]`, `field[null]`, `field[gt|gte|lt|lte]` and `q`. The contract says
+// which of them a list takes; a slice says which column each field is.
+import { type Expression, type SqlBool, sql } from 'kysely'
+import type { Dialect } from '../../../db/dialect.ts'
+import { canonicalTime, dayBoundary, isDateOnly } from '../../contract/input/formats.ts'
+import type { Context } from '../context.ts'
+import { fold } from '../values/format.ts'
+import { toScaled } from '../values/money.ts'
+
+type Condition = Expression<SqlBool>
+
+/** How a field is stored. `text` names the `_key` column; `exists` builds a condition of its own for a list of values. */
+export type Field =
+  | { kind: 'value' | 'text' | 'money' | 'time' | 'flag'; column: string }
+  | { kind: 'exists'; where: (values: (string | number)[]) => Condition }
+  | { kind: 'flagged'; where: (wanted: boolean) => Condition }
+
+export const value = (column: string): Field => ({ kind: 'value', column })
+export const text = (column: string): Field => ({ kind: 'text', column })
+export const money = (column: string): Field => ({ kind: 'money', column })
+export const time = (column: string): Field => ({ kind: 'time', column })
+export const flag = (column: string): Field => ({ kind: 'flag', column })
+export const exists = (where: (values: (string | number)[]) => Condition): Field => ({ kind: 'exists', where })
+export const flagged = (where: (wanted: boolean) => Condition): Field => ({ kind: 'flagged', where })
+
+export type Fields = Record<string, Field>
+export type Query = Readonly<Record<string, unknown>>
+
+const operators = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const
+
+/** One condition per filter in the query; parameters that are no filters (page, sort …) are not in `fields`. */
+export function conditions(ctx: Context, query: Query, fields: Fields, search: readonly SearchField[]): Condition[] {
+  const found: Condition[] = []
+  for (const [parameter, sent] of Object.entries(query)) {
+    const [, name = '', operator = ''] = /^([a-z_]+)(?:\[([a-z]+)\])?$/.exec(parameter) ?? []
+    if (name === 'q' && typeof sent === 'string') {
+      const asked = words(sent)
+      const all = [...candidates(ctx, asked, search), ...asked.map((word) => contains(ctx, word, search))]
+      const whole = search.flatMap((field) => ('whole' in field ? (field.whole(sent) ?? []) : []))
+      if (whole.length === 0) found.push(...all)
+      else found.push(sql<SqlBool>`(${sql.join(whole, sql` or `)} or (${sql.join(all, sql` and `)}))`)
+      continue
+    }
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined
+    if (field) found.push(condition(ctx, field, operator, sent))
+  }
+  return found
+}
+
+function condition(ctx: Context, field: Field, operator: string, sent: unknown): Condition {
+  if (field.kind === 'flagged') return field.where((sent === true) !== (operator === 'not'))
+  if (field.kind === 'exists') {
+    const values = [sent].flat() as (string | number)[]
+    if (values.length === 0) return operator === 'not' ? sql<SqlBool>`1 = 1` : sql<SqlBool>`1 = 0`
+    const matches = field.where(values)
+    return operator === 'not' ? sql<SqlBool>`not (${matches})` : matches
+  }
+  const column = sql.ref(field.column)
+  if (operator === 'null') return sent === true ? sql<SqlBool>`${column} is null` : sql<SqlBool>`${column} is not null`
+  if (operator === '' || operator === 'not') {
+    const values = [sent].flat().map((each) => stored(field, each))
+    if (values.length === 0) return operator === 'not' ? sql<SqlBool>`1 = 1` : sql<SqlBool>`1 = 0`
+    const within = sql<SqlBool>`${column} in (${sql.join(values)})`
+    // "none of" keeps the rows that have no value at all
+    return operator === 'not' ? sql<SqlBool>`(${column} is null or not (${within}))` : within
+  }
+  const sign = sql.raw(operators[operator as keyof typeof operators])
+  if (field.kind === 'time') {
+    const { timezone } = ctx.services.config
+    const said = String(sent)
+    const moment = isDateOnly(said)
+      ? dayBoundary(said, timezone, operator === 'lte' || operator === 'gt')
+      : canonicalTime(said, timezone)
+    return sql<SqlBool>`${column} ${sign} ${moment}`
+  }
+  return sql<SqlBool>`${column} ${sign} ${stored(field, sent)}`
+}
+
+function stored(field: Field, sent: unknown): string | number {
+  if (field.kind === 'text') return fold(String(sent))
+  if (field.kind === 'money') return toScaled(Number(sent))
+  if (typeof sent === 'boolean') return sent ? 1 : 0
+  return typeof sent === 'number' ? sent : String(sent)
+}
+
+/**
+ * A field that `q` looks into: a folded `_key` column, any text column, or a condition for one word. `indexed` is no field: it says
+ * under which name the index of texts (db/search/documents.ts) has the records, so that only candidates are looked into. `whole` looks at the
+ * question before it is taken apart, and says what else it finds.
+ */
+export type SearchField =
+  | { key: string }
+  | { text: string }
+  | { where: (word: string, dialect: Dialect, ctx: Context) => Condition }
+  | { indexed: string }
+  | { whole: (asked: string) => Condition | null }
+
+const words = (q: string): string[] => [...new Set(fold(q).split(/\s+/).filter(Boolean))]
+
+/** A word as a LIKE pattern; `\` escapes. */
+export const likePattern = (word: string): string => `%${word.replace(/[\\%_]/g, '\\$&')}%`
+
+function contains(ctx: Context, word: string, search: readonly SearchField[]): Condition {
+  const pattern = likePattern(word)
+  const { dialect } = ctx.services.store
+  const tests = search.flatMap((field): Condition[] => {
+    if ('indexed' in field || 'whole' in field) return []
+    if ('where' in field) return [field.where(word, dialect, ctx)]
+    const column = 'key' in field ? sql.ref(field.key) : dialect.fold(sql.ref(field.text))
+    return [sql<SqlBool>`${column} like ${pattern} escape '\\'`]
+  })
+  return sql<SqlBool>`(${sql.join(tests, sql` or `)})`
+}
+
+/** Which records may hold the words at all, where an index knows. */
+function candidates(ctx: Context, asked: readonly string[], search: readonly SearchField[]): Condition[] {
+  return search.flatMap((field) => {
+    if (!('indexed' in field)) return []
+    const ids = ctx.services.store.dialect.fullText.candidates('search_index', field.indexed, asked)
+    return ids === null ? [] : [sql<SqlBool>`${sql.ref(`${field.indexed}.id`)} in (${ids})`]
+  })
+}
+
+/** A row of `link` joins the record to one of the values, e.g. its tags. Asked of the link, whose index of values knows who has one. */
+export function linked(table: string, owner: string, ownerColumn: string, valueColumn: string): Field {
+  return exists(
+    (values) =>
+      sql<SqlBool>`${sql.ref(owner)} in (select ${sql.ref(`link.${ownerColumn}`)} from ${sql.table(table)} as link where ${sql.ref(`link.${valueColumn}`)} in (${sql.join(values)}))`,
+  )
+}

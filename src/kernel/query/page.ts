@@ -1,0 +1,256 @@
+// Pages of a list (DOMAIN 5.1, 5.2): by number with exact totals, or by cursor over (sort keys, id). Turns any query into
+// the envelope of the contract; knows no resource. The order is in sort-and-cursor.ts.
+import { type SelectQueryBuilder, sql } from 'kysely'
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../context.ts'
+import { invalid } from '../errors.ts'
+import type { Query } from './filter.ts'
+import { pruneJoins } from './join-pruning.ts'
+import {
+  type Cursor,
+  fingerprint,
+  type Key,
+  type KeysetRange,
+  ordered,
+  orderText,
+  rangesAfter,
+  readCursor,
+  type SortColumn,
+  sortKeys,
+  writeCursor,
+} from './sort-and-cursor.ts'
+import { queryCached, untilNextCommitFor } from './statement-cache.ts'
+
+export type { SortColumn } from './sort-and-cursor.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: a page is taken of any query; its rows are typed by Row
+export type Rows<Row> = SelectQueryBuilder<any, any, Row>
+
+export interface Paged<Row> {
+  rows: Row[]
+  links: Schema<'PageLinks'>
+  meta: Schema<'PageMeta'>
+}
+
+/** A list whose page is found first, as ids, and then read by them. */
+export interface IdPagedList<Row> {
+  /** Those that are wanted. */
+  rows: () => Rows<unknown>
+  /** What `rows` says, without the values that are bound in it last (statement-cache.ts); null when it also depends on something else. */
+  text: string | null
+  values: readonly unknown[]
+  /** What is shown of them, in any order. */
+  byIds: (ids: number[]) => Promise<Map<number, Row>>
+}
+
+/**
+ * One page of `rows`. `sort` maps every name the contract allows to a column; `id` is the column of the last tie-breaker.
+ * Throws 422 on `query.cursor` for a cursor of another list, sort or filter, and for page together with cursor.
+ */
+export async function page<Row extends object>(
+  ctx: Context,
+  rows: Rows<Row>,
+  query: Query,
+  sort: Record<string, SortColumn>,
+  id: string,
+): Promise<Paged<Row>> {
+  const keys = sortKeys(query, sort, id)
+  return paged(ctx, query, {
+    keys,
+    find: async ({ stretch, limit, offset, reverse }) => {
+      let found = ordered(ctx, rows, keys, reverse).select(marksOf(keys))
+      if (stretch) found = found.where(stretch.condition)
+      const read = (await found.limit(limit).offset(offset).execute()) as (Row & CursorValues)[]
+      return read.map((row) => ({ mark: row, row }))
+    },
+    count: async () => Number((await counted(rows).executeTakeFirstOrThrow()).total),
+  })
+}
+
+/** The same of a list whose statements are kept, and are lean. */
+export async function pageOf<Row extends object>(
+  ctx: Context,
+  { rows, text, values, byIds }: IdPagedList<Row>,
+  query: Query,
+  sort: Record<string, SortColumn>,
+  id: string,
+): Promise<Paged<Row>> {
+  const keys = sortKeys(query, sort, id)
+  const order = orderText(ctx, keys)
+  return paged(ctx, query, {
+    keys,
+    find: async ({ stretch, limit, offset, reverse }) => {
+      const marks = await queryCached<CursorValues & { id: number }>(ctx, {
+        name: text && order && `${text} ${order} ${stretch?.text ?? ''} ${reverse ? 'back' : ''}`,
+        values: [...values, ...(stretch?.values ?? []), limit, offset],
+        build: () => {
+          const ids = rows()
+            .clearSelect()
+            .select(sql<number>`${sql.ref(id)}`.as('id'))
+            .select(marksOf(keys))
+          const found = stretch ? ids.where(stretch.condition) : ids
+          return pruneJoins(ordered(ctx, found, keys, reverse).limit(limit).offset(offset)) as Rows<
+            CursorValues & { id: number }
+          >
+        },
+      })
+      if (marks.length === 0) return []
+      const shown = await byIds(marks.map((mark) => mark.id))
+      return marks.map((mark) => ({ mark, row: shown.get(mark.id) }))
+    },
+    count: () =>
+      untilNextCommitFor(ctx, text && `count ${text} ${JSON.stringify(values)}`, async () => {
+        const name = text && `count ${text}`
+        const [row] = await queryCached<{ total: number }>(ctx, {
+          name,
+          values,
+          build: () => pruneJoins(counted(rows())),
+        })
+        return Number(row?.total ?? 0)
+      }),
+  })
+}
+
+const counted = (rows: Rows<unknown>): Rows<{ total: number }> =>
+  rows.clearSelect().select(sql<number>`count(*)`.as('total'))
+
+/** A row's values of the sort keys. */
+type CursorValues = Record<`cursor_${number}`, string | number | null>
+
+/** A place in the list. Whoever is deleted before it is read is not shown; the place counts all the same, or others would be passed over. */
+interface PageEntry<Row> {
+  mark: CursorValues
+  row: Row | undefined
+}
+
+const rowsOf = <Row>(places: readonly PageEntry<Row>[]): Row[] => places.flatMap(({ row }) => row ?? [])
+
+const marksOf = (keys: readonly Key[]) =>
+  keys.map(({ column }, index) => sql<string | number | null>`${column}`.as(`cursor_${index}`))
+
+interface PageWindow {
+  stretch?: KeysetRange
+  limit: number
+  offset: number
+  reverse: boolean
+}
+
+interface Finding<Row> {
+  keys: readonly Key[]
+  find: (wanted: PageWindow) => Promise<PageEntry<Row>[]>
+  count: () => Promise<number>
+}
+
+function paged<Row extends object>(ctx: Context, query: Query, finding: Finding<Row>): Promise<Paged<Row>> {
+  const size = Number(query.per_page ?? 10)
+  if (query.cursor === undefined) return byNumber(ctx, query, finding, size)
+  if (new URLSearchParams(ctx.query).has('page')) throw invalid({ 'query.cursor': ['Use either page or cursor.'] })
+  return byCursor(ctx, query, finding, size)
+}
+
+async function byNumber<Row extends object>(
+  ctx: Context,
+  query: Query,
+  { find, count }: Finding<Row>,
+  size: number,
+): Promise<Paged<Row>> {
+  const number = Number(query.page ?? 1)
+  const isCounted = query.count !== 'none'
+  const offset = (number - 1) * size
+  const total = isCounted ? await count() : null
+  const isBeyond = !Number.isSafeInteger(offset) || (total !== null && offset >= total)
+  // The second half of a long list is nearer from its end.
+  const reverse = total !== null && offset > farOff && offset > total / 2
+  const limit = total === null ? size + 1 : Math.min(size, total - offset)
+  const from = reverse ? total - offset - limit : offset
+  const found = isBeyond ? [] : await find({ limit, offset: from, reverse })
+  if (reverse) found.reverse()
+  const more = total === null ? found.length > size : offset + found.length < total
+  const shown = rowsOf(found.slice(0, size))
+  const last = total === null ? null : Math.max(1, Math.ceil(total / size))
+  const link = (to: number): string => url(ctx, { page: String(to) })
+  return {
+    rows: shown,
+    links: {
+      first: link(1),
+      last: last === null ? null : link(last),
+      prev: number > 1 ? link(last === null ? number - 1 : Math.min(number - 1, last)) : null,
+      next: more && !isBeyond ? link(number + 1) : null,
+    },
+    meta: {
+      current_page: number,
+      from: shown.length > 0 ? offset + 1 : null,
+      last_page: last,
+      path: ctx.baseUrl + ctx.path,
+      per_page: size,
+      to: shown.length > 0 ? offset + shown.length : null,
+      total,
+    },
+  }
+}
+
+const farOff = 1_000
+
+async function byCursor<Row extends object>(
+  ctx: Context,
+  query: Query,
+  { keys, find }: Finding<Row>,
+  size: number,
+): Promise<Paged<Row>> {
+  const of = fingerprint(ctx, query, keys)
+  const cursor: Cursor | null = query.cursor === '' ? null : readCursor(ctx, String(query.cursor), of)
+  const reverse = cursor?.back ?? false
+  const found: PageEntry<Row>[] = []
+  for (const stretch of cursor ? rangesAfter(keys, cursor) : [undefined]) {
+    const wanted = { limit: size + 1 - found.length, offset: 0, reverse }
+    found.push(...(await find(stretch ? { ...wanted, stretch } : wanted)))
+    if (found.length > size) break
+  }
+  const more = found.length > size
+  const shown = found.slice(0, size)
+  if (reverse) shown.reverse()
+  const at = (place: PageEntry<Row> | undefined): (string | number | null)[] =>
+    keys.map((_, index) => place?.mark[`cursor_${index}`] ?? null)
+  const next =
+    shown.length > 0 && (reverse || more) ? writeCursor(ctx, { at: at(shown.at(-1)), back: false, of }) : null
+  const prev =
+    shown.length > 0 && (reverse ? more : cursor !== null)
+      ? writeCursor(ctx, { at: at(shown[0]), back: true, of })
+      : null
+  return {
+    rows: rowsOf(shown),
+    links: {
+      first: url(ctx, { cursor: '' }),
+      last: null,
+      prev: prev === null ? null : url(ctx, { cursor: prev }),
+      next: next === null ? null : url(ctx, { cursor: next }),
+    },
+    meta: {
+      current_page: null,
+      from: null,
+      last_page: null,
+      path: ctx.baseUrl + ctx.path,
+      per_page: size,
+      to: null,
+      total: null,
+      next_cursor: next,
+      prev_cursor: prev,
+    },
+  }
+}
+
+/** All rows in the order of the query. */
+export const inOrder = <Row>(
+  ctx: Context,
+  rows: Rows<Row>,
+  query: Query,
+  sort: Record<string, SortColumn>,
+  id: string,
+): Rows<Row> => ordered(ctx, rows, sortKeys(query, sort, id), false)
+
+/** This request's URL with some parameters replaced. */
+function url(ctx: Context, replace: Record<string, string>): string {
+  const parameters = new URLSearchParams(ctx.query)
+  for (const [name, text] of Object.entries(replace)) parameters.set(name, text)
+  return `${ctx.baseUrl}${ctx.path}?${parameters}`
+}

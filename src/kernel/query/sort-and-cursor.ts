@@ -1,0 +1,166 @@
+// In which order a list is, and where a page of it is when a cursor says so (DOMAIN 5.1, 5.2). Rows behind a cursor are found by one
+// statement for each key: each is a range of an index, which one condition with `or` is not.
+import { createHash } from 'node:crypto'
+import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely'
+import { didYouMean } from '../../contract/input/validation-errors.ts'
+import type { Context } from '../context.ts'
+import { invalid } from '../errors.ts'
+import type { Query } from './filter.ts'
+import type { Rows } from './page.ts'
+
+/** A column by its name, or an expression with one value a row. */
+export type SortColumn = string | Expression<unknown>
+
+export interface Key {
+  name: string
+  column: Expression<unknown>
+  descending: boolean
+  /** Whether there may be rows without a value. */
+  isNullable: boolean
+}
+
+export interface Cursor {
+  /** Values of the sort keys and the id of the row the page starts behind. */
+  at: (string | number | null)[]
+  back: boolean
+  of: string
+}
+
+/** Every table has them, and never without a value. */
+const neverNull: ReadonlySet<string> = new Set(['id', 'created_at', 'updated_at'])
+
+export function sortKeys(query: Query, sort: Record<string, SortColumn>, id: string): Key[] {
+  const names = (query.sort as string[] | undefined) ?? ['-id']
+  const keys: Key[] = []
+  for (const sent of names) {
+    const descending = sent.startsWith('-')
+    const name = descending ? sent.slice(1) : sent
+    const column = Object.hasOwn(sort, name) ? sort[name] : undefined
+    if (column === undefined)
+      throw invalid({ 'query.sort': [`Unknown sort key ${name}.${didYouMean(name, Object.keys(sort))}`] })
+    if (!keys.some((key) => key.name === name))
+      keys.push({ name, column: expressionOf(column), descending, isNullable: !neverNull.has(name) })
+    if (column === id) return keys
+  }
+  return [...keys, { name: 'id', column: sql.ref(id), descending: keys.at(-1)?.descending ?? true, isNullable: false }]
+}
+
+const expressionOf = (column: SortColumn): Expression<unknown> =>
+  typeof column === 'string' ? sql.ref(column) : column
+
+/** What the order is, as a text: the same text, the same `order by`. Null when values are bound in it. */
+export function orderText({ db }: Pick<Context, 'db'>, keys: readonly Key[]): string | null {
+  const parts = keys.map(({ column }) => sql`${column}`.compile(db))
+  if (parts.some(({ parameters }) => parameters.length > 0)) return null
+  return parts.map(({ sql: text }, index) => `${text} ${keys[index]?.descending ? 'desc' : 'asc'}`).join()
+}
+
+/**
+ * Nulls sort last in both directions (DOMAIN 5.2). Where the engine puts them there by itself nothing is said of them, so that
+ * an index serves the order; reversed, its own order is right as well.
+ */
+export function ordered<Row>(
+  { services }: Context,
+  rows: Rows<Row>,
+  keys: readonly Key[],
+  isReverse: boolean,
+): Rows<Row> {
+  const { nullsAreLow } = services.store.dialect
+  let result = rows
+  for (const { column, descending, isNullable } of keys) {
+    const isNatural = !isNullable || descending === nullsAreLow
+    result = result.orderBy(column, (order) => {
+      const directed = descending === isReverse ? order.asc() : order.desc()
+      if (isNatural) return directed
+      return isReverse ? directed.nullsFirst() : directed.nullsLast()
+    })
+  }
+  return result
+}
+
+export interface KeysetRange {
+  condition: Expression<SqlBool>
+  /** What the condition says, without its values. */
+  text: string
+  values: readonly (string | number)[]
+}
+
+/**
+ * The rows strictly behind the cursor's row (before it, when the cursor points back), as stretches one behind the other: those that
+ * are equal in all keys but the last, those that are equal in all but the last two, and so on.
+ */
+export function rangesAfter(keys: readonly Key[], { at, back }: Cursor): KeysetRange[] {
+  const stretches: KeysetRange[] = []
+  for (let last = keys.length - 1; last >= 0; last--) {
+    const same = keys.slice(0, last).map((key, index) => equal(key, index, at[index] ?? null))
+    for (const step of strictlyAfter(keys[last] as Key, last, at[last] ?? null, back)) {
+      const parts = [...same, step]
+      stretches.push({
+        condition: sql<SqlBool>`(${sql.join(
+          parts.map(({ condition }) => condition),
+          sql` and `,
+        )})`,
+        text: parts.map(({ text }) => text).join(' '),
+        values: parts.flatMap(({ values }) => values),
+      })
+    }
+  }
+  return stretches
+}
+
+interface Step extends KeysetRange {
+  condition: RawBuilder<SqlBool>
+}
+
+function equal({ column }: Key, index: number, at: string | number | null): Step {
+  if (at === null) return { condition: sql<SqlBool>`${column} is null`, text: `${index}null`, values: [] }
+  return { condition: sql<SqlBool>`${column} = ${at}`, text: `${index}=`, values: [at] }
+}
+
+/** Nulls are behind all values. */
+function strictlyAfter(
+  { column, descending, isNullable }: Key,
+  index: number,
+  at: string | number | null,
+  back: boolean,
+) {
+  if (at === null)
+    return back ? [{ condition: sql<SqlBool>`${column} is not null`, text: `${index}some`, values: [] }] : []
+  const sign = descending !== back ? '<' : '>'
+  const values: Step = {
+    condition: sql<SqlBool>`${column} ${sql.raw(sign)} ${at}`,
+    text: `${index}${sign}`,
+    values: [at],
+  }
+  if (back || !isNullable) return [values]
+  return [values, { condition: sql<SqlBool>`${column} is null`, text: `${index}null`, values: [] }]
+}
+
+const bookkeeping = new Set(['page', 'per_page', 'cursor', 'count', 'include', 'fields'])
+
+/** Binds a cursor to its list, sort and filters. */
+export function fingerprint(ctx: Context, query: Query, keys: readonly Key[]): string {
+  const filters = Object.entries(query).filter(([name]) => !bookkeeping.has(name))
+  const order = keys.map(({ name, descending }) => [name, descending])
+  return createHash('sha256')
+    .update(JSON.stringify([ctx.path, order, filters.sort(([a], [b]) => (a < b ? -1 : 1))]))
+    .digest('base64url')
+    .slice(0, 16)
+}
+
+const macLength = 22
+
+/** Opaque and signed: what comes back is what was handed out, so its values need no second look. */
+export function writeCursor(ctx: Context, cursor: Cursor): string {
+  const text = Buffer.from(JSON.stringify(cursor)).toString('base64url')
+  return ctx.services.seal.hmac(text).slice(0, macLength) + text
+}
+
+export function readCursor(ctx: Context, sent: string, of: string): Cursor {
+  const text = sent.slice(macLength)
+  const refused = invalid({ 'query.cursor': ['This cursor belongs to another list, sort or filter.'] })
+  if (ctx.services.seal.hmac(text).slice(0, macLength) !== sent.slice(0, macLength)) throw refused
+  const cursor = JSON.parse(Buffer.from(text, 'base64url').toString()) as Cursor
+  if (cursor.of !== of) throw refused
+  return cursor
+}

@@ -1,0 +1,27 @@
+// Which rows a caller sees (DOMAIN 7.4). Applied inside a resource's `rows`, so that show, list, change, delete, mass
+// operations and references inherit it; a row outside is as if it did not exist.
+import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import type { Context } from '../context.ts'
+
+/** True for rows whose owner column names an owner the caller may see. Null owners are for global viewers only. */
+export function visible(ctx: Context, ownerColumn: string): RawBuilder<SqlBool> {
+  const owners = ctx.user?.visibleOwners
+  if (!owners) return sql<SqlBool>`1 = 1`
+  const within = sql<SqlBool>`${sql.ref(ownerColumn)} in (${sql.join(owners)})`
+  const { visibleRecord: admitted } = ctx
+  if (!admitted || !ownerColumn.startsWith(`${admitted.table}.`)) return within
+  return sql<SqlBool>`(${within} or ${sql.ref(`${admitted.table}.id`)} = ${admitted.id})`
+}
+
+/** The same for an owner that is already at hand. */
+export function canSeeOwner(ctx: Context, owner: number | null): boolean {
+  const owners = ctx.user?.visibleOwners
+  return !owners || (owner !== null && owners.includes(owner))
+}
+
+/** The caller without limits of sight, for changes that a rule makes to records nobody named. If-Match was about another. */
+export const withoutVisibility = (ctx: Context): Context => ({
+  ...ctx,
+  ifMatch: null,
+  ...(ctx.user && { user: { ...ctx.user, visibleOwners: null } }),
+})

@@ -1,0 +1,84 @@
+// How the values of a reply become the cells of a CSV, in the forms that imports read (DOMAIN 21.1): one text for a list, one
+// column for each part of an address, and of other records the id alone.
+export type Cell = string | number | boolean | null
+
+/** A column of the CSV: its header, and what stands in it. */
+export interface Column<Reply> {
+  name: string
+  cell: (reply: Reply) => Cell
+}
+
+export type Columns<Reply> = Column<Reply>[]
+
+/** Values that are their own cells. */
+export const plain = <Name extends string>(...names: Name[]): Columns<Record<Name, Cell>> =>
+  names.map((name) => ({ name, cell: (reply) => reply[name] }))
+
+/** A list as one cell; as JSON when an entry holds what stands between them. */
+export const listColumn = <Reply>(
+  name: string,
+  texts: (reply: Reply) => readonly (string | number)[],
+): Column<Reply> => ({
+  name,
+  cell: (reply) => list(texts(reply)),
+})
+
+const list = (entries: readonly (string | number)[]): string =>
+  entries.some((entry) => /^\s*\[|\|/.test(String(entry))) ? JSON.stringify(entries) : entries.join('|')
+
+/** Tags by their names. */
+export const tagNames = listColumn<{ tags: readonly { name: string }[] }>('tags', ({ tags }) =>
+  tags.map(({ name }) => name),
+)
+
+interface Point {
+  value: string
+  label: string
+}
+
+/** Contact points with their labels; as JSON when that could not be taken apart again. */
+export const points = (list: readonly Point[]): string =>
+  list.some(
+    ({ value, label }) =>
+      /\||^\s*\[/.test(`${value}${label}`) || label.includes(']') || /:/.test(value.slice(value.lastIndexOf(']') + 1)),
+  )
+    ? JSON.stringify(list)
+    : list.map(({ value, label }) => `${value}:${label}`).join('|')
+
+export const contactPoints = <Name extends string>(...names: Name[]): Columns<Record<Name, readonly Point[]>> =>
+  names.map((name) => ({ name, cell: (reply) => points(reply[name]) }))
+
+/** Lists of ids. */
+export const idLists = <Name extends string>(...names: Name[]): Columns<Record<Name, readonly number[]>> =>
+  names.map((name) => listColumn(name, (reply) => reply[name]))
+
+/** Lines of a record: what each holds by name, with commas between. */
+export const line = (parts: Record<string, Cell>): string =>
+  Object.entries(parts)
+    .map(([name, value]) => `${name}=${value ?? ''}`)
+    .join(',')
+
+const addressParts = ['address', 'country', 'state', 'city', 'postcode'] as const
+type Address = Record<(typeof addressParts)[number], string | null> | null
+
+/** A column for each part of an address. */
+export const addressColumns = <Reply>(name: string, address: (reply: Reply) => Address): Columns<Reply> =>
+  addressParts.map((part) => ({ name: `${name}.${part}`, cell: (reply) => address(reply)?.[part] ?? null }))
+
+/** When it was made and changed: the last columns of every record. */
+export const bookkeeping = plain('created_at', 'updated_at', 'version')
+
+/**
+ * Where a spreadsheet would begin to compute: at the beginning of a text, blanks or not, and wherever in it a reader sees a cell begin
+ * for whom another delimiter than the comma is the custom. Apostrophes that are there already are counted, so that none is lost.
+ */
+const formulas =
+  /^(?=[' \u00a0\u3000]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])|(?<=[\r\n;\t])(?='*[=+\-@\t\uff1d\uff0b\uff0d\uff20])/g
+const guards =
+  /^'(?=[' \u00a0\u3000]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])|(?<=[\r\n;\t])'(?='*[=+\-@\t\uff1d\uff0b\uff0d\uff20])/g
+
+/** A text that no spreadsheet computes: an apostrophe wherever that would begin. */
+export const escapeFormula = (text: string): string => text.replace(formulas, "'")
+
+/** The way back, for imports. */
+export const unescapeFormula = (cell: string): string => cell.replace(guards, '')

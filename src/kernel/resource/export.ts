@@ -1,0 +1,168 @@
+// Exports (DOMAIN 21.2): every record a list would show, from one moment of the database, as JSON lines or CSV. Rows are read
+// and sent in small batches: memory does not grow with them, and other requests get their turn while one is made (cooperative.ts).
+import { stringify } from 'csv-stringify/sync'
+import { sql } from 'kysely'
+import { renewed } from '../auth/sessions.ts'
+import type { Context, Services } from '../context.ts'
+import { Problem } from '../errors.ts'
+import { preferred } from '../files/content-negotiation.ts'
+import { type Download, download } from '../files/download.ts'
+import { adaptiveBatches, yieldToEventLoop } from '../runtime/cooperative.ts'
+import { today } from '../values/format.ts'
+import { type Cell, type Column, escapeFormula } from './csv-cells.ts'
+import type { Resource } from './define-resource.ts'
+import { patienceOf } from './export-stall.ts'
+
+type Exported<Reply> = Pick<Resource<Reply, never>, 'entity' | 'table' | 'query' | 'getMany'>
+type Query = { format?: 'ndjson' | 'csv' }
+const formats = { 'application/x-ndjson': 'ndjson', 'text/csv': 'csv' } as const
+
+const batch = 200
+/** Of them, as many at a time as take a moment, but so many at least: a query costs something for itself. */
+const fewest = 10
+const first = 50
+const maxMsLength = 15 * 60_000
+/** Each holds a connection of its own. */
+const maxAtOnce = 4
+/** Of each server. */
+const running = new WeakMap<Services, Set<object>>()
+
+/** The handler of an export. `columns` is asked once for each CSV, as some are known at run time only. */
+export const exportOf =
+  <Reply>(resource: Exported<Reply>, columns: (ctx: Context) => Column<Reply>[] | Promise<Column<Reply>[]>) =>
+  async (ctx: Context, { query }: { query: Query }): Promise<Download> => {
+    // What is wrong with the query is said before the first byte.
+    await resource.query(ctx, query)
+    const format = query.format ?? formats[preferred(ctx, ['application/x-ndjson', 'text/csv'])]
+    const release = takePlace(ctx.services)
+    const day = today(ctx.time, ctx.services.config.timezone)
+    return download({
+      mediaType: format === 'csv' ? 'text/csv; charset=utf-8' : 'application/x-ndjson',
+      name: `${resource.entity}-${day}.${format}`,
+      body: placed(
+        format === 'csv' ? csv(ctx, resource, query, columns, release) : ndjson(ctx, resource, query, release),
+        release,
+      ),
+    })
+  }
+
+/** Throws 503 when as many as can be are under way. Answers how to leave. */
+function takePlace(services: Services): () => void {
+  const underWay = running.get(services) ?? new Set()
+  running.set(services, underWay)
+  if (underWay.size >= maxAtOnce)
+    throw new Problem('unavailable', 'Other exports are under way.', { headers: { 'retry-after': '30' } })
+  const place = {}
+  underWay.add(place)
+  const longest = setTimeout(() => underWay.delete(place), maxMsLength).unref()
+  return () => {
+    clearTimeout(longest)
+    underWay.delete(place)
+  }
+}
+
+/** Rows that end before anybody began to read them run no code of their own, but their place is free all the same. */
+export function placed(rows: AsyncGenerator<string>, release: () => void): AsyncGenerator<string> {
+  for (const way of ['return', 'throw'] as const) {
+    const end = rows[way].bind(rows)
+    rows[way] = (sent) => {
+      release()
+      return end(sent)
+    }
+  }
+  return rows
+}
+
+async function* ndjson<Reply>(
+  ctx: Context,
+  resource: Exported<Reply>,
+  query: Query,
+  release: () => void,
+): AsyncGenerator<string> {
+  const write = (replies: readonly Reply[]): string => replies.map((reply) => `${JSON.stringify(reply)}\n`).join('')
+  yield* batches(ctx, resource, query, write, release)
+}
+
+async function* csv<Reply>(
+  ctx: Context,
+  resource: Exported<Reply>,
+  query: Query,
+  columnsOf: (ctx: Context) => Column<Reply>[] | Promise<Column<Reply>[]>,
+  release: () => void,
+): AsyncGenerator<string> {
+  const columns = await columnsOf(ctx)
+  yield lines([columns.map(({ name }) => name)])
+  const write = (replies: readonly Reply[]): string =>
+    lines(replies.map((reply) => columns.map(({ cell }) => cell(reply))))
+  yield* batches(ctx, resource, query, write, release)
+}
+
+/** RFC 4180. What a spreadsheet would compute begins with an apostrophe. */
+export const lines = (rows: readonly (readonly Cell[])[]): string =>
+  stringify(rows as Cell[][], {
+    record_delimiter: '\r\n',
+    quote_record_delimiter: true,
+    cast: { boolean: String, string: escapeFormula },
+  })
+
+/**
+ * The records in the order of the query, as `get` shows them, written down. Closed when it ends, fails, lasts too long or is no
+ * longer read.
+ */
+async function* batches<Reply>(
+  ctx: Context,
+  resource: Exported<Reply>,
+  query: Query,
+  write: (replies: readonly Reply[]) => string,
+  release: () => void,
+): AsyncGenerator<string> {
+  const snapshot = await ctx.services.store.snapshot()
+  const inside: Context = { ...ctx, db: snapshot.db }
+  let closed: Promise<void> | undefined
+  const close = (): Promise<void> => {
+    release()
+    closed ??= snapshot.close()
+    return closed
+  }
+  const limit = setTimeout(() => void close(), maxMsLength).unref()
+  const patience = patienceOf(ctx, () => void close())
+  const some = adaptiveBatches(fewest, batch, first)
+  const written = async (ids: readonly number[]): Promise<string> => {
+    const replies = await resource.getMany(inside, ids)
+    return write(ids.flatMap((each) => replies.get(each) ?? []))
+  }
+  try {
+    // A connection was opened and has read which tables there are: a piece of work for itself.
+    await yieldToEventLoop()
+    const id = sql.ref<number>(`${resource.table}.id`).as('id')
+    const rows = (await resource.query(inside, query)).clearSelect().select(id)
+    for await (const ids of chunks(snapshot.each<{ id: number }>(rows))) {
+      // The connection breaks off, so that nobody takes what there is for all of it.
+      if (ctx.operation && !(await renewed(ctx, ctx.operation))) throw new Problem('unauthenticated')
+      let text = ''
+      for (let from = 0, to = 0; from < ids.length; from = to) {
+        to = from + some.size()
+        text += await some.taking(Math.min(to, ids.length) - from, () => written(ids.slice(from, to)))
+        await yieldToEventLoop()
+      }
+      patience.waits()
+      yield text
+      patience.taken()
+    }
+  } finally {
+    clearTimeout(limit)
+    patience.taken()
+    await close()
+  }
+}
+
+async function* chunks(rows: AsyncIterable<{ id: number }>): AsyncGenerator<number[]> {
+  let ids: number[] = []
+  for await (const { id } of rows) {
+    ids.push(id)
+    if (ids.length < batch) continue
+    yield ids
+    ids = []
+  }
+  if (ids.length > 0) yield ids
+}

@@ -1,0 +1,140 @@
+// Mass operations (DOMAIN 3.4): the single operation, record by record, each in its own transaction and reported; with
+// `atomic` all of them or none. Under an Idempotency-Key each transaction also stores which records are done, so that a repeated
+// request goes on behind them after a crash.
+
+import type { Failure } from '../../contract/output/problems.ts'
+import type { Reply } from '../../contract/types.ts'
+import type { Context } from '../context.ts'
+import { invalid, Problem } from '../errors.ts'
+import { inSteps } from '../write/idempotency.ts'
+import { transaction } from '../write/write.ts'
+import type { Resource } from './define-resource.ts'
+
+type MassReply = Reply<'massDestroyLeads'>
+
+interface Work {
+  noun: { one: string; many: string }
+  verb: string
+  indices: readonly number[]
+  atomic?: boolean | undefined
+  /** One record, in a transaction. */
+  each: (ctx: Context, id: number) => Promise<unknown>
+  /** Whether one record may take so long that others have to go on meanwhile (write.ts). */
+  isLong?: boolean
+}
+
+/** Rolls an atomic operation back; what failed is known already. */
+class Refused extends Error {}
+
+const failureOf = (id: number, { status, code, message, more }: Problem): Failure => ({
+  id,
+  status,
+  code,
+  detail: Object.values(more.errors ?? {}).flat()[0] ?? message,
+})
+
+interface Progress {
+  processed: number[]
+  failed: Failure[]
+}
+
+/** The records that an earlier try of the same request is through with (idempotency.ts). */
+function begun({ keyed }: Context): Progress {
+  const { processed, failed } = (keyed?.progress ?? { processed: [], failed: [] }) as Progress
+  return { processed: [...processed], failed: [...failed] }
+}
+
+/** Throws 422 `mass_failed` when no record was changed. */
+export async function inMass(ctx: Context, work: Work): Promise<MassReply> {
+  const { processed, failed } = begun(ctx)
+  const known = new Set([...processed, ...failed.map(({ id }) => id)])
+  const ids = [...new Set(work.indices)].filter((id) => !known.has(id))
+  const attempt = async (id: number, each: () => Promise<unknown>): Promise<void> => {
+    try {
+      await each()
+      processed.push(id)
+    } catch (error) {
+      // Whoever has taken the key over goes on with the other records as well.
+      if (!(error instanceof Problem) || error.status >= 500 || error.code === 'idempotency_in_flight') throw error
+      failed.push(failureOf(id, error))
+      if (work.atomic) throw new Refused('an atomic mass operation failed')
+    }
+  }
+  // If-Match names one record's version; it has no meaning for many.
+  const plain: Context = { ...ctx, ifMatch: null }
+  if (work.atomic) {
+    try {
+      await transaction(plain, async (inner) => {
+        for (const id of ids) await attempt(id, () => work.each(inner, id))
+        await ctx.keyed?.save(inner, { processed, failed })
+      })
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error
+      processed.length = 0
+    }
+  } else {
+    const { isLong = false } = work
+    for (const id of ids)
+      await attempt(id, () =>
+        transaction(
+          plain,
+          async (inner) => {
+            await work.each(inner, id)
+            await ctx.keyed?.save(inner, { processed: [...processed, id], failed })
+          },
+          { isLong },
+        ),
+      )
+  }
+  if (processed.length === 0) throw new Problem('mass_failed', undefined, { failed })
+  const { one, many } = work.noun
+  return {
+    data: { processed, failed },
+    message: `${processed.length} ${processed.length === 1 ? one : many} ${work.verb}.`,
+  }
+}
+
+/** The handler of a mass-destroy, for a resource. */
+export const massDestroy = (
+  resource: Pick<Resource<unknown, unknown>, 'noun' | 'entity' | 'remove'>,
+  { isLong = false } = {},
+) =>
+  inSteps(
+    (ctx: Context, { body }: { body: { indices: number[] } }): Promise<MassReply> =>
+      inMass(ctx, {
+        noun: { one: resource.noun, many: resource.entity },
+        verb: 'deleted',
+        indices: body.indices,
+        isLong,
+        each: (inner, id) => resource.remove(inner, id),
+      }),
+  )
+
+/** Throws 422 unless exactly one of `value` and `changes` was sent. */
+function oneOf<B extends { value?: unknown; changes?: unknown }>(body: B): B {
+  if ((body.value === undefined) === (body.changes === undefined))
+    throw invalid({ value: ['Send either value or changes.'] })
+  return body
+}
+
+/** The handler of a mass-update: a `value` goes through `byValue`, where the resource has one; `changes` are an update. */
+export const massUpdate = <W, V = never>(
+  resource: Pick<Resource<unknown, W>, 'noun' | 'entity' | 'update'>,
+  byValue?: (ctx: Context, id: number, value: V) => Promise<unknown>,
+) =>
+  inSteps(
+    (
+      ctx: Context,
+      { body }: { body: { indices: number[]; value?: V; changes?: W; atomic?: boolean } },
+    ): Promise<MassReply> => {
+      const { indices, atomic, value, changes } = oneOf(body)
+      return inMass(ctx, {
+        noun: { one: resource.noun, many: resource.entity },
+        verb: 'updated',
+        indices,
+        atomic,
+        each: async (ctx, id) =>
+          changes === undefined ? byValue?.(ctx, id, value as V) : resource.update(ctx, id, changes),
+      })
+    },
+  )

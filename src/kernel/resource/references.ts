@@ -1,0 +1,107 @@
+// What a record says of others: rules for the ids in a body, uniqueness, and what `include` and `fields` do to replies.
+// Like resource.ts it works on any resource, hence `any`.
+import type { DB as Tables } from '../../../db/tables.gen.ts'
+import { didYouMean } from '../../contract/input/validation-errors.ts'
+import { type Context, canCall } from '../context.ts'
+import { invalid } from '../errors.ts'
+import { canSeeOwner } from '../query/visibility.ts'
+import { fold } from '../values/format.ts'
+import type { Include, Resource, Writing } from './define-resource.ts'
+
+/** The rows of `table` that `values` names must exist and be visible; says so on `field` otherwise. Null passes. */
+export async function checkReference(
+  { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
+  field: string,
+  id: number | null | undefined,
+  resource: Pick<Resource<any, any>, 'visibleIds' | 'noun' | 'entity'>,
+): Promise<void> {
+  if (id === null || id === undefined || ctx.sighted?.get(resource.entity)?.has(id)) return
+  if (!(await resource.visibleIds(ctx, [id])).has(id)) found.invalid(field, `No ${resource.noun} has id ${id}.`)
+}
+
+/** The same for a list of ids; each missing one is named at its place. */
+export async function checkReferences(
+  { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
+  field: string,
+  ids: readonly number[] | undefined,
+  resource: Pick<Resource<any, any>, 'visibleIds' | 'noun'>,
+): Promise<void> {
+  if (!ids || ids.length === 0) return
+  const seen = await resource.visibleIds(ctx, ids)
+  for (const [index, id] of ids.entries())
+    if (!seen.has(id)) found.invalid(`${field}.${index}`, `No ${resource.noun} has id ${id}.`)
+}
+
+/** A value of a `_key` column must not be another row's. With `owner`, its column, a row the caller may not see stays unnamed. */
+export async function unique<T extends keyof Tables>(
+  { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
+  about: {
+    field: string
+    table: T
+    column: string
+    key: string | undefined
+    entity: string
+    except: number | null
+    noun: string
+    owner?: string
+  },
+): Promise<void> {
+  if (about.key === undefined) return
+  const columns = about.owner === undefined ? ['id'] : ['id', `${about.owner} as owner`]
+  const other = await (ctx.db as any)
+    .selectFrom(about.table)
+    .select(columns)
+    .where(about.column, '=', about.key)
+    .executeTakeFirst()
+  if (!other || other.id === about.except) return
+  const seen = about.owner === undefined || canSeeOwner(ctx, other.owner)
+  found.taken(about.field, about.entity, seen ? other.id : null, `Another ${about.noun} has this ${about.field}.`)
+}
+
+/** The columns of a name that is unique without regard to case; nothing when none was sent. */
+export async function uniqueName(
+  writing: Pick<Writing<{ id: number }>, 'ctx' | 'found' | 'current'>,
+  about: { table: keyof Tables; entity: string; noun: string },
+  name: string | undefined,
+): Promise<{ name?: string; name_key?: string }> {
+  if (name === undefined) return {}
+  const key = fold(name)
+  await unique(writing, { ...about, field: 'name', column: 'name_key', key, except: writing.current?.id ?? null })
+  return { name, name_key: key }
+}
+
+/**
+ * Replaces references of replies by full resources, one query per name (`include`, DOMAIN 5.5). A reference stays as it is
+ * where the caller may not show the record: the row is out of sight, or the permission or the token's ability is missing.
+ */
+export async function expandReferences(
+  ctx: Context,
+  replies: readonly any[],
+  include: Include,
+  of: Record<string, () => Pick<Resource<any, any>, 'getMany' | 'getOperation'>>,
+): Promise<void> {
+  for (const name of include) {
+    const resource = of[name]?.()
+    if (!resource || !canCall(ctx, resource.getOperation)) continue
+    const refs = replies.flatMap((reply) => reply[name] ?? [])
+    const full = await resource.getMany(
+      ctx,
+      refs.map((ref) => ref.id as number),
+    )
+    const swap = (ref: any) => full.get(ref.id) ?? ref
+    for (const reply of replies) {
+      if (Array.isArray(reply[name])) reply[name] = reply[name].map(swap)
+      else if (reply[name]) reply[name] = swap(reply[name])
+    }
+  }
+}
+
+/** `fields=`: keeps the named keys of a record. Throws 422 on `query.fields` for a key that is not among the `known`. */
+export function selectFields(reply: any, names: readonly string[], known: readonly string[]): any {
+  for (const name of names) {
+    if (!known.includes(name)) throw invalid({ 'query.fields': [`Unknown field ${name}.${didYouMean(name, known)}`] })
+  }
+  const pickOne = (record: any) =>
+    Object.fromEntries(names.filter((name) => Object.hasOwn(record, name)).map((name) => [name, record[name]]))
+  return { ...reply, data: Array.isArray(reply.data) ? reply.data.map(pickOne) : pickOne(reply.data) }
+}

@@ -1,0 +1,97 @@
+// Whether there is room for what is to be stored: asked of the file system itself, by writing a little, and at most every few seconds.
+import { statfs, unlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Store } from '../../../db/store.ts'
+import type { Clock } from './clock.ts'
+import { ttlCache } from './ttl-cache.ts'
+
+export type DiskState = 'ok' | 'low' | 'full'
+
+export interface Room {
+  /** Bytes that this program may still write. */
+  free: number
+  size: number
+}
+
+/** A file system, as far as this asks it; a test brings one that is full. */
+export interface Volume {
+  room(folder: string): Promise<Room>
+  /** Writes this many bytes and removes them. Rejects when it cannot. */
+  probe(folder: string, bytes: number): Promise<void>
+}
+
+export interface Disk {
+  state(): Promise<DiskState>
+  /** Where there is least; undefined where the system does not tell. */
+  room(): Promise<Room | undefined>
+}
+
+const lowBytes = 1024 ** 3
+const lowShare = 0.05
+/** As much as one change needs in the log of the database; after one had no room there must be more than that. */
+const probeBytes = 64 * 1024
+const probeBytesAfterTrouble = 1024 * 1024
+const holdsMs = 3000
+
+export const realVolume: Volume = {
+  async room(folder) {
+    const { bavail, blocks, bsize } = await statfs(folder)
+    return { free: bavail * bsize, size: blocks * bsize }
+  },
+  async probe(folder, bytes) {
+    // Of this process: another one may look at the same time.
+    const path = join(folder, `.probe-${process.pid}`)
+    try {
+      await writeFile(path, Buffer.alloc(bytes, 1), { flush: true })
+    } finally {
+      await unlink(path).catch(() => undefined)
+    }
+  },
+}
+
+/** Of the database: why it could not write the last time it tried, or null; and whether it can by now. */
+type Written = Pick<Store, 'health' | 'retry'>
+
+/** `folders`: all that data is written to. The worst of them counts. */
+export function createDisk(
+  folders: readonly string[],
+  { clock, store, volume = realVolume }: { clock: Clock; store: Written; volume?: Volume | undefined },
+): Disk {
+  const latestState = ttlCache<DiskState>(holdsMs)
+
+  async function look(): Promise<DiskState> {
+    const bytes = store.health() === null ? probeBytes : probeBytesAfterTrouble
+    const states = await Promise.all(folders.map((folder) => lookAt(folder, bytes)))
+    // Where there is room the database may not be written all the same, and nobody else may try.
+    if (states.includes('full') || (await store.retry()) !== null) return 'full'
+    return states.includes('low') ? 'low' : 'ok'
+  }
+
+  async function lookAt(folder: string, bytes: number): Promise<DiskState> {
+    try {
+      await volume.probe(folder, bytes)
+    } catch (cause) {
+      // A folder that is made when the first file comes.
+      return codeOf(cause) === 'ENOENT' ? 'ok' : 'full'
+    }
+    const { free, size } = await volume.room(folder)
+    return free < lowBytes || free < size * lowShare ? 'low' : 'ok'
+  }
+
+  async function roomIn(folder: string): Promise<Room[]> {
+    return volume.room(folder).then(
+      (room) => [room],
+      () => [],
+    )
+  }
+
+  return {
+    state: () => latestState(store, clock.now().getTime(), look),
+    async room() {
+      const rooms = (await Promise.all(folders.map(roomIn))).flat()
+      return rooms.sort((one, other) => one.free - other.free)[0]
+    },
+  }
+}
+
+const codeOf = (cause: unknown): unknown => (cause as { code?: unknown } | null)?.code

@@ -1,0 +1,169 @@
+// Runs a module in a subprocess, off the event loop: for work that takes the processor for longer than other requests can wait. A
+// subprocess and not a worker thread, because a thread that runs out of memory can take the server with it, cannot always be stopped,
+// and has the same priority; a subprocess is killed for certain and runs at a lower one. It gets no environment, so no secrets.
+import { type ChildProcess, fork } from 'node:child_process'
+import { getPriority, setPriority } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import type { Job, Outcome, Runnable } from './offload.entry.ts'
+import { type Caller, createFairQueue, type QueueLimits, type Refusal } from './offload-queue.ts'
+
+export interface OffloadLimits extends QueueLimits {
+  /** For one job, from the moment it is sent to a subprocess. */
+  maxRunMs: number
+  maxHeapMiB: number
+  /** A subprocess without a job ends after this time. */
+  idleMs: number
+}
+
+/** A module that `run` can be given, with the types of what goes in and comes out. */
+export interface Program<Input, Result> {
+  readonly module: string
+  readonly types?: (input: Input) => Result
+}
+
+export interface Offload {
+  /** Throws `OffloadError` if the job was not done, and a plain Error with the stack if the module threw. */
+  run<Input, Result>(program: Program<Input, Result>, input: Input, caller: Caller): Promise<Result>
+  /** Kills the subprocesses; what is running or waiting is rejected. */
+  close(): Promise<void>
+}
+
+export class OffloadError extends Error {
+  constructor(readonly reason: Refusal | 'timed_out' | 'crashed') {
+    super(`The job was not done: ${reason}.`)
+    this.name = 'OffloadError'
+  }
+}
+
+/** Requests end after 30 s of silence (connection-limits.ts): waiting and running together stay below. */
+const usual: OffloadLimits = {
+  maxRunning: 2,
+  maxWaiting: 32,
+  maxWaitingPerCaller: 4,
+  maxWaitMs: 8_000,
+  maxRunMs: 20_000,
+  maxHeapMiB: 256,
+  idleMs: 10_000,
+}
+/** As `nice` counts: the server comes first where there are few processors. */
+const niceness = 10
+const lowestPriority = 19
+
+const isSource = import.meta.url.endsWith('.ts')
+
+/** `programAt<typeof Entry>(import.meta.url, './x.entry')` names the module `x.entry.ts` beside the caller, compiled or not. */
+export const programAt = <Entry extends Runnable>(
+  base: string,
+  name: `${string}.entry`,
+): Program<Parameters<Entry['run']>[0], Awaited<ReturnType<Entry['run']>>> => ({
+  module: new URL(`${name}.${isSource ? 'ts' : 'js'}`, base).href,
+})
+
+/** Starts nothing before the first job. */
+export function createOffload(changes: Partial<OffloadLimits> = {}): Offload {
+  const limits = { ...usual, ...changes }
+  const queue = createFairQueue(limits, (reason) => new OffloadError(reason))
+  const idle: { child: ChildProcess; end: NodeJS.Timeout }[] = []
+  const all = new Set<ChildProcess>()
+
+  function begun(): ChildProcess {
+    const child = fork(fileURLToPath(new URL(`./offload.entry.${isSource ? 'ts' : 'js'}`, import.meta.url)), {
+      env: {},
+      execArgv: [`--max-old-space-size=${limits.maxHeapMiB}`, ...(isSource ? ['--import', tsx()] : [])],
+      serialization: 'advanced',
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    })
+    all.add(child)
+    child.once('exit', () => forget(child))
+    // Such as of a system without descriptors; the job that waits for the child hears of it, too.
+    child.on('error', () => forget(child))
+    // The timer of its job keeps the server alive, and nothing else does.
+    child.unref()
+    child.channel?.unref()
+    lowerPriority(child)
+    return child
+  }
+
+  function forget(child: ChildProcess): void {
+    all.delete(child)
+    const at = idle.findIndex((each) => each.child === child)
+    if (at >= 0) clearTimeout(idle.splice(at, 1)[0]?.end)
+  }
+
+  function rest(child: ChildProcess): void {
+    if (!all.has(child)) return
+    idle.push({ child, end: setTimeout(() => kill(child), limits.idleMs).unref() })
+  }
+
+  function taken(): ChildProcess {
+    const last = idle.pop()
+    if (last === undefined) return begun()
+    clearTimeout(last.end)
+    return last.child
+  }
+
+  function kill(child: ChildProcess): void {
+    forget(child)
+    child.kill('SIGKILL')
+  }
+
+  return {
+    async run<Input, Result>({ module }: Program<Input, Result>, input: Input, caller: Caller): Promise<Result> {
+      const leave = await queue.enter(caller)
+      try {
+        const child = taken()
+        const outcome = await outcomeOf(child, { module, input }, limits.maxRunMs).catch((error: unknown) => {
+          kill(child)
+          throw error
+        })
+        rest(child)
+        if ('failure' in outcome) throw new Error(`A subprocess failed: ${outcome.failure}`)
+        return outcome.result as Result
+      } finally {
+        leave()
+      }
+    },
+    async close() {
+      queue.close()
+      const ended = [...all].map((child) => new Promise((resolve) => child.once('exit', resolve)))
+      for (const child of all) {
+        child.ref()
+        kill(child)
+      }
+      await Promise.all(ended)
+    },
+  }
+}
+
+/** Sends the job and waits; rejects when the child ends, cannot be reached, or takes too long. */
+function outcomeOf(child: ChildProcess, job: Job, maxMs: number): Promise<Outcome> {
+  return new Promise<Outcome>((resolve, reject) => {
+    const fail = (reason: 'timed_out' | 'crashed') => (): void => settle(() => reject(new OffloadError(reason)))
+    const crashed = fail('crashed')
+    const answered = (outcome: Outcome): void => settle(() => resolve(outcome))
+    const patience = setTimeout(fail('timed_out'), maxMs)
+    function settle(then: () => void): void {
+      clearTimeout(patience)
+      child.off('message', answered).off('exit', crashed).off('error', crashed)
+      then()
+    }
+    child.on('message', answered).on('exit', crashed).on('error', crashed)
+    // Without a process there is no channel.
+    if (child.pid === undefined) return
+    child.send(job, (error) => {
+      if (error !== null) crashed()
+    })
+  })
+}
+
+/** The loader that compiles a subprocess that runs from the sources. */
+const tsx = (): string => import.meta.resolve('tsx')
+
+function lowerPriority({ pid }: ChildProcess): void {
+  if (pid === undefined) return
+  try {
+    setPriority(pid, Math.min(getPriority() + niceness, lowestPriority))
+  } catch {
+    // It has ended already, or the system does not allow it; then all have the same.
+  }
+}

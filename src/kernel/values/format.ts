@@ -1,0 +1,49 @@
+// Values as people read or compare them.
+import { createHash } from 'node:crypto'
+import { DateTime } from 'luxon'
+import type { Config } from '../../config/config.ts'
+
+/** The form in which names are compared and sorted: NFC, lower case (the `…_key` columns). */
+export { caseFold as fold } from '../../../db/schema/case-folding.ts'
+
+import { caseFold as fold } from '../../../db/schema/case-folding.ts'
+
+export const currencyText = (value: number, { locale, currency }: Pick<Config, 'locale' | 'currency'>): string =>
+  new Intl.NumberFormat(locale, { style: 'currency', currency }).format(value)
+
+/** Today's date in the installation's time zone. */
+export const today = (now: Date, zone: string): string => DateTime.fromJSDate(now, { zone }).toFormat('yyyy-MM-dd')
+
+export const slug = (name: string): string =>
+  fold(name)
+    .normalize('NFKD')
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 50)
+
+/** A telephone number as it is compared. */
+export { digitsOf as phoneKey } from '../../../db/schema/case-folding.ts'
+
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+/** Text as text of HTML and XML, also inside an attribute. */
+export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (char) => entities[char] ?? char)
+
+/** A script or style of our own pages as a content security policy names it. */
+export const sourceHash = (source: string): string => `'sha256-${createHash('sha256').update(source).digest('base64')}'`
+
+/** Text as text of Markdown, where it would be markup or a link: in one line, with what could begin either escaped. */
+export const plainMarkdown = (text: string): string =>
+  text.replace(/\s+/g, ' ').replace(/[\\`*<>[\]!|~]/g, (char) => `\\${char}`)
+
+export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
+
+/** A text that can be a header of a mail, such as its subject: white space of any kind is one space. Nothing stays nothing. */
+export const oneLine = <Text extends string | null | undefined>(text: Text): Text =>
+  (typeof text === 'string' ? text.replace(/\s+/g, ' ') : text) as Text

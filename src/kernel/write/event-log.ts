@@ -1,0 +1,103 @@
+// One append-only row per write, in the write's transaction (DOMAIN 17.3). History and restore read it, feed, webhooks and
+// workflows will; what is not here has not happened.
+import type { Context } from '../context.ts'
+import { insert } from '../query/statement-cache.ts'
+import type { AccordEvent, Snapshot } from './events.ts'
+
+/** Never stored, whatever a snapshot holds. */
+const secrets = new Set([
+  'password',
+  'password_confirmation',
+  'current_password',
+  'password_hash',
+  'secret',
+  'secret_hash',
+  'token',
+])
+/** As they stand in JSON before a value; inside a text its quotes would be escaped. */
+const secretKeys = [...secrets].map((key) => `"${key}":`)
+/** Follow from other keys, from the clock or from other records; they are no change of this record. */
+const derived = new Set(['updated_at', 'version', 'tags', 'rotten_days', 'is_rotten', 'is_expired', 'sales_owner'])
+
+/** Longer texts of mails are left out of snapshots (DOMAIN 17.3); what people write themselves is kept, however long. */
+const maxOfMailsLength = 64 * 1024
+
+function stored(entity: string, snapshot: Snapshot | null): string | null {
+  if (snapshot === null) return null
+  const longest = entity === 'emails' ? maxOfMailsLength : Number.POSITIVE_INFINITY
+  // Looking at each key takes ten times as long, and hardly ever is there one to leave out.
+  const whole = entity === 'emails' ? null : JSON.stringify(snapshot)
+  if (whole !== null && !secretKeys.some((key) => whole.includes(key))) return whole
+  const isTooLong = (value: unknown): boolean => typeof value === 'string' && value.length > longest
+  // Their keys are words of users, who may call a field of theirs `token`; values of theirs are no secrets.
+  const own = new Set<unknown>()
+  return JSON.stringify(snapshot, function (this: unknown, key, value: unknown) {
+    if (key === 'custom_attributes') own.add(value)
+    return (secrets.has(key) && !own.has(this)) || isTooLong(value) ? undefined : value
+  })
+}
+
+/** What a `before` listener gets to see of a body: everything but secrets. */
+export function withoutSecretKeys(input: unknown): unknown {
+  if (typeof input !== 'object' || input === null || !Object.keys(input).some((key) => secrets.has(key))) return input
+  return Object.fromEntries(Object.entries(input).filter(([key]) => !secrets.has(key)))
+}
+
+/** Top-level keys (and `custom_attributes.<code>`) whose value differs. All keys of a new record. */
+export function changedKeys(before: Snapshot | undefined, after: Snapshot): string[] {
+  if (!before) return Object.keys(after).filter((key) => !derived.has(key))
+  const keys: string[] = []
+  for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
+    if (derived.has(key) || key.endsWith('_count') || JSON.stringify(before[key]) === JSON.stringify(after[key]))
+      continue
+    if (key !== 'custom_attributes') {
+      keys.push(key)
+      continue
+    }
+    const [was, is] = [before[key], after[key]] as Snapshot[]
+    for (const code of new Set([...Object.keys(was ?? {}), ...Object.keys(is ?? {})])) {
+      if (JSON.stringify(was?.[code]) !== JSON.stringify(is?.[code])) keys.push(`custom_attributes.${code}`)
+    }
+  }
+  return keys
+}
+
+/** The id of the newest event that is kept, 0 when there is none. */
+export async function newestEvent({ db }: Pick<Context, 'db'>): Promise<number> {
+  const row = await db.selectFrom('events').select('id').orderBy('id', 'desc').limit(1).executeTakeFirst()
+  return row?.id ?? 0
+}
+
+/** Answers the id of the row. */
+export async function record(
+  ctx: Context,
+  event: AccordEvent,
+  before: Snapshot | null,
+  after: Snapshot | null,
+): Promise<number> {
+  const owner = (after ?? before)?.user_id
+  const id = await insert(ctx, 'events', {
+    name: event.name,
+    entity_type: event.entityType,
+    entity_id: event.entityId,
+    related_type: event.related?.type ?? null,
+    related_id: event.related?.id ?? null,
+    actor_type: event.actor.type,
+    actor_id: event.actor.id,
+    actor_name: event.actor.name,
+    token_id: event.tokenId,
+    request_id: event.requestId,
+    origin: event.origin,
+    ip: ctx.ip,
+    before: stored(event.entityType, before),
+    after: stored(event.entityType, after),
+    changed: JSON.stringify(event.changed ?? []),
+    restored: event.restored ? 1 : 0,
+    owner_id: typeof owner === 'number' ? owner : null,
+    workflow_run_id: ctx.workflowRun ?? null,
+    first_event_id: ctx.unit?.firstEventId ?? null,
+    created_at: event.timestamp,
+  })
+  if (ctx.unit) ctx.unit.firstEventId ??= id
+  return id
+}

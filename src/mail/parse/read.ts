@@ -1,0 +1,229 @@
+// Reads a mail from its bytes, whatever they are: the result is bounded, and so is the work. What is cut off is still in the
+// raw bytes, which whoever received them keeps. It may take seconds: parse.ts says where it runs.
+import { createHash } from 'node:crypto'
+import PostalMime, { type Attachment, type Email } from 'postal-mime'
+import { comparable, idsIn, type Mailbox, mailboxes, mailboxesIn } from '../addresses.ts'
+import { oneLine, Unreadable } from '../failures.ts'
+import { bounded } from '../size-limits.ts'
+
+export interface ReceivedMail {
+  /** Without brackets; made from the content when the mail has none. */
+  messageId: string
+  inReplyTo: string[]
+  references: string[]
+  from: Mailbox | null
+  /** Addresses of the Sender header. */
+  sender: string[]
+  replyTo: string[]
+  to: string[]
+  cc: string[]
+  bcc: string[]
+  /** Everybody this was for, lower-cased: to, cc, bcc, Delivered-To and its kin, and the envelope. */
+  recipients: string[]
+  subject: string | null
+  date: Date | null
+  text: string | null
+  html: string | null
+  /** The first hundred. */
+  attachments: ReceivedAttachment[]
+  /** How many attachments were left out. */
+  droppedAttachments: number
+  /** A sentence when not all of the mail could be read; null otherwise. */
+  error: string | null
+  /** Written by a machine: an answering machine, a mailing list, a bounce. */
+  isAutomatic: boolean
+  /** A few headers that explain where it came from, by lower-case name. */
+  headers: Record<string, string>
+}
+
+export interface ReceivedAttachment {
+  name: string
+  contentType: string
+  /** Without brackets: what the HTML calls `cid:<contentId>`. */
+  contentId: string | null
+  bytes: Buffer
+}
+
+const maxAttachments = 100
+/** Of text and of HTML each, in characters. */
+const maxBodyLength = 2 * 1024 * 1024
+const maxSubjectLength = 998
+const keptHeaders =
+  /^(auto-submitted|precedence|return-path|list-id|list-unsubscribe|reply-to|x-original-to|delivered-to|x-mailer|user-agent)$/
+const forwarding = /^(delivered-to|x-original-to|envelope-to|x-envelope-to)$/
+/** At least one of these makes it a mail. */
+const telling = /^(from|sender|to|subject|date|message-id|received|return-path)$/
+
+/** `envelope` are recipients known from elsewhere. Throws Unreadable for what is no mail, or takes too much work to be one. */
+export async function readMail(bytes: Uint8Array, envelope: readonly string[]): Promise<ReceivedMail> {
+  const content = bounded(bytes)
+  const isCut = content.byteOffset + content.length < bytes.byteOffset + bytes.length
+  const email = await read(content)
+  if (!email.headers.some(({ key }) => telling.test(key))) throw new Unreadable('This is no e-mail: it has no headers.')
+  return receivedMail({
+    headers: email.headers,
+    text: email.text ?? null,
+    html: email.html ?? null,
+    attachments: email.attachments.slice(0, maxAttachments).map(attachment),
+    droppedAttachments: Math.max(0, email.attachments.length - maxAttachments),
+    error: isCut ? 'Only the beginning of the e-mail is shown: it has too many lines.' : null,
+    subject: email.subject ?? null,
+    from: mailboxes(email.from ? [email.from] : [])[0] ?? null,
+    to: mailboxes(email.to),
+    cc: mailboxes(email.cc),
+    bcc: mailboxes(email.bcc),
+    envelope,
+  })
+}
+
+async function read(content: Uint8Array): Promise<Email> {
+  try {
+    return await PostalMime.parse(content, {
+      maxNestingDepth: 100,
+      maxHeadersSize: 256 * 1024,
+      // A mail within a mail is a file, not more text of this one; and nothing nests without bound.
+      forceRfc822Attachments: true,
+      maxRfc822NestingDepth: 0,
+    })
+  } catch (cause) {
+    throw new Unreadable('The e-mail cannot be read: it is nested too deeply or its headers are too long.', {
+      isMail: true,
+      cause,
+    })
+  }
+}
+
+/** What a mail is made of, however it came. */
+export interface Parts {
+  headers: readonly { key: string; value: string }[]
+  text: string | null
+  html: string | null
+  attachments: ReceivedAttachment[]
+  droppedAttachments: number
+  error: string | null
+  subject: string | null
+  from: Mailbox | null
+  to: Mailbox[]
+  cc: Mailbox[]
+  bcc: Mailbox[]
+  envelope: readonly string[]
+}
+
+export function receivedMail(parts: Parts): ReceivedMail {
+  const all = (name: RegExp): string[] => parts.headers.filter(({ key }) => name.test(key)).map(({ value }) => value)
+  const first = (name: string): string | null => parts.headers.find(({ key }) => key === name)?.value ?? null
+  const [to, cc, bcc] = [parts.to, parts.cc, parts.bcc].map((each) => each.map(({ address }) => address)) as [
+    string[],
+    string[],
+    string[],
+  ]
+  const forwarded = all(forwarding).flatMap((value) => mailboxesIn(value).map(({ address }) => address))
+  const subject = parts.subject === null ? null : oneLine(parts.subject).slice(0, maxSubjectLength)
+  const [text, html] = [body(parts.text), body(parts.html)]
+  const from = parts.from ?? mailboxesIn(first('sender'))[0] ?? null
+  const date = dateOf(first('date'))
+  return {
+    messageId:
+      idsIn(first('message-id'))[0] ??
+      withFiles(madeId([from?.address ?? null, first('date'), subject, text ?? html]), parts.attachments),
+    inReplyTo: idsIn(first('in-reply-to')),
+    references: idsIn(all(/^references$/).join(' ')),
+    from,
+    sender: mailboxesIn(first('sender')).map(({ address }) => address),
+    replyTo: mailboxesIn(first('reply-to')).map(({ address }) => address),
+    to,
+    cc,
+    bcc,
+    recipients: comparable([...to, ...cc, ...bcc, ...forwarded, ...parts.envelope]),
+    subject,
+    date,
+    text,
+    html,
+    attachments: parts.attachments,
+    droppedAttachments: parts.droppedAttachments,
+    error: parts.error ?? leftOut(parts),
+    isAutomatic: isAutomatic(first),
+    headers: Object.fromEntries(
+      parts.headers
+        .filter(({ key }) => keptHeaders.test(key))
+        .slice(0, 30)
+        .map(({ key, value }) => [key, oneLine(value).slice(0, 1000)]),
+    ),
+  }
+}
+
+function leftOut({ droppedAttachments: dropped, text, html }: Parts): string | null {
+  if (dropped > 0) return `Attachments of the e-mail are not shown: ${dropped}.`
+  const isLong = Math.max(text?.length ?? 0, html?.length ?? 0) > maxBodyLength
+  return isLong ? 'Only the beginning of the e-mail is shown: it is too long.' : null
+}
+
+function isAutomatic(first: (name: string) => string | null): boolean {
+  const word = (name: string): string => /^\s*([\w-]*)/.exec(first(name) ?? '')?.[1]?.toLowerCase() ?? ''
+  return (
+    !['', 'no'].includes(word('auto-submitted')) ||
+    ['bulk', 'list', 'junk'].includes(word('precedence')) ||
+    first('return-path')?.replaceAll(/\s/g, '') === '<>' ||
+    /^\s*multipart\/report\b/i.test(first('content-type') ?? '')
+  )
+}
+
+/** What no sender gave: the same mail received twice has the same one (DOMAIN 14.4). */
+const madeId = (facts: readonly (string | null)[]): string =>
+  `${createHash('sha256').update(JSON.stringify(facts)).digest('hex')}@inbound`
+
+/** Of a made id, the one for a mail that brings these files: other files are another mail. Any other id is as it is. */
+export function withFiles(id: string, files: readonly { bytes: Uint8Array }[]): string {
+  if (files.length === 0 || !/^[0-9a-f]{64}@inbound$/.test(id)) return id
+  return madeId([id, ...files.map(({ bytes }) => createHash('sha256').update(bytes).digest('hex'))])
+}
+
+/** Without halves of characters. */
+const wellFormed = (text: string): string => Buffer.from(text).toString()
+
+/** Zero bytes are no text to a database. */
+const body = (text: string | null): string | null =>
+  text === null || text === '' ? null : wellFormed(text.slice(0, maxBodyLength).replaceAll('\0', ''))
+
+/** Null for what is no date, or one no mail was written at. */
+function dateOf(header: string | null): Date | null {
+  if (header === null) return null
+  const date = new Date(header.slice(0, 100))
+  const year = date.getUTCFullYear()
+  return year >= 1970 && year <= 9999 ? date : null
+}
+
+function attachment({ filename, mimeType, contentId, content }: Attachment, index: number): ReceivedAttachment {
+  const bytes = typeof content === 'string' ? Buffer.from(content) : asBuffer(content)
+  return received({ name: filename, contentType: mimeType, contentId: contentId ?? null, bytes }, index)
+}
+
+const asBuffer = (content: ArrayBuffer | Uint8Array): Buffer =>
+  content instanceof Uint8Array
+    ? Buffer.from(content.buffer, content.byteOffset, content.byteLength)
+    : Buffer.from(content)
+
+/** Names are names, never paths. */
+export function received(
+  { name, contentType, contentId, bytes }: Omit<ReceivedAttachment, 'name'> & { name: string | null },
+  index: number,
+): ReceivedAttachment {
+  const type = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}$/.exec(
+    contentType.toLowerCase().split(';')[0]?.trim() ?? '',
+  )?.[0]
+  const plain = oneLine((name ?? '').slice(0, 2000).split(/[/\\]/).at(-1) ?? '').replace(/^\.+$/, '')
+  const ending = { 'message/rfc822': '.eml', 'text/calendar': '.ics' }[type ?? ''] ?? ''
+  return {
+    name: shortened(plain) || `attachment-${index + 1}${ending}`,
+    contentType: type ?? 'application/octet-stream',
+    contentId: contentId?.replaceAll(/[\s<>]/g, '').slice(0, 255) || null,
+    bytes,
+  }
+}
+
+/** At most 255 bytes, as file systems have it, with its ending. */
+function shortened(name: string): string {
+  if (Buffer.byteLength(name) <= 255) return wellFormed(name)
+  const ending = /\.[A-Za-z0-9]{1,10}$/.exec(name)?.[0] ?? ''
+  return wellFormed(`${name.slice(0, 60)}${ending}`)
+}

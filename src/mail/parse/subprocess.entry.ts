@@ -1,0 +1,55 @@
+// The process a mail is read in (subprocess.ts): one mail from standard input, one answer to standard output, and it ends.
+import { deserialize, serialize } from 'node:v8'
+import { Unreadable } from '../failures.ts'
+import { type Fields, type Given, read } from './fields.ts'
+import type { ReceivedMail } from './read.ts'
+
+export type Answer = { mail: ReceivedMail } | { unreadable: string; isMail: boolean } | { failed: string }
+
+/**
+ * The parser joins the lines of a text by a Blob of them, which Node reads line by line, each through the system: 30 MiB took
+ * many seconds. In this process, where nobody else asks for one, a Blob is this: its parts side by side.
+ */
+class Joined {
+  readonly #parts: readonly (string | ArrayBuffer | Uint8Array)[]
+
+  constructor(parts: readonly (string | ArrayBuffer | Uint8Array)[]) {
+    this.#parts = parts
+  }
+
+  async arrayBuffer(): Promise<ArrayBuffer> {
+    const size = this.#parts.reduce(
+      (sum, part) => sum + (typeof part === 'string' ? Buffer.byteLength(part) : part.byteLength),
+      0,
+    )
+    const joined = new Uint8Array(size)
+    let at = 0
+    for (const part of this.#parts) {
+      const bytes =
+        typeof part === 'string' ? Buffer.from(part) : part instanceof ArrayBuffer ? new Uint8Array(part) : part
+      joined.set(bytes, at)
+      at += bytes.byteLength
+    }
+    return joined.buffer
+  }
+}
+Object.assign(globalThis, { Blob: Joined })
+
+async function answer(given: Given): Promise<Answer> {
+  try {
+    return { mail: await read(given) }
+  } catch (error) {
+    if (error instanceof Unreadable) return { unreadable: error.message, isMail: error.isMail }
+    return { failed: error instanceof Error ? `${error.stack}` : String(error) }
+  }
+}
+
+const chunks: Buffer[] = []
+for await (const chunk of process.stdin) chunks.push(chunk as Buffer)
+const sent = Buffer.concat(chunks)
+const start = 4 + sent.readUInt32LE(0)
+const said = await answer({
+  raw: sent.length > start ? sent.subarray(start) : null,
+  fields: deserialize(sent.subarray(4, start)) as Fields,
+})
+process.stdout.end(serialize(said))

@@ -1,0 +1,67 @@
+// What is known of a mail that cannot be read within bounds: its people, its thread and its subject, as far as a few lines of its
+// headers say so. The original goes with it as a file (resources/emails/receive.ts), so that nothing is lost.
+import { createHash } from 'node:crypto'
+import PostalMime from 'postal-mime'
+import { mailboxes, mailboxesIn } from '../addresses.ts'
+import { type Given, headersOf } from './fields.ts'
+import { type ReceivedMail, receivedMail } from './read.ts'
+
+/** Headers that are looked for, and how much of each. */
+const wanted =
+  /^(from|sender|reply-to|to|cc|subject|date|message-id|in-reply-to|references|auto-submitted|precedence|return-path|delivered-to|x-original-to|list-id):/i
+const maxLineLength = 2_000
+const maxHeadersLength = 16_000
+/** How far into the mail. */
+const maxSearchedBytes = 1024 * 1024
+const maxTextLength = 1_000_000
+
+export async function unread({ raw, fields }: Given, error: string): Promise<ReceivedMail> {
+  const none = { attachments: [], droppedAttachments: 0, html: null, envelope: [], error }
+  if (!raw) {
+    const field = (name: string): string => Buffer.from(fields[name] ?? '').toString()
+    const head = (name: string): string => field(name).slice(0, maxHeadersLength)
+    return receivedMail({
+      ...none,
+      headers: (await headersOf(head('headers'))) ?? [],
+      from: mailboxesIn(head('from'))[0] ?? null,
+      to: mailboxesIn(head('to')),
+      cc: mailboxesIn(head('cc')),
+      bcc: [],
+      subject: head('subject') || null,
+      text: field('text').slice(0, maxTextLength) || null,
+    })
+  }
+  const email = await PostalMime.parse(Buffer.from(`${headOf(raw)}\n\n`, 'latin1'))
+  const mail = receivedMail({
+    ...none,
+    headers: email.headers,
+    from: mailboxes(email.from ? [email.from] : [])[0] ?? null,
+    to: mailboxes(email.to),
+    cc: mailboxes(email.cc),
+    bcc: [],
+    subject: email.subject ?? null,
+    text: null,
+  })
+  const hasId = email.headers.some(({ key }) => key === 'message-id')
+  return hasId ? mail : { ...mail, messageId: `${createHash('sha256').update(raw).digest('hex')}@inbound` }
+}
+
+/** The wanted headers, each with the lines that continue it, up to the empty line. */
+function headOf(raw: Uint8Array): string {
+  const lines = Buffer.from(raw.buffer, raw.byteOffset, Math.min(raw.length, maxSearchedBytes))
+    .toString('latin1')
+    .replace(/^(From [^\n]*\n|[\r\n])+/, '')
+    .split(/\r?\n/)
+  const kept: string[] = []
+  let length = 0
+  let isWanted = false
+  for (const line of lines) {
+    if (line === '') break
+    if (!/^[ \t]/.test(line)) isWanted = wanted.test(line)
+    if (!isWanted) continue
+    length += Math.min(line.length, maxLineLength)
+    if (length > maxHeadersLength) break
+    kept.push(line.slice(0, maxLineLength))
+  }
+  return kept.join('\n')
+}

@@ -1,0 +1,191 @@
+// The fonts of printed quotes. Roboto (with pdfmake) has the Latin, Greek and Cyrillic letters. Arabic and Hebrew have a font each. Those
+// of Chinese, Japanese and Korean come in about a hundred slices each; only slices that the text needs are read.
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import type { Virtual } from './pdfmake.ts'
+
+const require = createRequire(import.meta.url)
+
+interface Font {
+  hasGlyphForCodePoint(point: number): boolean
+}
+
+const fontkit = require('fontkit') as { create(bytes: Uint8Array): Font }
+const subsetFont = require('subset-font') as (
+  font: Buffer,
+  text: undefined,
+  options: { targetFormat: 'truetype'; keepAllGlyphs: true; variationAxes: { wght: number } },
+) => Promise<Buffer>
+
+type Face = string
+type Faces = Record<'normal' | 'bold' | 'italics' | 'bolditalics', Face>
+export type Dictionary = Record<string, Faces>
+
+/** The font of a character, and whether that font has it. */
+export interface Fonts {
+  /** Answers the name of the font: `current` when it has the character as well. */
+  of(point: number, current?: string): string
+  has(text: string): boolean
+  dictionary: Dictionary
+}
+
+export const latin = 'Roboto'
+
+const placeOf = (path: string): string => require.resolve(path)
+const roboto = (style: string): string =>
+  join(dirname(placeOf('pdfmake/package.json')), 'fonts', 'Roboto', `Roboto-${style}.ttf`)
+/** The packages export their code only; the fonts lie beside it. */
+const script = (name: string, family: string) => (style: string) =>
+  join(dirname(placeOf(`@embedpdf/fonts-${name}`)), '..', 'fonts', `${family}-${style}.ttf`)
+
+const upright = (normal: string, bold: string): Faces => ({ normal, bold, italics: normal, bolditalics: bold })
+const [arabic, hebrew] = [script('arabic', 'NotoNaskhArabic'), script('hebrew', 'NotoSansHebrew')]
+const whole: Dictionary = {
+  [latin]: {
+    ...upright(roboto('Regular'), roboto('Medium')),
+    italics: roboto('Italic'),
+    bolditalics: roboto('MediumItalic'),
+  },
+  Arabic: upright(arabic('Regular'), arabic('Bold')),
+  Hebrew: upright(hebrew('Regular'), hebrew('Bold')),
+}
+
+const opened = new Map<string, Font>()
+function openedAt(path: string): Font {
+  const known = opened.get(path) ?? fontkit.create(readFileSync(path))
+  opened.set(path, known)
+  return known
+}
+
+/** Fonts in slices, and for each character the slice that may have it. */
+type Family = 'sc' | 'tc' | 'jp' | 'kr'
+const slicesOf = new Map<Family, Map<number, string>>()
+
+function slices(family: Family): Map<number, string> {
+  const known = slicesOf.get(family)
+  if (known) return known
+  const ranges = require(`@fontsource-variable/noto-sans-${family}/unicode.json`) as Record<string, string>
+  const found = new Map<number, string>()
+  for (const [name, text] of Object.entries(ranges)) {
+    for (const range of text.slice(2).split(/,U\+/i)) {
+      const [first = 0, last = first] = range.split('-').map((each) => Number.parseInt(each, 16))
+      for (let point = first; point <= last; point++)
+        if (!found.has(point)) found.set(point, name.replace(/^\[(\w+)\]$/, '$1'))
+    }
+  }
+  slicesOf.set(family, found)
+  return found
+}
+
+/** Many characters are written differently in the four. The language decides, else what the text has beside them. */
+function orderOf(locale: string, points: ReadonlySet<number>): readonly Family[] {
+  const { language, script, region } = new Intl.Locale(locale).maximize()
+  const has = (first: number, last: number): boolean => [...points].some((point) => point >= first && point <= last)
+  const first: Family =
+    language === 'ja'
+      ? 'jp'
+      : language === 'ko'
+        ? 'kr'
+        : language === 'zh'
+          ? script === 'Hant' || region === 'TW'
+            ? 'tc'
+            : 'sc'
+          : has(0x3041, 0x30ff)
+            ? 'jp'
+            : has(0xac00, 0xd7a3)
+              ? 'kr'
+              : 'sc'
+  return [...new Set<Family>([first, 'sc', 'tc', 'jp', 'kr'])]
+}
+
+interface Slice {
+  font: Font
+  file: string
+}
+const loaded = new Map<string, Promise<Slice>>()
+const weights = { normal: 400, bold: 700 } as const
+type Weight = keyof typeof weights
+
+function slice(virtual: Virtual, family: Family, name: string, weight: Weight): Promise<Slice> {
+  const key = `${family}-${name}-${weight}`
+  const loading = loaded.get(key) ?? load(virtual, family, name, weight)
+  loaded.set(key, loading)
+  return loading
+}
+
+/** Puts a slice where pdfmake reads it. A PDF tells fonts apart by their PostScript name, which all slices of a family share. */
+async function load(virtual: Virtual, family: Family, slice: string, weight: Weight): Promise<Slice> {
+  const path = placeOf(`@fontsource-variable/noto-sans-${family}/files/noto-sans-${family}-${slice}-wght-normal.woff2`)
+  // The library of fonts does not embed variable ones.
+  const bytes = await subsetFont(readFileSync(path), undefined, {
+    targetFormat: 'truetype',
+    keepAllGlyphs: true,
+    variationAxes: { wght: weights[weight] },
+  })
+  const file = `${family}-${slice}-${weight}.ttf`
+  virtual.writeFileSync(file, renamed(bytes, `${slice}${weight.charAt(0)}`))
+  return { font: fontkit.create(bytes), file }
+}
+
+/** A copy of the font whose PostScript name ends in the mark; the name keeps its length. */
+function renamed(font: Buffer, mark: string): Buffer {
+  const copy = Buffer.from(font)
+  const tables = Array.from({ length: copy.readUInt16BE(4) }, (_, index) => 12 + 16 * index)
+  const entry = tables.find((at) => copy.toString('latin1', at, at + 4) === 'name')
+  if (entry === undefined) return copy
+  const start = copy.readUInt32BE(entry + 8)
+  const texts = start + copy.readUInt16BE(start + 4)
+  for (let index = 0; index < copy.readUInt16BE(start + 2); index++) {
+    const at = start + 6 + 12 * index
+    if (copy.readUInt16BE(at + 6) !== postScriptName) continue
+    // All platforms but the Macintosh write two bytes a character.
+    const wide = copy.readUInt16BE(at) !== macintosh
+    const bytes = Buffer.from(mark, wide ? 'utf16le' : 'latin1')
+    if (wide) bytes.swap16()
+    bytes.copy(copy, texts + copy.readUInt16BE(at + 10) + copy.readUInt16BE(at + 8) - bytes.length)
+  }
+  return copy
+}
+const postScriptName = 6
+const macintosh = 1
+
+/** The characters of a document; `bold` are those that are written bold as well. */
+export interface Points {
+  all: Set<number>
+  bold: Set<number>
+}
+
+/** The fonts for these characters. */
+export async function fontsFor(virtual: Virtual, { all: points, bold }: Points, locale: string): Promise<Fonts> {
+  const dictionary: Dictionary = structuredClone(whole)
+  const names = new Map<number, string>()
+  const isIn = (name: string, point: number): boolean => {
+    const path = whole[name]?.normal
+    return typeof path === 'string' ? openedAt(path).hasGlyphForCodePoint(point) : names.get(point) === name
+  }
+  const families = orderOf(locale, points)
+  for (const point of points) {
+    const simple = point < 0x80 ? latin : Object.keys(whole).find((name) => isIn(name, point))
+    if (simple !== undefined) {
+      names.set(point, simple)
+      continue
+    }
+    for (const family of families) {
+      const part = slices(family).get(point)
+      if (part === undefined) continue
+      const name = `${family}-${part}`
+      const { font, file } = await slice(virtual, family, part, 'normal')
+      if (!font.hasGlyphForCodePoint(point)) continue
+      const known = dictionary[name] ?? upright(file, file)
+      dictionary[name] = bold.has(point) ? upright(file, (await slice(virtual, family, part, 'bold')).file) : known
+      names.set(point, name)
+      break
+    }
+  }
+  return {
+    of: (point, current) => (current !== undefined && isIn(current, point) ? current : (names.get(point) ?? latin)),
+    has: (text) => [...text].every((each) => names.has(each.codePointAt(0) ?? 0)),
+    dictionary,
+  }
+}

@@ -1,0 +1,163 @@
+// Text as pdfmake can draw it: in pieces of one font and one direction each (Unicode Bidirectional Algorithm), whose lines are put in
+// order of sight once pdfmake has filled them.
+import { createRequire } from 'node:module'
+import type { Content } from 'pdfmake/interfaces.js'
+import type { Fonts, Points } from './fonts.ts'
+import type { Inline, Line } from './pdfmake.ts'
+
+interface Bidi {
+  getEmbeddingLevels(text: string): { levels: Uint8Array; paragraphs: { level: number }[] }
+  getMirroredCharacter(character: string): string | null
+}
+const bidi = (createRequire(import.meta.url)('bidi-js') as () => Bidi)()
+
+export interface Type {
+  /** Whether each character has a glyph. */
+  has(text: string): boolean
+  /** One paragraph. A word with more characters than `longest` is broken anywhere, unless a language breaks it anyway. */
+  set(text: string, longest?: number): { text: Content[]; alignment?: 'right' }
+  /** The same in bold. */
+  setBold(text: string, longest?: number): { text: Content[]; alignment?: 'right'; bold: true }
+}
+
+interface Piece {
+  text: string
+  font: string
+  level: number
+}
+
+/** Remembers the characters of what is to be set, for which fonts are looked for then. */
+export function collecting({ all, bold }: Points): Type {
+  const note = (text: string, into = all): void => {
+    for (const each of shown(text)) into.add(each.codePointAt(0) ?? 0)
+  }
+  return {
+    // So that whatever would be written instead is noted as well.
+    has: (text) => {
+      note(text)
+      return false
+    },
+    set: (text) => {
+      note(text)
+      return { text: [] }
+    },
+    setBold(text) {
+      note(text)
+      note(text, bold)
+      return { text: [], bold: true }
+    },
+  }
+}
+
+export function typeWith(fonts: Fonts): Type {
+  const set: Type['set'] = (text, longest) => {
+    const plain = text.replaceAll(/\s+/g, ' ').trim()
+    const { levels, isRightToLeft } = levelsOf(plain)
+    const pieces = piecesOf(plain, levels, fonts).map(({ text, font, level }) => ({
+      text: inSight(text, level),
+      font,
+      level,
+      ...(longest !== undefined && isLong(text, longest) && { wordBreak: 'break-all' as const }),
+    }))
+    return { text: pieces as Content[], ...(isRightToLeft && { alignment: 'right' as const }) }
+  }
+  return {
+    has: (text) => fonts.has(shown(text)),
+    set,
+    setBold: (text, longest) => ({ ...set(text, longest), bold: true }),
+  }
+}
+
+const rightToLeft = /[\p{Script=Arabic}\p{Script=Hebrew}\u200f\u202b\u202e\u2067]/u
+
+function levelsOf(text: string): { levels: Uint8Array; isRightToLeft: boolean } {
+  if (!rightToLeft.test(text)) return { levels: new Uint8Array(text.length), isRightToLeft: false }
+  const { levels, paragraphs } = bidi.getEmbeddingLevels(text)
+  return { levels, isRightToLeft: (paragraphs[0]?.level ?? 0) % 2 === 1 }
+}
+
+/** Marks of direction and variants of a character, which have no glyph. */
+const invisible = /\p{Bidi_Control}|\p{Variation_Selector}|[\u200b\u2060\ufeff]/gu
+
+/** What of a text is drawn. Spaces, minus and yen signs are those of Roboto. */
+const shown = (text: string): string =>
+  text
+    .replaceAll(invisible, '')
+    .replaceAll(/[\u2000-\u200a\u202f]/g, '\u00a0')
+    .replaceAll('\u2212', '-')
+    .replaceAll('\uffe5', '\u00a5')
+
+function piecesOf(text: string, levels: Uint8Array, fonts: Fonts): Piece[] {
+  const pieces: Piece[] = []
+  let last: Piece | undefined
+  let at = 0
+  for (const character of text) {
+    const level = levels[at] ?? 0
+    at += character.length
+    const drawn = shown(character)
+    if (drawn === '') continue
+    const point = drawn.codePointAt(0) ?? 0
+    // Marks and punctuation stay with what they follow; letters have the font of their script.
+    const font = fonts.of(point, last && neutral.test(drawn) && point >= 0x80 ? last.font : undefined)
+    // Pieces are drawn from left to right, so from right to left each word and each space is a piece of its own.
+    const isWord = level % 2 === 0 || (drawn !== ' ' && last?.text !== ' ')
+    if (last?.font === font && last.level === level && isWord) last.text += drawn
+    else {
+      last = { text: drawn, font, level }
+      pieces.push(last)
+    }
+  }
+  return pieces
+}
+
+const neutral = /^[\p{Script=Common}\p{Script=Inherited}]$/u
+
+const isLong = (text: string, longest: number): boolean =>
+  new RegExp(`[^\\s\\u{10000}-\\u{10ffff}]{${longest},}`, 'u').test(text) && !ideographic.test(text)
+const ideographic = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u
+
+/**
+ * The library of fonts draws a text from right to left when its first letter is of such a script, and never mirrors brackets. This is
+ * what it has to be given to draw what the level asks for.
+ */
+function inSight(text: string, level: number): string {
+  const isOdd = level % 2 === 1
+  const mirrored = isOdd ? [...text].map((each) => bidi.getMirroredCharacter(each) ?? each) : [...text]
+  const first = [...text].find((each) => !neutral.test(each))
+  const isDrawnRightToLeft = first !== undefined && rightToLeft.test(first)
+  return (isOdd === isDrawnRightToLeft ? mirrored : mirrored.reverse()).join('')
+}
+
+/** Puts what stands in a line where it is seen (rules L1 and L2 of the algorithm). */
+export function inOrder(line: Line): void {
+  const levels = line.inlines.map(({ level = 0 }) => level)
+  const highest = Math.max(0, ...levels)
+  if (highest === 0) return
+  trimEnd(line)
+  const ordered = line.inlines.map((inline, index) => ({ inline, level: levels[index] ?? 0 }))
+  for (let level = highest; level > 0; level--) {
+    for (let from = 0; from < ordered.length; from++) {
+      let to = from
+      while (to < ordered.length && (ordered[to]?.level ?? 0) >= level) to++
+      if (to - from > 1) ordered.splice(from, to - from, ...ordered.slice(from, to).reverse())
+      from = to
+    }
+  }
+  line.inlines = ordered.map(({ inline }) => inline)
+  let x = 0
+  for (const inline of line.inlines) {
+    inline.x = x
+    x += inline.width
+  }
+}
+
+/** The space at the end of a line takes no room, wherever it would be seen. */
+function trimEnd(line: Line): void {
+  const last: Inline | undefined = line.inlines.at(-1)
+  if (!last || last.trailingCut === 0) return
+  last.text = last.text.trimEnd()
+  last.width -= last.trailingCut
+  line.inlineWidths -= last.trailingCut
+  last.trailingCut = 0
+  line.trailingCut = 0
+}

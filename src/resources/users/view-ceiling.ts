@@ -1,0 +1,76 @@
+// The ceiling of views (DOMAIN 7.4): callers change only users who see no owner that the callers do not see, and make no
+// user see more than that. Sets of owners are compared, not views. The ceiling of permissions is in roles/ceiling.ts.
+import { visibleOwnersWith } from '../../kernel/auth/tokens.ts'
+import type { Context, CurrentUser } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
+import { groupsOf } from '../groups/members.ts'
+
+/** A user as it is, or with `groupIds` as it would be; a new one has no id. */
+export interface Viewer {
+  id: number | undefined
+  view_permission: string
+  groupIds?: readonly number[]
+}
+
+/**
+ * Throws 403 for a user who sees an owner that the caller does not see. Call it in the transaction of the write, with its
+ * current caller. The server itself, without a user, has no ceiling.
+ */
+export async function stayWithinView(ctx: Context, { id, view_permission, groupIds }: Viewer): Promise<void> {
+  if (await isWithinView(ctx, { id, view_permission, ...(groupIds && { groupIds }) })) return
+  throw beyondView('This user would see, or sees, records of users whom you do not see.')
+}
+
+const beyondView = (sentence: string): Problem =>
+  new Problem('forbidden', sentence, { required: 'view_permission=global' })
+
+async function isWithinView(ctx: Context, { id, view_permission, groupIds }: Viewer): Promise<boolean> {
+  const own = ctx.user?.visibleOwners
+  if (!own) return true
+  const view = view_permission as CurrentUser['viewPermission']
+  const owners = await visibleOwnersWith(ctx.db, { id, view, groupIds: groupIds ?? (await groupIdsOf(ctx, id)) })
+  return owners?.every((owner) => own.includes(owner)) ?? false
+}
+
+/**
+ * Throws 403 when somebody who has the role sees an owner that the caller does not see: other permissions make another user of them,
+ * as another role would.
+ */
+export async function stayWithinHolders(ctx: Context, roleId: number): Promise<void> {
+  if (!ctx.user?.visibleOwners) return
+  const holders = ctx.db.selectFrom('users').select(['id', 'view_permission']).where('role_id', '=', roleId)
+  for (const holder of await holders.execute())
+    if (!(await isWithinView(ctx, holder)))
+      throw beyondView('A user who has this role sees records of users whom you do not see.')
+}
+
+export const groupIdsOf = async (ctx: Context, userId: number | undefined): Promise<number[]> =>
+  userId === undefined ? [] : ((await groupsOf(ctx, [userId])).get(userId) ?? []).map(({ id }) => id)
+
+/** Throws 403 when somebody is to join a group that the caller is not in; only a global view may fill any group. */
+export async function stayWithinGroups(ctx: Context, joined: readonly (number | null)[]): Promise<void> {
+  const { user } = ctx
+  if (!user || user.viewPermission === 'global' || joined.length === 0) return
+  const own = await groupIdsOf(ctx, user.id)
+  if (joined.every((id) => id !== null && own.includes(id))) return
+  throw beyondView('Without a global view you can put users only into groups that you are in yourself.')
+}
+
+/**
+ * Throws 403 unless the caller may put these users into the group, and take those out of it: a member's groups decide
+ * what the member sees. `groupId` is null for a new group.
+ */
+export async function checkMembership(
+  ctx: Context,
+  { groupId, joined, left }: { groupId: number | null; joined: readonly number[]; left: readonly number[] },
+): Promise<void> {
+  if (joined.length > 0) await stayWithinGroups(ctx, [groupId])
+  const ids = [...joined, ...left]
+  if (!ctx.user?.visibleOwners || ids.length === 0) return
+  const users = await ctx.db.selectFrom('users').select(['id', 'view_permission']).where('id', 'in', ids).execute()
+  for (const user of users) {
+    const groupIds = await groupIdsOf(ctx, user.id)
+    const gets = groupId !== null && joined.includes(user.id) ? [groupId] : []
+    await stayWithinView(ctx, { ...user, groupIds: [...groupIds, ...gets] })
+  }
+}

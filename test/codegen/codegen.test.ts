@@ -1,0 +1,380 @@
+// The generator keeps its promises: a careless contract is refused with a sentence that helps, and drift is named.
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { withHeaders } from '../../codegen/headers.ts'
+import { lint } from '../../codegen/lint.ts'
+import { ignorableOf, renderOperations, slugOf } from '../../codegen/operations.ts'
+import { parseContract, type Schema } from '../../codegen/read.ts'
+import { outputs, regenerate } from '../../codegen/regenerate.ts'
+
+const contract = `openapi: 3.1.0
+info: { title: Small, version: 1.0.0, description: A contract of two operations. }
+servers: [{ url: / }]
+security: [{ bearer: [] }]
+tags:
+  - { name: Lead Sources, description: Where leads come from. }
+paths:
+  /sources:
+    get:
+      operationId: listSources
+      tags: [Lead Sources]
+      summary: List sources
+      description: All of them.
+      x-permission: settings.lead.sources
+      x-ability: settings:read
+      parameters:
+        - { name: page, in: query, description: Which page., schema: { type: integer, default: 1 } }
+        - { name: ids, in: query, description: Only these., schema: { type: array, items: { type: integer } } }
+      responses:
+        '200': { description: Sources., content: { application/json: { schema: { $ref: '#/components/schemas/SourcePage' } } } }
+        '401': { $ref: '#/components/responses/Problem' }
+        '403': { $ref: '#/components/responses/Problem' }
+  /sources/{id}:
+    put:
+      operationId: updateSource
+      tags: [Lead Sources]
+      summary: Change a source
+      description: Only what is sent changes.
+      x-permission: settings.lead.sources.edit
+      x-ability: settings:write
+      x-events: [settings.source.update]
+      parameters: [{ $ref: '#/components/parameters/Id' }]
+      requestBody: { required: true, content: { application/json: { schema: { $ref: '#/components/schemas/SourceUpdate' } } } }
+      responses:
+        '200': { description: The source., content: { application/json: { schema: { $ref: '#/components/schemas/SourceResult' } } } }
+        '400': { $ref: '#/components/responses/Problem' }
+        '401': { $ref: '#/components/responses/Problem' }
+        '403': { $ref: '#/components/responses/Problem' }
+        '404': { $ref: '#/components/responses/Problem' }
+        '413': { $ref: '#/components/responses/Problem' }
+        '415': { $ref: '#/components/responses/Problem' }
+        '422': { $ref: '#/components/responses/Problem' }
+components:
+  securitySchemes: { bearer: { type: http, scheme: bearer } }
+  parameters:
+    Id: { name: id, in: path, required: true, description: Its id., schema: { type: integer, minimum: 1, maximum: 9007199254740991 } }
+  responses:
+    Problem: { description: What went wrong., content: { application/problem+json: { schema: { $ref: '#/components/schemas/Problem' } } } }
+  schemas:
+    Problem: { type: object, description: What went wrong., properties: { detail: { type: string } }, example: { detail: No. } }
+    Source:
+      type: object
+      description: A source.
+      properties:
+        id: { type: integer }
+        name: { type: string }
+        version: { type: integer }
+        owner: { oneOf: [{ $ref: '#/components/schemas/OwnerRef' }, { type: 'null' }] }
+        lines: { type: array, items: { type: object, properties: { id: { type: integer }, name: { type: string }, total: { type: number, format: money } } } }
+      required: [id, name]
+      example: { id: 1, name: Web }
+    OwnerRef: { type: object, description: An owner., properties: { id: { type: integer }, name: { type: string } }, example: { id: 1, name: Ada } }
+    SourceResult:
+      type: object
+      description: One source.
+      properties: { data: { $ref: '#/components/schemas/Source' }, message: { type: string } }
+      example: { data: { id: 1, name: Web }, message: Source updated. }
+    SourcePage:
+      type: object
+      description: Some sources.
+      properties: { data: { type: array, items: { $ref: '#/components/schemas/Source' } } }
+      example: { data: [{ id: 1, name: Web }] }
+    SourceUpdate:
+      type: object
+      description: What may change.
+      additionalProperties: false
+      properties:
+        name: { type: string, maxLength: 255 }
+        owner: { type: [object, 'null'], additionalProperties: false, properties: { id: { type: integer } } }
+        lines: { type: array, items: { type: object, additionalProperties: false, properties: { id: { type: integer }, name: { type: string } } } }
+      example: { name: Web }
+`
+
+const permissionKeys = ['settings.lead.sources', 'settings.lead.sources.create', 'settings.lead.sources.edit']
+
+function findings(from: string, to: string): string[] {
+  expect(contract).toContain(from)
+  return lint(parseContract(contract.replace(from, to)), { permissionKeys })
+}
+
+describe('headers', () => {
+  const replies = `  responses:
+    Problem:`
+  const declared = `  x-headers:
+    X-Request-Id: { description: Its name., required: true, x-carried-by: [every], schema: { type: string } }
+    ETag: { description: Its version., required: true, x-carried-by: [tagged], schema: { type: string } }
+    Retry-After: { description: When to come again., x-carried-by: ['422'], schema: { type: string } }
+${replies}`
+
+  it('are declared in the replies that carry them', () => {
+    const { document } = parseContract(contract.replace(replies, declared))
+    const made = withHeaders(document)
+    const names = (replies: unknown) =>
+      Object.entries(replies as Record<string, { headers?: object }>).map(([name, { headers }]) => [
+        name,
+        Object.keys(headers ?? {}),
+      ])
+    const sources = made.paths?.['/sources'] as { get: { responses: object } } | undefined
+    expect(names(sources?.get.responses ?? {})[0]).toEqual(['200', ['X-Request-Id', 'ETag']])
+    expect(names(made.components?.responses)).toEqual([['Problem', ['X-Request-Id']]])
+    expect(made.components?.headers).toMatchObject({ ETag: { required: true } })
+    expect(JSON.stringify(made)).not.toContain('x-carried-by')
+    expect(document.components?.headers).toBeUndefined()
+  })
+
+  it('that no reply carries are refused', () => {
+    const found = findings(replies, declared.replace('[tagged]', '[taged]')).join('\n')
+    expect(found).toContain('ETag: no reply is called taged')
+  })
+})
+
+describe('lint', () => {
+  it('has nothing to say about a careful contract', () => {
+    expect(lint(parseContract(contract), { permissionKeys })).toEqual([])
+  })
+
+  it('refuses a misspelt x- key, with its line and what was meant', () => {
+    const found = findings('x-permission: settings.lead.sources\n', 'x-permision: settings.lead.sources\n')
+    expect(found).toHaveLength(2)
+    expect(found.join('\n')).toMatch(/openapi\.yaml:14 listSources: the key x-permision .* did you mean x-permission\?/)
+    expect(found.join('\n')).toMatch(/listSources: nothing says who may call it/)
+  })
+
+  it.each([
+    ['x-events: [', 'x-event: [', 'did you mean x-events?'],
+    ['x-ability: settings:write', 'x_ability: settings:write', 'did you mean x-ability?'],
+    ['description: What may change.', 'x-entitty: sources', 'did you mean x-entity?'],
+    ['description: What may change.', 'X-Entity: sources\n      description: So.', 'did you mean x-entity?'],
+    ['info: {', 'info: { x-permission: leads,', 'it belongs on an operation'],
+    ['security: [{', 'x-anything: yes\nsecurity: [{', 'the key x-anything means nothing on a document'],
+    ['  /sources/{id}:\n', '  /sources/{id}:\n    x-permission: leads\n', 'it belongs on an operation'],
+    ['additionalProperties: false\n', 'additonalProperties: false\n', 'did you mean additionalProperties?'],
+  ])('refuses %j written as %j', (from, to, sentence) => {
+    expect(findings(from, to).join('\n')).toContain(sentence)
+  })
+
+  it.each([
+    ['an unknown permission', 'lead.sources.edit', 'lead.source.edit', 'did you mean settings.lead.sources.edit?'],
+    ['a missing 404', "        '404': { $ref: '#/components/responses/Problem' }\n", '', 'does not list 404'],
+    ['a missing 401', "        '401': { $ref: '#/components/responses/Problem' }\n", '', 'does not list 401'],
+    [
+      'a second success',
+      "        '401': {",
+      "        '204': { description: None. }\n        '401': {",
+      '2 statuses of success',
+    ],
+    [
+      'an unlisted event',
+      '[settings.source.update]',
+      '[settings.source.updated]',
+      'did you mean settings.source.update?',
+    ],
+    [
+      'a writer without events',
+      '      x-events: [settings.source.update]\n',
+      '',
+      'exactly one of x-events and x-no-event',
+    ],
+    [
+      'a part of the bytes without the answer to a wrong range',
+      "        '401': {",
+      "        '206': { description: Some. }\n        '401': {",
+      'it answers ranges but does not list 416',
+    ],
+    [
+      'a file in JSON',
+      'name: { type: string, maxLength',
+      'name: { type: string, format: binary, maxLength',
+      'is a file, which JSON cannot carry',
+    ],
+    ['a false example', 'example: { name: Web }', 'example: { nmae: Web }', 'the example is not valid'],
+    ['a false default', 'default: 1', 'default: one', 'the default is not valid'],
+    ['a missing example', '      example: { name: Web }\n', '', 'no example'],
+    [
+      'two callers',
+      'x-ability: settings:read',
+      'x-ability: settings:read\n      x-any-user: Because we can.',
+      'more than one',
+    ],
+    ['a public operation by accident', 'x-ability: settings:read', 'security: []', 'more than one line says who'],
+    ['a wrong ability', 'settings:read', 'settings:write', 'GET is covered by settings:read'],
+    ['an ability of no area', 'x-ability: settings:write', 'x-ability: any:read', 'tokens know no area any'],
+    ['a lost reference', "parameters/Id'", "parameters/ID'", 'leads nowhere'],
+    ['an open body', '      additionalProperties: false\n', '', 'add additionalProperties: false'],
+    [
+      'a body that is open for no entity',
+      '      additionalProperties: false\n',
+      '      additionalProperties: true\n',
+      'say whose with x-entity',
+    ],
+    ['an unbounded id', ', maximum: 9007199254740991', '', 'lose digits in JavaScript'],
+    ['allOf in a reply', 'owner: { oneOf: [', 'owner: { allOf: [', 'allOf in a reply'],
+    ['a body that is a reply', 'schemas/SourceUpdate', 'schemas/Source', 'the two drift apart'],
+    ['an optional body by accident', '{ required: true, content', '{ content', 'write required: true or false'],
+    [
+      'a schema that hides a global of the browser',
+      '  schemas:\n',
+      '  schemas:\n    Event: { type: string, description: It., example: a }\n',
+      'would hide what languages call Event',
+    ],
+    [
+      'a schema that hides an exception of Python',
+      '  schemas:\n',
+      '  schemas:\n    ImportError: { type: string, description: It., example: a }\n',
+      'would hide what languages call ImportError',
+    ],
+    [
+      'a schema with the name of a parameter',
+      '  schemas:\n',
+      '  schemas:\n    Id: { type: string, description: It., example: a }\n',
+      'rename one, such as FilterId',
+    ],
+    [
+      'a list of choices in three places',
+      'name: { type: string, maxLength: 255 }',
+      'name: { enum: [a, b] }\n        first: { enum: [a, b] }\n        second: { enum: [b, a] }\n        third: { enum: [a, b, null] }',
+      'SourceUpdate.third: the list ["a","b"] stands in several places',
+    ],
+    [
+      'a list of choices that a schema has',
+      '  schemas:\n',
+      '  schemas:\n    Kind: { enum: [a, b], description: It., example: a }\n    Inline: { properties: { kind: { enum: [a, b] } } }\n',
+      'refer to Kind',
+    ],
+    [
+      'a parameter of a path, which some generators drop',
+      '  /sources/{id}:\n',
+      "  /sources/{id}:\n    parameters: [{ $ref: '#/components/parameters/Id' }]\n",
+      'the key parameters means nothing on a pathItem',
+    ],
+    [
+      'a schema that holds itself by way of another',
+      'OwnerRef: { type: object, description: An owner., properties: {',
+      "OwnerRef: { type: object, description: An owner., properties: { source: { $ref: '#/components/schemas/Source' },",
+      'Source: it holds itself',
+    ],
+    ['a key given twice', 'openapi: 3.1.0', 'openapi: 3.1.0\nopenapi: 3.1.0', 'unique'],
+    [
+      'an unknown server of it',
+      'x-ability: settings:read',
+      'x-ability: settings:read\n      x-served-by: magic',
+      'write docs',
+    ],
+  ])('refuses %s', (_what, from, to, sentence) => {
+    expect(findings(from, to).join('\n')).toContain(sentence)
+  })
+
+  it('refuses two paths that could be the same URL, but not where an id is a number', () => {
+    const withPaths = (...paths: string[]) => {
+      const listed =
+        /get:[\s\S]+?(?= {2}.sources.\{id\}:)/.exec(contract)?.[0].replace('listSources', 'listOthers') ?? ''
+      const added = paths.map((path, index) => {
+        const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) =>
+          name === 'id'
+            ? `{ $ref: '#/components/parameters/Id' }`
+            : `{ name: ${name}, in: path, required: true, description: It., schema: { type: string } }`,
+        )
+        const operation = listed.replace('listOthers', `listOthers${index}`)
+        return `  ${path}:\n    ${operation.replace('parameters:', `parameters:\n        - ${names.join('\n        - ')}`)}`
+      })
+      const text = contract.replace('components:\n', `${added.join('')}components:\n`)
+      return lint(parseContract(text), { permissionKeys }).filter((finding) => finding.includes('same URL'))
+    }
+    expect(withPaths('/sources/of/{kind}', '/sources/{id}/history')).toEqual([])
+    expect(withPaths('/sources/of/{kind}', '/sources/{word}/history').join()).toContain(
+      '/sources/{word}/history and /sources/of/{kind}',
+    )
+    expect(withPaths('/sources/of/all', '/sources/of/{kind}')).toEqual([])
+  })
+
+  it('refuses a component no operation reaches', () => {
+    expect(
+      findings('  schemas:\n', '  schemas:\n    Spare: { type: string, description: Idle., example: a }\n').join(),
+    ).toContain('Spare: no operation reaches it')
+  })
+})
+
+describe('operations', () => {
+  const parsed = parseContract(contract)
+
+  it('names the keys a client may send back, at every depth, and no key the body knows', () => {
+    const { Source, SourceUpdate } = parsed.document.components?.schemas ?? {}
+    expect(ignorableOf(parsed.document, SourceUpdate as Schema, Source as Schema)).toEqual({
+      keys: ['id', 'version'],
+      nested: { owner: { keys: ['name'], nested: {} }, lines: { keys: ['total'], nested: {} } },
+    })
+  })
+
+  it('says what to send instead of a key that only replies have', () => {
+    const string = { type: 'string' } as Schema
+    const reply = { properties: { status: { ...string, 'x-hint': 'follows the stage' }, user: string, tags: string } }
+    const body = { properties: { user_id: string, tag_ids: string } }
+    expect(ignorableOf(parsed.document, body as Schema, reply as unknown as Schema)?.hints).toEqual({
+      status: 'follows the stage',
+      user: 'send user_id',
+      tags: 'send tag_ids',
+    })
+  })
+
+  it('lets only create and update take their reply back', () => {
+    expect(renderOperations(parsed)).toContain('"ignorable":{"keys":["id","version"]')
+    const verb = parseContract(contract.replace('operationId: updateSource', 'operationId: moveSource'))
+    expect(renderOperations(verb)).not.toContain('"keys":["id"')
+  })
+
+  it('states what the server needs to know of each operation', () => {
+    const text = renderOperations(parsed)
+    expect(text).toContain(`export const contractHash = '${parsed.hash}'`)
+    expect(text).toContain('"query":{"page":"integer","ids":"array"}')
+    expect(text).toContain('"permission":"settings.lead.sources.edit","ability":"settings:write"')
+    expect(text).toContain("| 'settings.source.update'")
+    expect(text).toContain('"slug":"lead-sources"')
+  })
+
+  it('makes a folder name of a tag', () => {
+    expect(slugOf('Email Templates')).toBe('email-templates')
+  })
+})
+
+describe('regenerate', () => {
+  const root = mkdtempSync(join(tmpdir(), 'accord-codegen-'))
+  afterAll(() => rmSync(root, { recursive: true }))
+  mkdirSync(join(root, 'src'))
+  writeFileSync(join(root, 'package.json'), '{}')
+  const save = (text: string) => writeFileSync(join(root, 'openapi.yaml'), text)
+
+  it('writes every file once and then leaves them alone', async () => {
+    save(contract)
+    const paths = outputs.map(({ path }) => path)
+    expect(await regenerate({ root, check: false })).toEqual({ written: paths, stale: [], findings: [] })
+    expect(await regenerate({ root, check: false })).toEqual({ written: [], stale: [], findings: [] })
+    expect(await regenerate({ root, check: true })).toEqual({ written: [], stale: [], findings: [] })
+    for (const path of paths) {
+      expect(readFileSync(join(root, path), 'utf8').split('\n').slice(0, 2).join()).toMatch(/generated/i)
+    }
+  })
+
+  it('names the stale files when a limit changes, and with --check writes none', async () => {
+    save(contract.replace('maxLength: 255', 'maxLength: 100'))
+    const document = join(root, 'src/contract/document.gen.json')
+    const before = statSync(document).mtimeMs
+    const { stale, written } = await regenerate({ root, check: true })
+    expect(stale).toEqual(['src/contract/operations.gen.ts', 'src/contract/document.gen.json'])
+    expect(written).toEqual([])
+    expect(statSync(document).mtimeMs).toBe(before)
+  })
+
+  it('writes nothing from a contract with findings', async () => {
+    cpSync(join(root, 'src'), join(root, 'before'), { recursive: true })
+    save(contract.replace('summary: List sources', 'sumary: List sources'))
+    const { findings: found, written } = await regenerate({ root, check: false })
+    expect(found.join('\n')).toContain('did you mean summary?')
+    expect(written).toEqual([])
+    for (const file of ['operations.gen.ts', 'document.gen.json']) {
+      const now = readFileSync(join(root, 'src/contract', file))
+      expect(now.equals(readFileSync(join(root, 'before/contract', file)))).toBe(true)
+    }
+  })
+})

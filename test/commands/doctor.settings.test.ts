@@ -1,0 +1,58 @@
+// Settings that are valid one by one and mean something else together: `accord doctor` gives a hint for each.
+import { describe, expect, it } from 'vitest'
+import { Hint } from '../../src/commands/doctor/finding.ts'
+import { settings } from '../../src/commands/doctor/settings.ts'
+import type { Config } from '../../src/config/config.ts'
+import { testConfig } from '../support/app.ts'
+
+describe('accord doctor on settings', () => {
+  const production = { env: 'production', appUrl: 'https://crm.example.com' } as const
+  const hints = (changes: Partial<Config>): string[] =>
+    [settings(testConfig({ adminPassword: null, ...changes })) ?? []].flat().map((each) => {
+      expect(each).toBeInstanceOf(Hint)
+      return each instanceof Hint ? each.sentence : each
+    })
+
+  it.each<[string, Partial<Config>, RegExp]>([
+    [
+      'development on all addresses',
+      { env: 'development', host: '0.0.0.0' },
+      /ACCORD_ENV is development, and ACCORD_HOST 0\.0\.0\.0 lets other machines in/,
+    ],
+    ['no address in production', { env: 'production', appUrl: null }, /ACCORD_APP_URL is not set/],
+    [
+      'an address without encryption',
+      { env: 'production', appUrl: 'http://crm.example.com' },
+      /passwords and tokens cross the net in the open/,
+    ],
+    [
+      'an address nobody can sign in at',
+      { ...production, statefulDomains: ['other.example.com'] },
+      /lacks crm\.example\.com, the host of ACCORD_APP_URL/,
+    ],
+    [
+      'an origin nobody can sign in from',
+      { ...production, corsOrigins: ['https://app.example.com'] },
+      /its pages may call, but nobody can sign in from them/,
+    ],
+    [
+      'an origin without encryption',
+      { ...production, statefulDomains: ['*.example.com'], corsOrigins: ['http://app.example.com'] },
+      /ACCORD_CORS_ORIGINS has http:\/\/app\.example\.com: who sits in between/,
+    ],
+    [
+      'a password that is still set',
+      { ...production, adminPassword: 'a long enough one' },
+      /ACCORD_ADMIN_PASSWORD is still set/,
+    ],
+    ['inbound mail from anybody', { inboundOpen: true }, /ACCORD_INBOUND_OPEN is on: anybody can post e-mails/],
+  ])('%s is one hint', (_what, changes, sentence) => {
+    expect(hints(changes)).toEqual([expect.stringMatching(sentence)])
+  })
+
+  it('that fit together give none', () => {
+    expect(hints({ ...production, corsOrigins: ['https://crm.example.com'], host: '0.0.0.0' })).toEqual([])
+    // As at the sign-in, an entry may name the port that goes without saying.
+    expect(hints({ ...production, statefulDomains: ['crm.example.com:443'] })).toEqual([])
+  })
+})

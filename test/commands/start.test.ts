@@ -1,0 +1,64 @@
+// What a server loads before it answers: every start waits for these packages, and for all others only who needs them.
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+/** In the order of the alphabet; whoever adds one makes every start longer and says here that it is worth it. */
+const needed = [
+  '@fastify/busboy',
+  '@fastify/compress',
+  'ajv',
+  'argon2',
+  'better-sqlite3',
+  'commander',
+  'content-disposition',
+  'csv-parse',
+  'csv-stringify',
+  'dotenv',
+  'fastest-levenshtein',
+  'fastify',
+  'fastify-plugin',
+  'helmet',
+  'ical-generator',
+  'ipaddr.js',
+  'kysely',
+  'luxon',
+  'mitt',
+  'negotiator',
+  'node-cron',
+  'openapi-backend',
+  'prom-client',
+  'uuid',
+]
+
+/** What stands at the head of a module and is no type: Node loads it before the module runs. */
+const heads = /^(?:import|export)\s+(?!type\b)(?:[\w*{][^'"]*?\sfrom\s+)?'([^']+)'/gm
+
+function loadedBy(entries: readonly string[]): { modules: Set<string>; packages: Set<string> } {
+  const modules = new Set<string>()
+  const packages = new Set<string>()
+  const waiting = [...entries]
+  for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
+    if (modules.has(file)) continue
+    modules.add(file)
+    for (const [, name = ''] of readFileSync(file, 'utf8').matchAll(heads)) {
+      if (name.startsWith('.')) waiting.push(join(dirname(file), name))
+      else if (!name.startsWith('node:')) packages.add(/^(@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name)
+    }
+  }
+  return { modules, packages }
+}
+
+describe('a start', () => {
+  const { modules, packages } = loadedBy(['src/cli.ts', 'src/commands/serve.ts'])
+
+  it('waits for the packages that every request needs, and for no other', () => {
+    expect([...packages].sort()).toEqual(needed)
+  })
+
+  it('waits for no migration, which a database that is up to date has behind it, and for nothing of codegen', () => {
+    expect([...modules].filter((path) => /migrations\/|^codegen\//.test(path))).toEqual([])
+    expect(existsSync('db/migrations/0001_identity.ts')).toBe(true)
+    expect(modules).toContain('src/resources/leads/resource.ts')
+  })
+})

@@ -1,0 +1,117 @@
+// Settings: the defaults are those of the manual, a bad value names its variable, and the lists that show them agree.
+import { readFileSync } from 'node:fs'
+import { parse } from 'dotenv'
+import { describe, expect, it } from 'vitest'
+import { ConfigError, readConfig, statefulDomains } from '../../src/config/config.ts'
+import { envTemplate, settings } from '../../src/config/settings.ts'
+
+const listed = settings.flatMap(({ settings }) => settings)
+
+describe('readConfig', () => {
+  it('starts with an empty environment', () => {
+    const { config, warnings } = readConfig({})
+    expect(config).toMatchObject({
+      env: 'development',
+      host: '127.0.0.1',
+      port: 8000,
+      appUrl: null,
+      secret: null,
+      adminEmail: 'admin@example.com',
+      strict: true,
+    })
+    expect(config.databaseUrl).toBe(`sqlite:${config.dataDir}/accord.db`)
+    expect(warnings).toEqual([])
+  })
+
+  it.each([
+    ['ACCORD_ENV', 'staging'],
+    ['ACCORD_PORT', '65536'],
+    ['ACCORD_PORT', '80.5'],
+    ['ACCORD_APP_URL', 'crm.example.com'],
+    ['ACCORD_APP_URL', 'ftp://crm.example.com'],
+    ['ACCORD_DATABASE_URL', 'postgres://host/crm'],
+    ['ACCORD_SECRET', 'short'],
+    ['ACCORD_ADMIN_EMAIL', 'admin'],
+    ['ACCORD_ADMIN_PASSWORD', 'short'],
+    ['ACCORD_TIMEZONE', 'Mars/Olympus'],
+    ['ACCORD_LOCALE', '!'],
+    ['ACCORD_CURRENCY', 'Dollar'],
+    ['ACCORD_TOKEN_TTL_DAYS', '-1'],
+    ['ACCORD_TOKEN_IDLE_DAYS', 'never'],
+    ['ACCORD_STRICT', 'yes'],
+    ['ACCORD_TRUSTED_PROXIES', '10.0.0.0/99'],
+    ['ACCORD_CORS_ORIGINS', '*'],
+    ['ACCORD_CORS_ORIGINS', 'app.example.com'],
+    ['ACCORD_CORS_ORIGINS', 'https://app.example.com/'],
+    ['ACCORD_CORS_ORIGINS', 'https://*.example.com'],
+    ['ACCORD_CORS_ORIGINS', 'null'],
+    ['ACCORD_RATE_LIMIT', 'yes'],
+    ['ACCORD_RATE_LIMIT', '0'],
+    ['ACCORD_RATE_LIMIT', '1e3'],
+    ['ACCORD_MAIL_FROM', 'nobody'],
+    ['ACCORD_MAIL_FROM', 'Sales <sales@example.com>'],
+    ['ACCORD_MAIL_DOMAIN', 'mail@example.com'],
+    ['ACCORD_LOG_LEVEL', 'loud'],
+  ])('refuses %s=%s and names the variable', (name, value) => {
+    expect(() => readConfig({ [name]: value })).toThrow(ConfigError)
+    expect(() => readConfig({ [name]: value })).toThrow(name)
+  })
+
+  it('treats an empty value as unset', () => {
+    expect(readConfig({ ACCORD_PORT: '', ACCORD_TIMEZONE: ' ' }).config).toMatchObject({ port: 8000, timezone: 'UTC' })
+  })
+
+  it('sends mails from the host of the app URL unless told otherwise', () => {
+    const mailOf = (environment: Record<string, string>) => {
+      const { mailFrom, mailFromName, mailDomain } = readConfig(environment).config
+      return [mailFrom, mailFromName, mailDomain]
+    }
+    expect(mailOf({})).toEqual(['no-reply@localhost', 'Accord CRM', 'localhost'])
+    expect(mailOf({ ACCORD_APP_URL: 'https://crm.example.com:8443/x', ACCORD_APP_NAME: 'Sales' })).toEqual([
+      'no-reply@crm.example.com',
+      'Sales',
+      'crm.example.com',
+    ])
+    expect(mailOf({ ACCORD_APP_URL: 'http://[::1]:8000' })[2]).toBe('localhost')
+    const set = { ACCORD_MAIL_FROM: 'a@example.org', ACCORD_MAIL_FROM_NAME: 'A', ACCORD_MAIL_DOMAIN: 'Example.org' }
+    expect(mailOf(set)).toEqual(['a@example.org', 'A', 'example.org'])
+  })
+
+  it('strips scheme and path of a stateful domain and says so', () => {
+    const { config, warnings } = readConfig({
+      ACCORD_STATEFUL_DOMAINS: 'https://CRM.example.com/app, ::1, *.example.org',
+    })
+    expect(config.statefulDomains).toEqual(['crm.example.com', '[::1]', '*.example.org'])
+    expect(warnings).toHaveLength(1)
+  })
+})
+
+describe('statefulDomains', () => {
+  it('is this machine with and without the port, and the host of the app URL, unless set', () => {
+    const { config } = readConfig({ ACCORD_APP_URL: 'https://crm.example.com' })
+    expect(statefulDomains(config, 8123)).toEqual([
+      'localhost',
+      'localhost:8123',
+      '127.0.0.1',
+      '127.0.0.1:8123',
+      '[::1]',
+      '[::1]:8123',
+      'crm.example.com',
+    ])
+    expect(statefulDomains({ ...config, statefulDomains: ['*'] }, 8123)).toEqual(['*'])
+  })
+})
+
+describe('the .env template', () => {
+  it('has every variable of config.ts and no other', () => {
+    const read = new Set(readFileSync('src/config/config.ts', 'utf8').match(/\b(ACCORD|MAIL)_[A-Z_]+\b/g))
+    expect(listed.map(({ name }) => name).sort()).toEqual([...read].sort())
+  })
+
+  it('sets nothing as it is, and with every line uncommented says what the defaults are', () => {
+    expect(parse(envTemplate())).toEqual({})
+    const uncommented = parse(envTemplate().replaceAll(/^#(?=(ACCORD|MAIL)_)/gm, ''))
+    expect(Object.keys(uncommented)).toEqual(listed.map(({ name }) => name))
+    expect(readConfig(uncommented)).toEqual(readConfig({}))
+  })
+})

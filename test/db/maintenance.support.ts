@@ -1,0 +1,102 @@
+// A database whose upkeep is watched: what its thread is asked for, its log of changes and its index of words.
+import { statSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { Worker } from 'node:worker_threads'
+import Database from 'better-sqlite3'
+import { sql } from 'kysely'
+import { type MockInstance, vi } from 'vitest'
+import { refresh, type Stale } from '../../db/search/search-index.ts'
+import type { Snapshot } from '../../db/store.ts'
+import { insert } from './documents.ts'
+import { alone, closeAll, file, openAnew, store } from './grouped.ts'
+
+export const sources = ({ db }: Pick<Snapshot, 'db'>) => db.selectFrom('lead_sources').select('id').execute()
+const page = 4096
+export const bytes = (): number => statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0
+const noted = <T>(ask: (other: Database.Database) => T): T => {
+  const other = new Database(file, { readonly: true })
+  try {
+    return ask(other)
+  } finally {
+    other.close()
+  }
+}
+/** Pages in the log, and how many of them are in the file as well. */
+export const log = (): { pages: number; done: number } =>
+  noted((other) => {
+    // It knows of a log once it has read.
+    other.exec('select count(*) from sqlite_schema')
+    const [, pages = 0, done = 0] = other.prepare<[], number[]>('pragma wal_checkpoint(noop)').raw().get() ?? []
+    return { pages, done }
+  })
+/** In how many pieces the words stand, and the threes of letters. */
+export const pieces = (): number[] =>
+  noted((other) =>
+    ['words', 'pieces'].map(
+      (index) =>
+        other.prepare<[], number>(`select count(distinct segid) from search_index_${index}_idx`).pluck().get() ?? 0,
+    ),
+  )
+/** Stands in a row twice and in an index: a hundred pages and some. */
+export const long = (name: string): string => name.padEnd(33 * page, '.')
+
+/** What threads were asked to run. */
+export let asked: MockInstance<Worker['postMessage']>
+/** Does this before each of it. */
+export function whenAsked(act: (worker: Worker, text: string) => void): void {
+  asked.mockRestore()
+  const { postMessage } = Worker.prototype
+  asked = vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(function (this: Worker, message: unknown) {
+    act(this, String(message))
+    postMessage.call(this, message)
+  })
+}
+export const isStep = (text: unknown): boolean => String(text).includes("'merge'")
+export const steps = (): number => asked.mock.calls.filter(([text]) => isStep(text)).length
+export const checkpoints = (): number =>
+  asked.mock.calls.filter(([text]) => String(text).includes('wal_checkpoint')).length
+
+/** Words in sixty pieces that make an index of some thousand pages. */
+export function makeMuch(): Promise<void> {
+  let seed = 7
+  const word = (): string => {
+    seed = (seed * 16807) % 2147483647
+    return seed.toString(36)
+  }
+  return alone(async (db) => {
+    for (let count = 0; count < 60; count++) {
+      const stale: Stale[] = []
+      for (let each = 0; each < 10; each++) stale.push(await insert(db, Array.from({ length: 300 }, word).join(' ')))
+      await refresh(db, stale)
+    }
+  })
+}
+
+/** As another process would: writes once when it is told to, as soon as it can, and says so. Meanwhile it does nothing else. */
+export const anotherProcess = (): Worker =>
+  new Worker(
+    `const { parentPort, workerData: { library, file } } = require('node:worker_threads')
+    const database = new (require(library))(file, { timeout: 5000 })
+    parentPort.on('message', () => {
+      database.exec("begin immediate; create table others (id integer) strict; commit")
+      parentPort.postMessage('written')
+    })`,
+    {
+      eval: true,
+      execArgv: [],
+      workerData: { library: createRequire(import.meta.url).resolve('better-sqlite3'), file },
+    },
+  )
+
+export async function openWatched(): Promise<void> {
+  await openAnew()
+  // Migrating was much.
+  await store.maintain()
+  await sql`pragma wal_checkpoint(truncate)`.execute(store.db)
+  asked = vi.spyOn(Worker.prototype, 'postMessage')
+}
+
+export async function closeWatched(): Promise<void> {
+  asked.mockRestore()
+  await closeAll()
+}

@@ -1,0 +1,61 @@
+// A small integration, complete and without a cast: it signs in, writes safely, reads everything, is told and follows what happens.
+import createClient from 'openapi-fetch'
+import { Webhook } from 'standardwebhooks'
+import type { paths } from '../../../src/contract/schema.gen.ts'
+
+type Media = 'application/json' | 'application/problem+json'
+type Login = { email: string; password: string }
+type Told = { headers: Record<string, string>; body: string }
+
+/** `end_point` is where this program takes webhooks; `told` waits for what arrives there. */
+export async function program(baseUrl: string, who: Login, end_point: string, told: () => Promise<Told>) {
+  const api = createClient<paths, Media>({ baseUrl, headers: { accept: 'application/json' } })
+  const login = await api.POST('/api/admin/login', { body: { ...who, device_name: 'program' } })
+  if (login.error) throw new Error(login.error.code)
+  const authorization = `Bearer ${login.data.data.token}`
+  api.use({ onRequest: ({ request }) => request.headers.set('authorization', authorization) })
+
+  const refused = await api.POST('/api/admin/leads', { body: { title: '', lead_value: 1 } })
+  const reason = refused.error && [refused.error.code, ...Object.keys(refused.error.errors ?? {})]
+
+  const hook = await api.POST('/api/admin/settings/webhooks', {
+    body: { name: 'Program', end_point, events: ['lead.create.after'] },
+  })
+  if (hook.error) throw new Error(hook.error.message)
+
+  // The answer to the first try may be lost: the second, with the same key, gets it again.
+  const header = { 'Idempotency-Key': crypto.randomUUID() }
+  const create = () =>
+    api.POST('/api/admin/leads', { params: { header }, body: { title: '40 seats', lead_value: 4821.5 } })
+  const [lead, again] = [await create(), await create()]
+  if (lead.error || again.error) throw new Error('The lead was refused.')
+
+  // Every lead of a thousand or more, however many pages that takes.
+  const titles: string[] = []
+  for (let cursor: string | null = ''; cursor !== null; ) cursor = await turn(cursor)
+  async function turn(cursor: string): Promise<string | null> {
+    const query = { 'lead_value[gte]': 1000, sort: ['-id' as const], per_page: 2, cursor }
+    const page = await api.GET('/api/admin/leads', { params: { query } })
+    if (page.error) throw new Error(page.error.message)
+    titles.push(...page.data.data.map(({ title }) => title))
+    return page.data.meta.next_cursor ?? null
+  }
+
+  // Only the version that was read is changed: who comes late learns of it.
+  const read = { path: { id: lead.data.data.id }, header: { 'If-Match': lead.response.headers.get('etag') ?? '' } }
+  const first = await api.PUT('/api/admin/leads/{id}', { params: read, body: { title: '50 seats' } })
+  const late = await api.PUT('/api/admin/leads/{id}', { params: read, body: { title: '60 seats' } })
+
+  const { headers, body } = await told()
+  const event = new Webhook(hook.data.data.secret).verify(body, headers)
+
+  const feed: string[] = []
+  for (let after = 0, more = true; more; ) {
+    const news = await api.GET('/api/admin/events', { params: { query: { after, entity_type: ['leads'] } } })
+    if (news.error) throw new Error(news.error.message)
+    feed.push(...news.data.data.map(({ name }) => name))
+    ;({ next_after: after, has_more: more } = news.data.meta)
+  }
+  const isOnce = lead.data.data.id === again.data.data.id
+  return { reason, isOnce, titles, title: first.data?.data.title, late: late.error?.code, event, feed }
+}

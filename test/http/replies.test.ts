@@ -1,0 +1,63 @@
+// A reply that breaks the contract: what its caller, the log and the figures learn of it.
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { Document, Schema } from '../../codegen/read.ts'
+import { contract, startServer, type TestServer } from '../support/app.ts'
+
+let server: TestServer
+afterEach(async () => {
+  vi.restoreAllMocks()
+  await server.close()
+})
+
+/** The server of a contract that says something else of a source. */
+async function serving(env: 'development' | 'production', change: (source: Schema) => void): Promise<() => string> {
+  const document = structuredClone(contract) as Document
+  change(document.components?.schemas?.Source as Schema)
+  let log = ''
+  server = await startServer({
+    config: { env },
+    contract: document,
+    refusesBreaches: true,
+    lines: {
+      write: (line: string) => {
+        log += line
+      },
+    },
+  })
+  return () => log
+}
+
+const withoutDate = ({ properties = {}, required }: Schema): void => {
+  delete properties.updated_at
+  ;(required as string[]).splice((required as string[]).indexOf('updated_at'), 1)
+}
+const withNumbers = ({ properties = {} }: Schema): void => {
+  properties.name = { type: 'integer' }
+}
+const breaches = async (): Promise<string | undefined> =>
+  /^accord_http_replies_in_breach_total (\d+)$/m.exec(await server.app.services.metrics.text())?.[1]
+
+describe('a reply that breaks the contract', () => {
+  it.each([
+    ['with a key it lacks', withoutDate, /must NOT have additional properties.*updated_at/],
+    ['with a value of another type', withNumbers, /name must be integer/],
+  ])('%s is logged and refused in development', async (_what, change, finding) => {
+    const log = await serving('development', change)
+    const { status, body } = await server.admin.get('/sources')
+    expect(status === 200 ? body.data : [status, body.code]).toEqual([500, 'internal_error'])
+    expect(log()).toMatch(/A reply breaks the contract/)
+    expect(log()).toMatch(finding)
+    expect(await breaches()).toBe('1')
+  })
+
+  it('is counted and logged in production, and sent', async () => {
+    const log = await serving('production', withoutDate)
+    vi.spyOn(Math, 'random').mockReturnValue(0.0005)
+    expect((await server.admin.get('/sources')).status).toBe(200)
+    expect(await breaches()).toBe('1')
+    expect(log()).toMatch(/must NOT have additional properties.*updated_at/)
+    vi.mocked(Math.random).mockReturnValue(0.5)
+    expect((await server.admin.get('/sources?page=1')).status).toBe(200)
+    expect(await breaches()).toBe('1')
+  })
+})

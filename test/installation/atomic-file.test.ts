@@ -1,0 +1,36 @@
+// Files of the data folder appear whole or not at all, and what a crash has left of them is swept.
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { removeStaleDrafts, writeFileAtomic } from '../../src/installation/atomic-file.ts'
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'accord-whole-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+describe('a file of the data folder', () => {
+  it('is the first or none, with the rights it was to have, and leaves no draft', () => {
+    const path = join(folder, 'secret')
+    expect(writeFileAtomic(path, 'first', { mode: 0o600, isFirst: true })).toBe(true)
+    expect(writeFileAtomic(path, 'second', { mode: 0o600, isFirst: true })).toBe(false)
+    expect([readFileSync(path, 'utf8'), statSync(path).mode & 0o777, readdirSync(folder)]).toEqual([
+      'first',
+      0o600,
+      ['secret'],
+    ])
+    expect(writeFileAtomic(path, 'third')).toBe(true)
+    expect([readFileSync(path, 'utf8'), readdirSync(folder)]).toEqual(['third', ['secret']])
+  })
+
+  it('whose writing was cut off is swept once it is old, and nothing else is', () => {
+    const draft = (name: string): string => `.${name}.0198c0de-0000-4000-8000-000000000000.new`
+    for (const name of [draft('secret'), draft('openapi.json'), 'secret', 'notes.new'])
+      writeFileSync(join(folder, name), '')
+    for (const name of [draft('secret'), 'secret', 'notes.new']) utimesSync(join(folder, name), 0, 0)
+    removeStaleDrafts(folder, new Date(Date.now() - 3_600_000))
+    expect(readdirSync(folder).sort()).toEqual([draft('openapi.json'), 'notes.new', 'secret'])
+  })
+})

@@ -1,0 +1,56 @@
+// The permission keys of the product: how many there are, which belong together, and that the contract asks for no other.
+import { describe, expect, it } from 'vitest'
+import {
+  isPermissionKey,
+  type PermissionNode,
+  permissionKeys,
+  permissionTree,
+  withAncestors,
+} from '../../../src/kernel/auth/permissions.ts'
+import { facts } from '../../support/schema.ts'
+
+describe('permissionKeys', () => {
+  it('are 128, each once, parents before children', () => {
+    expect(permissionKeys).toHaveLength(128)
+    expect(new Set(permissionKeys).size).toBe(128)
+    for (const [index, key] of permissionKeys.entries()) {
+      for (const ancestor of withAncestors([key])) expect(permissionKeys.indexOf(ancestor)).toBeLessThanOrEqual(index)
+    }
+  })
+
+  it('include every key the contract asks for', () => {
+    const asked = facts.flatMap(([, { permission }]) => permission ?? [])
+    expect(asked.filter((key) => !isPermissionKey(key))).toEqual([])
+  })
+})
+
+describe('withAncestors', () => {
+  it('adds what a key stands on, and nothing beside it', () => {
+    expect(withAncestors(['settings.lead.sources.edit'])).toEqual([
+      'settings',
+      'settings.lead',
+      'settings.lead.sources',
+      'settings.lead.sources.edit',
+    ])
+    expect(withAncestors(['leads.create', 'leads'])).toEqual(['leads', 'leads.create'])
+    expect(withAncestors([])).toEqual([])
+  })
+
+  it('leaves out what is no key', () => {
+    expect(withAncestors(['constructor', 'leads.nope', ''])).toEqual(['leads'])
+  })
+
+  it('changes nothing the second time', () => {
+    const once = withAncestors(permissionKeys.filter((key) => key.endsWith('.edit')))
+    expect(withAncestors(once)).toEqual(once)
+  })
+})
+
+describe('permissionTree', () => {
+  it('holds every key once, below its parent', () => {
+    const walk = (nodes: PermissionNode[]): string[] => nodes.flatMap(({ key, children }) => [key, ...walk(children)])
+    expect(walk(permissionTree()).sort()).toEqual([...permissionKeys].sort())
+    const leads = permissionTree().find(({ key }) => key === 'leads')
+    expect(leads?.children.map(({ key }) => key)).toContain('leads.create')
+  })
+})

@@ -1,0 +1,123 @@
+// An export keeps the log of the database from beginning anew. A client that does not read its export is cut off once the log has 64 MiB;
+// one that reads gets all of it, however long the log is. The clock of an export stands still unless a test moves it.
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { sql } from 'kysely'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
+import { openStore } from '../../../db/store.ts'
+import { maxHeldLogBytes, stallMs } from '../../../src/kernel/resource/export-stall.ts'
+import { handlers } from '../../../src/operations.ts'
+import { start, startServer, type TestServer } from '../../support/app.ts'
+import { addProducts } from '../../support/products.ts'
+
+const count = 3_000
+let folder: string
+let server: TestServer
+let logged = ''
+const bound = maxHeldLogBytes / 1024 / 1024
+const cutOff = 'An export was cut off'
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'accord-log-'))
+  const file = join(folder, 'accord.db')
+  server = await startServer({
+    open: (image) => {
+      writeFileSync(file, image)
+      return openStore(`sqlite:${file}`)
+    },
+    lines: {
+      write: (line: string) => {
+        logged += line
+      },
+    },
+  })
+  await addProducts(server.store.db, count, 'd')
+})
+afterAll(async () => {
+  await server.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+const logMiB = (): number => statSync(join(folder, 'accord.db-wal')).size / 1024 / 1024
+
+async function rowsOfExport(): Promise<AsyncIterator<string>> {
+  const products = handlers.exportProducts as (ctx: any, input: any) => Promise<any>
+  const ctx = {
+    services: server.app.services,
+    db: server.store.db,
+    operation: null,
+    unit: null,
+    user: null,
+    token: null,
+    time: new Date(start),
+    query: '',
+    headers: {},
+  }
+  const { parts } = await products(ctx, { query: { sort: ['id'] } })
+  return parts.body[Symbol.asyncIterator]()
+}
+
+/** Changes a thousand products in one commit, and answers how much longer the log is, in MiB. */
+let turn = 0
+async function write(): Promise<number> {
+  const before = logMiB()
+  const from = (turn * 1_000) % count
+  const text = `${turn++} `.repeat(500)
+  await sql`update products set description = ${text} where id > ${from} and id <= ${from + 1_000}`.execute(
+    server.store.db,
+  )
+  return logMiB() - before
+}
+
+it('is cut off by the commit that makes the log longer than 64 MiB when nobody reads it, and the log is short again', async () => {
+  const rows = await rowsOfExport()
+  expect((await rows.next()).value).toContain('Product 1')
+  await vi.advanceTimersByTimeAsync(stallMs)
+  // No time passes from here on.
+  let largest = 0
+  while (!logged.includes(cutOff) && logMiB() < 2 * bound) largest = Math.max(largest, await write())
+  expect(logged).toContain(cutOff)
+  expect(logMiB()).toBeLessThanOrEqual(bound + largest)
+  expect(largest).toBeLessThan(bound / 4)
+  await expect(rows.next()).rejects.toThrow('closed while it was read')
+  await server.store.maintain()
+  expect(logMiB()).toBeLessThanOrEqual(16)
+})
+
+it('is cut off soon after another process has made the log too long', async () => {
+  logged = ''
+  const rows = await rowsOfExport()
+  expect((await rows.next()).value).toContain('Product 1')
+  await vi.advanceTimersByTimeAsync(stallMs)
+  const other = new Database(join(folder, 'accord.db'))
+  other.function('fold', { deterministic: true }, String)
+  while (logMiB() <= bound) other.prepare('update products set description = hex(randomblob(500))').run()
+  other.close()
+  expect(logged).not.toContain(cutOff)
+  await vi.advanceTimersByTimeAsync(stallMs)
+  expect(logged).toContain(cutOff)
+  await expect(rows.next()).rejects.toThrow('closed while it was read')
+})
+
+it('is not cut off while it is read, however long the log becomes', async () => {
+  logged = ''
+  const rows = await rowsOfExport()
+  let lines = 0
+  for (let batch = await rows.next(); !batch.done; batch = await rows.next()) {
+    lines += batch.value.split('\n').length - 1
+    // Each batch is taken after a pause that is shorter than what counts as not reading.
+    await vi.advanceTimersByTimeAsync(stallMs / 2)
+    for (let commits = 0; commits < 5; commits++) await write()
+  }
+  expect(logMiB()).toBeGreaterThan(1.5 * bound)
+  expect([lines, logged.includes(cutOff)]).toEqual([count, false])
+})

@@ -1,0 +1,229 @@
+// A key means: done once. Also when the server dies between the work and its answer, and only for the token that sent it.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { NotOnDisk } from '../../../db/sqlite/group-commit/wal-sync.ts'
+import { type Context, systemContext } from '../../../src/kernel/context.ts'
+import { inMass } from '../../../src/kernel/resource/mass.ts'
+import { nameOf, self } from '../../../src/kernel/runtime/process-identity.ts'
+import { once } from '../../../src/kernel/write/idempotency.ts'
+import { tags } from '../../../src/resources/tags/resource.ts'
+import { start, startServer, type TestServer } from '../../support/app.ts'
+
+let server: TestServer
+beforeEach(async () => {
+  server = await startServer()
+})
+afterEach(() => server.close())
+
+const headers = { 'idempotency-key': 'once' }
+const gone = nameOf({ ...self, pid: 2 ** 22 + 1, began: '' }, 'gone')
+const callingToken = { id: 1, abilities: ['*'], allowedIps: [], expiresAt: null }
+const create = (name = 'Trade fair') => server.admin.post('/sources', { name }, { headers })
+const count = async (): Promise<number> => (await server.admin.get('/sources')).body.meta.total
+
+describe('Idempotency-Key', () => {
+  it('answers 409, and does not work again, when an earlier version lost the answer', async () => {
+    await create()
+    await server.store.db
+      .updateTable('idempotency_keys')
+      .set({ state: 'committed', status: null, headers: null, body: null, held_by: gone })
+      .execute()
+    const { status, body, headers } = await create()
+    expect([status, body.code, headers['retry-after']]).toEqual([409, 'idempotency_in_flight', '1'])
+    expect(await count()).toBe(6)
+  })
+
+  it('does nothing when the answer cannot be stored, and leaves the key free', async () => {
+    const { seal } = server.app.services
+    const { encrypt: close } = seal
+    seal.encrypt = () => {
+      throw new Error('the power is gone')
+    }
+    expect((await create()).status).toBe(500)
+    seal.encrypt = close
+    expect(await count()).toBe(5)
+    expect([(await create()).status, await count()]).toEqual([201, 6])
+  })
+
+  it('gives an answer again once it is on the disk, which the first request may still wait for', async () => {
+    await create()
+    const confirmed = vi
+      .spyOn(server.store, 'confirmed')
+      .mockImplementation(() => Promise.reject(new NotOnDisk('The disk did not confirm it.')))
+    expect((await create()).status).toBe(503)
+    confirmed.mockRestore()
+    const { status, headers } = await create()
+    expect([status, headers['idempotency-replayed'], await count()]).toEqual([201, 'true', 6])
+  })
+
+  it('leaves the key free when the disk does not confirm that it was taken', async () => {
+    const { db } = server.store
+    const insertInto = db.insertInto.bind(db) as (table: string) => object
+    const unconfirmed = (query: object): object =>
+      new Proxy(query, {
+        get: (target: any, name) =>
+          name === 'executeTakeFirst'
+            ? async () => {
+                await target.executeTakeFirst()
+                throw new NotOnDisk('The disk did not confirm it.')
+              }
+            : (...given: unknown[]) => unconfirmed(target[name](...given)),
+      })
+    const disk = vi
+      .spyOn(db, 'insertInto')
+      .mockImplementation(((table: string) =>
+        table === 'idempotency_keys' ? unconfirmed(insertInto(table)) : insertInto(table)) as never)
+    expect((await create()).status).toBe(503)
+    disk.mockRestore()
+    expect([(await create()).status, await count()]).toEqual([201, 6])
+  })
+
+  describe('of a mass operation', () => {
+    let indices: number[]
+    beforeEach(async () => {
+      indices = []
+      for (const name of ['a', 'b', 'c', 'd']) indices.push((await server.admin.post('/tags', { name })).body.data.id)
+      server.events()
+    })
+    const destroy = (given = indices) =>
+      server.admin.post('/tags/mass-destroy', { indices: given }, { headers: { 'idempotency-key': 'many' } })
+
+    it('goes on behind the records that are done, and answers all of them', async () => {
+      const { seal } = server.app.services
+      let left = 2
+      const { encrypt: close } = seal
+      seal.encrypt = (text) => {
+        if (left-- === 0) throw new Error('the power is gone')
+        return close(text)
+      }
+      expect((await destroy()).status).toBe(500)
+      seal.encrypt = close
+      expect((await server.admin.get('/tags')).body.meta.total).toBe(2)
+      const keys = await server.store.db.selectFrom('idempotency_keys').select(['state', 'body']).execute()
+      expect(keys).toEqual([{ state: 'committed', body: expect.not.stringContaining('processed') }])
+      expect((await destroy([1])).body.code).toBe('idempotency_key_reused')
+      const { status, body, headers } = await destroy()
+      expect([status, body.data, headers['idempotency-replayed']]).toEqual([
+        200,
+        { processed: indices, failed: [] },
+        undefined,
+      ])
+      expect(server.events().filter((name) => name === 'settings.tag.delete.after')).toHaveLength(4)
+      expect((await destroy()).headers['idempotency-replayed']).toBe('true')
+    })
+
+    it('ends with 409, and changes nothing more, once another has taken the key over', async () => {
+      const ctx = { ...systemContext(server.app.services, 'api'), token: callingToken }
+      const each = async (inner: Context, id: number): Promise<void> => {
+        if (id === indices[1])
+          await inner.db.updateTable('idempotency_keys').set({ held_by: 'somebody else' }).execute()
+        await tags.remove(inner, id)
+      }
+      const late = once(
+        ctx,
+        'late',
+        {},
+        {
+          isInSteps: true,
+          handle: (inner) => inMass(inner, { noun: { one: 'tag', many: 'tags' }, verb: 'deleted', indices, each }),
+          render: () => ({ status: 200, headers: {}, body: '{}' }),
+        },
+      )
+      await expect(late).rejects.toMatchObject({ code: 'idempotency_in_flight' })
+      expect((await server.admin.get('/tags')).body.meta.total).toBe(3)
+    })
+  })
+
+  it('answers 409 while the first request is on its way', async () => {
+    await create()
+    await server.store.db
+      .updateTable('idempotency_keys')
+      .set({ state: 'in_flight', status: null, headers: null, body: null })
+      .execute()
+    expect((await create()).body.code).toBe('idempotency_in_flight')
+  })
+
+  describe('whose first request has not come to its end', () => {
+    const leave = (changes: { held_by?: string | null; created_at?: string }) =>
+      server.store.db
+        .updateTable('idempotency_keys')
+        .set({ state: 'in_flight', status: null, headers: null, body: null, ...changes })
+        .execute()
+    const forget = () => server.store.db.deleteFrom('lead_sources').where('name', '=', 'Trade fair').execute()
+
+    it('is free at once when the process of that request is gone', async () => {
+      await create()
+      await forget()
+      await leave({ held_by: gone })
+      expect([(await create()).status, await count()]).toEqual([201, 6])
+      expect((await create()).headers['idempotency-replayed']).toBe('true')
+    })
+
+    it('is free after a minute when nothing is known of that process', async () => {
+      await create()
+      await forget()
+      await leave({ held_by: 'elsewhere:place:1::x' })
+      expect((await create()).status).toBe(409)
+      server.clock.advanceMs(60_001)
+      expect([(await create()).status, await count()]).toEqual([201, 6])
+    })
+
+    it('does nothing any more once another has taken the key over', async () => {
+      const ctx = { ...systemContext(server.app.services, 'api'), token: callingToken }
+      const late = once(
+        ctx,
+        'late',
+        {},
+        {
+          isInSteps: false,
+          handle: async ({ db }) => {
+            await db.updateTable('idempotency_keys').set({ held_by: 'somebody else' }).execute()
+            const late = { name: 'Late', name_key: 'late', created_at: start, updated_at: start }
+            await db.insertInto('lead_sources').values(late).execute()
+          },
+          render: () => ({ status: 201, headers: {}, body: '{}' }),
+        },
+      )
+      await expect(late).rejects.toMatchObject({ code: 'idempotency_in_flight' })
+      expect(await count()).toBe(5)
+    })
+  })
+
+  it('does the work once for two requests at the same time', async () => {
+    const answers = await Promise.all([create(), create()])
+    expect(answers.map(({ status }) => status).every((status) => [201, 409].includes(status))).toBe(true)
+    expect(answers.some(({ status }) => status === 201)).toBe(true)
+    expect(await count()).toBe(6)
+  })
+
+  it('is free again after a refusal, by the body or by a rule', async () => {
+    expect((await create('Web')).status).toBe(409)
+    expect((await create('')).status).toBe(422)
+    expect((await create()).status).toBe(201)
+  })
+
+  it('is forgotten after a day', async () => {
+    await create()
+    server.clock.advanceMs(24 * 60 * 60 * 1000 + 1)
+    const { status, headers } = await create('Another fair')
+    expect([status, headers['idempotency-replayed']]).toEqual([201, undefined])
+  })
+
+  it('belongs to one token: the same key of another one is another key', async () => {
+    await create()
+    const other = await server.as(1)
+    const { status, headers: received } = await other.post('/sources', { name: 'Trade fair 2' }, { headers })
+    expect([status, received['idempotency-replayed'], await count()]).toEqual([201, undefined, 7])
+  })
+
+  it('belongs to one operation and path', async () => {
+    await create()
+    const { status, body } = await server.admin.post('/types', { name: 'Trade fair' }, { headers })
+    expect([status, body.code]).toEqual([422, 'idempotency_key_reused'])
+  })
+
+  it('keeps the answer unreadable in the database', async () => {
+    await create('Very secret fair')
+    const rows = await server.store.db.selectFrom('idempotency_keys').selectAll().execute()
+    expect(JSON.stringify(rows)).not.toContain('Very secret')
+  })
+})

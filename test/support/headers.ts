@@ -1,0 +1,80 @@
+// Checks the headers of replies as bodies are checked: a header that the contract declares anywhere may come only where it is declared,
+// must come where it is required, and has the value its schema allows.
+import type { ServerResponse } from 'node:http'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import ajvFormats from 'ajv-formats'
+import { type Document, resolve } from '../../codegen/read.ts'
+import { operationAt } from './schema.ts'
+
+interface Header {
+  required?: boolean
+  schema?: object
+}
+
+interface Checked {
+  findings(request: { method: string; url: string }, status: number, headers: Record<string, unknown>): string[]
+}
+
+const checkers = new WeakMap<Document, Checked>()
+
+/** Checkers of the same contract are shared. */
+export function headerChecker(document: Document): Checked {
+  const known = checkers.get(document) ?? createChecker(document)
+  checkers.set(document, known)
+  return known
+}
+
+function createChecker(document: Document): Checked {
+  const ajv = new Ajv2020({ strict: false })
+  ajvFormats.default(ajv)
+  const compiled = new WeakMap<object, ValidateFunction>()
+  const fits = (schema: object, value: string): boolean => {
+    const validate = compiled.get(schema) ?? ajv.compile(schema)
+    compiled.set(schema, validate)
+    return validate(value) === true
+  }
+  const family = Object.keys(document.components?.headers ?? {})
+  return {
+    findings({ method, url }, status, headers) {
+      const [path = ''] = url.split(/[?#]/)
+      const place = operationAt(method, path)
+      const sent = new Map(Object.entries(headers).filter(([, value]) => value !== undefined))
+      if (!sent.has('x-request-id')) return [`${method} ${url} answered ${status} without X-Request-Id.`]
+      const operation = place && document.paths?.[place.path]?.[place.method]
+      const replies = (operation as { responses?: Record<string, { $ref?: string; headers?: object }> })?.responses
+      // What is refused before it is known what is asked for, and failures of the server, are not in the contract.
+      const reply = resolve(document, replies?.[String(status)])
+      if (reply === undefined) return []
+      const declared = new Map(
+        Object.entries(reply.headers ?? {}).map(([name, header]) => [
+          name,
+          resolve(document, header as { $ref?: string }) as Header,
+        ]),
+      )
+      const where = `${method} ${place?.path} ${status}`
+      return [
+        ...family
+          .filter((name) => sent.has(name.toLowerCase()) && !declared.has(name))
+          .map((name) => `${where} has the header ${name}, which the contract does not declare.`),
+        ...[...declared].flatMap(([name, { required = false, schema }]) => {
+          const value = sent.get(name.toLowerCase())
+          if (value === undefined) return required ? [`${where} lacks the header ${name}.`] : []
+          const isRight = schema === undefined || fits(schema, String(value))
+          return isRight ? [] : [`${where} has the header ${name}: ${value}, which its schema does not allow.`]
+        }),
+      ]
+    },
+  }
+}
+
+/** The same for what a server has sent. Node keeps headers that came with the status as text alone. */
+export function sentFindings(document: Document, response: ServerResponse): string[] {
+  const { _header: head } = response as ServerResponse & { _header: string }
+  const lines = head.split('\r\n').slice(1).filter(Boolean)
+  const headers = lines.map((line) => [
+    line.slice(0, line.indexOf(':')).toLowerCase(),
+    line.slice(line.indexOf(':') + 2),
+  ])
+  const { method = '', url = '' } = response.req
+  return headerChecker(document).findings({ method, url }, response.statusCode, Object.fromEntries(headers))
+}
