@@ -44,12 +44,7 @@ const maxStartsPerTurn = 16
 /** The weight of the newest turn in the estimate of the time per start. */
 const smoothing = 0.1
 
-export function createAdmissionQueue({
-  limits = defaultLimits,
-  stopwatch = fineStopwatch,
-  /** Whether a connection was accepted in this turn. */
-  isAccepting = (): boolean => false,
-} = {}): AdmissionQueue {
+export function createAdmissionQueue({ limits = defaultLimits, stopwatch = fineStopwatch } = {}): AdmissionQueue {
   // An array: V8 keeps the former tables of a Set, and all that was in them, alive until a full collection.
   const queue: (() => void)[] = []
   let inFlight = 0
@@ -92,8 +87,7 @@ export function createAdmissionQueue({
   }
 
   function startNext(): void {
-    // Node accepts one connection a turn, so the turns are kept short while connections arrive.
-    const isOver = starts > 0 && elapsedInTurn() >= (isAccepting() ? 0 : sliceMs)
+    const isOver = starts > 0 && elapsedInTurn() >= sliceMs
     if (isOver || inFlight >= limits.inFlight) return
     starts++
     queue[0]?.()

@@ -30,7 +30,7 @@ const startupGraceMs = 5_000
 
 /** Comes before all hooks but the one that counts and logs. */
 export async function registerLoadShedding(http: FastifyInstance, { config, metrics, store }: Services): Promise<void> {
-  const queue = createAdmissionQueue({ isAccepting: watchConnections(http) })
+  const queue = createAdmissionQueue()
   store.onGroupCommit(() => queue.hasQueuedWrites())
   // One for all of them: the stack of a new one costs as much as the rest of a refusal.
   const problem = new Problem('unavailable', 'The server has too much to do.', retryAfterOneSecond)
@@ -82,16 +82,6 @@ export async function registerLoadShedding(http: FastifyInstance, { config, metr
     request.leave?.()
     done()
   })
-}
-
-/** Whether a connection was accepted in this turn of the event loop or the one before. */
-function watchConnections(http: FastifyInstance): () => boolean {
-  let accepted = 0
-  http.server.on('connection', () => {
-    accepted++
-    setImmediate(() => setImmediate(() => accepted--))
-  })
-  return () => accepted > 0
 }
 
 const maxDelayMs = 500

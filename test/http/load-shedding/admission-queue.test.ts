@@ -5,13 +5,13 @@ import { createAdmissionQueue, defaultLimits } from '../../../src/http/load-shed
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 /** A queue whose clock moves only when a started request says how long it takes. */
-function queueOf(limits: Partial<typeof defaultLimits> = {}, isAccepting = () => false) {
+function queueOf(limits: Partial<typeof defaultLimits> = {}) {
   let nowMs = 0
   const stopwatch = () => {
     const start = nowMs
     return () => nowMs - start
   }
-  const queue = createAdmissionQueue({ limits: { ...defaultLimits, ...limits }, stopwatch, isAccepting })
+  const queue = createAdmissionQueue({ limits: { ...defaultLimits, ...limits }, stopwatch })
   let started = 0
   /** Admits a request whose handler takes so long; false when it is refused. */
   const admit = (tookMs: number): boolean => {
@@ -162,16 +162,5 @@ describe('the admission queue', () => {
     const { queue, admit } = queueOf()
     for (let count = 0; count < defaultLimits.queued; count++) expect(admit(0)).toBe(true)
     expect([queue.isFull(), admit(0)]).toEqual([true, false])
-  })
-
-  it('starts one request a turn while connections are accepted, because each turn accepts one', async () => {
-    let isAccepting = true
-    const { admit, started } = queueOf({}, () => isAccepting)
-    for (let count = 0; count < 30; count++) admit(0.1)
-    for (let turn = 0; turn < 5; turn++) await nextTurn()
-    expect(started()).toBeLessThanOrEqual(5)
-    isAccepting = false
-    for (let turn = 0; turn < 5; turn++) await nextTurn()
-    expect(started()).toBe(30)
   })
 })
