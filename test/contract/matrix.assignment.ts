@@ -4,7 +4,7 @@
 import { sql } from 'kysely'
 import { beforeAll, describe, it } from 'vitest'
 import { bodySchema, document, facts, follow, type Schema, takesFormOnly } from '../support/schema.ts'
-import { cell, isFull, keep, settle, untouched } from './matrix.ts'
+import { type Cells, isFull, keep, untouched } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
 /** Where a record is, by the last word of a path, when no resource says it. */
@@ -57,7 +57,7 @@ const propertiesOf = (schema: Schema): string[] => [
   ),
 ]
 
-export function assignmentCells(of: () => World): void {
+export function assignmentCells(of: () => World, cells: Cells): void {
   beforeAll(async () => {
     await of().server.rewind()
     await keep(of())
@@ -90,14 +90,18 @@ export function assignmentCells(of: () => World): void {
     it('refuses what a reply shows and a body does not have, and does nothing', async () => {
       const world = of()
       const shown = readOnlyOf(id)
-      await untouched(id, world, async () => {
+      await untouched(cells, id, world, async () => {
         const wanted = request(world, id)
         const hostile = Object.fromEntries(shown.map((key) => [key, 77]))
         const answer = await send(world, id, { ...wanted, body: { ...hostile, ...wanted.body } })
         for (const key of shown)
-          cell(`${id}, ${key}`, [answer.status, String(answer.body?.errors?.[key]).slice(0, 10)], [422, 'Read-only:'])
+          cells.check(
+            `${id}, ${key}`,
+            [answer.status, String(answer.body?.errors?.[key]).slice(0, 10)],
+            [422, 'Read-only:'],
+          )
       })
-      settle()
+      cells.settle()
     })
   })
 
@@ -118,15 +122,15 @@ export function assignmentCells(of: () => World): void {
       for (const [name, value] of isFull ? values : values.slice(0, 2)) {
         const hostile = Object.fromEntries(shown.map((key) => [key, value]))
         const answer = await send(world, id, { ...wanted, body: { ...hostile, ...wanted.body } })
-        cell(
+        cells.check(
           `${id}, status with ${name} in ${shown}`,
           answer.status === plain.status ? plain.status : answer.text,
           plain.status,
         )
-        cell(`${id}, rows with ${name} in ${shown}`, (await rowsOf(tableOf(id))) === expected, true)
+        cells.check(`${id}, rows with ${name} in ${shown}`, (await rowsOf(tableOf(id))) === expected, true)
         await world.server.rewind()
       }
-      settle()
+      cells.settle()
     })
   })
 
@@ -138,20 +142,20 @@ export function assignmentCells(of: () => World): void {
       )
       const known = new Set([...propertiesOf(bodySchema(id) ?? {}), ...shownBy(id)])
       const names = [...new Set([...rows.map(({ name }) => name), ...internal])].filter((name) => !known.has(name))
-      await untouched(id, world, async () => {
+      await untouched(cells, id, world, async () => {
         const wanted = request(world, id)
         const pairs = [...Object.entries(wanted.body ?? {}), ...names.map((name) => [name, 1] as const)]
         // As text: `__proto__` is a key like any other there.
         const body = `{${pairs.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join()}}`
         const answer = await send(world, id, { ...wanted, body })
         for (const name of names)
-          cell(
+          cells.check(
             `${id}, ${name}`,
             [answer.status, String(answer.body?.errors?.[name]).slice(0, 14)],
             [422, 'Unknown field.'],
           )
       })
-      settle()
+      cells.settle()
     })
   })
 }

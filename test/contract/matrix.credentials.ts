@@ -3,7 +3,7 @@
 import { beforeAll, describe, it } from 'vitest'
 import { facts } from '../support/schema.ts'
 import { addUser } from '../support/viewers.ts'
-import { cell, keep, settle, token, untouched } from './matrix.ts'
+import { type Cells, keep, token, untouched } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
 /** Operations without a credential, and why (DOMAIN 1, 6, 14.4, 16, 19, 20). Whatever else the contract opens is wrong. */
@@ -34,7 +34,7 @@ const open: Record<string, string> = {
 const guarded = facts.filter(([, each]) => !each.public)
 const daysAgo = (days: number): string => new Date(Date.parse('2026-03-01T09:30:00Z') - days * 86_400_000).toISOString()
 
-export function credentialCells(of: () => World): void {
+export function credentialCells(of: () => World, cells: Cells): void {
   const refused: Record<string, [token: string | null, code: string]> = {}
 
   beforeAll(async () => {
@@ -66,36 +66,36 @@ export function credentialCells(of: () => World): void {
   describe.each(guarded)('%s', (id) => {
     it('answers 401 with a problem to every token that is not good, and does nothing', async () => {
       const world = of()
-      await untouched(id, world, async () => {
+      await untouched(cells, id, world, async () => {
         for (const [name, [token, code]] of Object.entries(refused)) {
           const { status, headers, body } = await send(world, id, { ...request(world, id), token })
           const [type] = String(headers['content-type']).split(';')
           const found = [status, headers['www-authenticate'], body?.code, type]
-          cell(`${id}, ${name}`, found, [401, 'Bearer', code, 'application/problem+json'])
+          cells.check(`${id}, ${name}`, found, [401, 'Bearer', code, 'application/problem+json'])
         }
       })
-      settle()
+      cells.settle()
     })
 
     it('answers 401 with the login page to a caller who does not ask for JSON, and does nothing', async () => {
       const world = of()
-      await untouched(id, world, async () => {
+      await untouched(cells, id, world, async () => {
         for (const accept of ['text/html', '*/*', '']) {
           const wanted = { ...request(world, id), token: null, headers: { accept } }
           const { status, headers, text } = await send(world, id, wanted)
           const [type] = String(headers['content-type']).split(';')
           const found = [status, headers['www-authenticate'], type, text.includes('<form')]
-          cell(`${id}, Accept: ${accept}`, found, [401, 'Bearer', 'text/html', true])
+          cells.check(`${id}, Accept: ${accept}`, found, [401, 'Bearer', 'text/html', true])
         }
       })
-      settle()
+      cells.settle()
     })
   })
 
   describe('what is open to everybody', () => {
     it('is what has a reason to be', () => {
-      for (const [id, fact] of facts) cell(`${id} is public`, fact.public, Object.hasOwn(open, id))
-      settle()
+      for (const [id, fact] of facts) cells.check(`${id} is public`, fact.public, Object.hasOwn(open, id))
+      cells.settle()
     })
 
     it('does not look at a bearer token', async () => {
@@ -107,9 +107,9 @@ export function credentialCells(of: () => World): void {
           statuses.push((await send(world, id, { ...wanted, token })).status)
           await world.server.rewind()
         }
-        cell(`${id}, without a token and with a bad one`, new Set(statuses).size, 1)
+        cells.check(`${id}, without a token and with a bad one`, new Set(statuses).size, 1)
       }
-      settle()
+      cells.settle()
     })
   })
 
@@ -120,7 +120,7 @@ export function credentialCells(of: () => World): void {
       for (const name of ['token', 'access_token', 'api_token']) {
         const url = `/api/admin/sources?${name}=${encodeURIComponent(token ?? '')}`
         const { status } = await send(world, 'listSources', { method: 'GET', url, token: null })
-        cell(`${name} in the query`, status, 401)
+        cells.check(`${name} in the query`, status, 401)
         const headers = { cookie: `${name}=${encodeURIComponent(token ?? '')}` }
         const sent = await send(world, 'listSources', {
           method: 'GET',
@@ -128,9 +128,9 @@ export function credentialCells(of: () => World): void {
           token: null,
           headers,
         })
-        cell(`${name} in a cookie`, sent.status, 401)
+        cells.check(`${name} in a cookie`, sent.status, 401)
       }
-      settle()
+      cells.settle()
     })
   })
 }

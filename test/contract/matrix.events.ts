@@ -16,7 +16,7 @@ import { until } from '../support/until.ts'
 import { addUser } from '../support/viewers.ts'
 import { byAll, cases } from './matrix.events.cases.ts'
 import { asHadBy, give, giveSome, type Owner, owners, type People, people, type View, views } from './matrix.scope.ts'
-import { cell, keep, settle, token } from './matrix.ts'
+import { type Cells, keep, token } from './matrix.ts'
 import { send, type World } from './support.ts'
 
 const schemas = (document.components?.schemas ?? {}) as Record<string, Schema>
@@ -43,7 +43,7 @@ const historyOf = (type: string): string | undefined => {
   return facts.find(([, each]) => [`${path}/{id}/history`, `${path}/history`].includes(each.path))?.[0]
 }
 
-export function eventCells(of: () => World): void {
+export function eventCells(of: () => World, cells: Cells): void {
   let who: People
   let own: World
   let before = 0
@@ -77,12 +77,12 @@ export function eventCells(of: () => World): void {
       it.each(['the feed', 'a stream', 'a webhook', 'deliveries', 'runs'] as const)('in %s', async (channel) => {
         const known = await channels[channel](text)
         for (const name of namesIn(channel))
-          cell(
+          cells.check(
             `${name} of ${owner} in ${channel}, ${view} view`,
             known.has(name),
             wanted(name, view, owner) && !(channel === 'a webhook' && untold.includes(name)),
           )
-        settle()
+        cells.settle()
       })
 
       it('in the history', async () => {
@@ -93,10 +93,10 @@ export function eventCells(of: () => World): void {
             if (isGone && deletionOf(type) === undefined) continue
             const { status } = await send(own, id, { method: 'GET', url: pathOf(id, type, owner, isGone), token: text })
             const isSeen = wanted(inWords(type, isGone), view, owner)
-            cell(`${inWords(type, isGone)} of ${owner} in the history, ${view} view`, status, isSeen ? 200 : 404)
+            cells.check(`${inWords(type, isGone)} of ${owner} in the history, ${view} view`, status, isSeen ? 200 : 404)
           }
         }
-        settle()
+        cells.settle()
       })
     },
   )
@@ -116,13 +116,13 @@ export function eventCells(of: () => World): void {
         for (const channel of asked) {
           const known = await channels[channel](text)
           const mine = namesIn(channel).filter((name) => [type, inWords(type, true), linkTo(type)].includes(name))
-          cell(
+          cells.check(
             `${type} in ${channel} ${what}`,
             mine.filter((name) => known.has(name)),
             [],
           )
         }
-      settle()
+      cells.settle()
     })
   })
 
@@ -171,7 +171,7 @@ export function eventCells(of: () => World): void {
     },
     'a stream': async (token: string): Promise<Set<string>> => {
       const reader = await readStream(`${address}/api/admin/events`, token)
-      cell('a stream is open', reader.status, 200)
+      cells.check('a stream is open', reader.status, 200)
       await happenAgain()
       // The last two happen through the API, and nobody here may know of neither.
       const last = ['settings.tag.create.after', 'product.create.after']

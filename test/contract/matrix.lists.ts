@@ -4,7 +4,7 @@
 import { beforeAll, describe, it } from 'vitest'
 import { facts, follow, parametersOf } from '../support/schema.ts'
 import { giveSome, type Owner, owners, type People, people, records, sees, type View, views } from './matrix.scope.ts'
-import { cell, isFull, keep, settle } from './matrix.ts'
+import { type Cells, isFull, keep } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
 type Kind = (typeof records)[number]
@@ -23,7 +23,7 @@ const pages = reading.flatMap(([id, { path, query }]): { id: string; kind: Kind 
   return records.includes(kind) && 'id' in query && 'per_page' in query ? [{ id, kind }] : []
 })
 
-export function listCells(of: () => World): void {
+export function listCells(of: () => World, cells: Cells): void {
   let who: People
   /** Records of the caller that the others belong to, so that every list below a record has some of each. */
   let shared: Set
@@ -157,10 +157,10 @@ export function listCells(of: () => World): void {
           // A file has references as text: what a quote is for is one of them.
           const shows = (owner: Owner): boolean => id !== 'exportQuotes' && said.includes(mark(owner))
           const found = hidden.filter((owner) => shows(owner) || text.includes(secret(owner)))
-          cell(`${id} with ${include.join(' and ') || 'nothing else'}, ${view} view`, found, [])
+          cells.check(`${id} with ${include.join(' and ') || 'nothing else'}, ${view} view`, found, [])
         }
       }
-      settle()
+      cells.settle()
     }
 
     it.each(pages)('$id pages through what is in sight and counts nothing else', async ({ id, kind }) => {
@@ -176,10 +176,10 @@ export function listCells(of: () => World): void {
         token,
       })
       const ids = body?.data?.map((each: { id: number }) => each.id)
-      cell(`${id}, ${view} view`, status === 200 ? [ids, body.meta.total] : text, [wanted, wanted.length])
+      cells.check(`${id}, ${view} view`, status === 200 ? [ids, body.meta.total] : text, [wanted, wanted.length])
       const last = await send(world, id, { method: 'GET', url: `${url}?id=${all}&per_page=1&page=2`, token })
-      cell(`${id}, pages, ${view} view`, last.body?.meta?.last_page, Math.max(1, wanted.length))
-      settle()
+      cells.check(`${id}, pages, ${view} view`, last.body?.meta?.last_page, Math.max(1, wanted.length))
+      cells.settle()
     })
 
     it('sums what is in sight, on the board, in pipelines and in reports', async () => {
@@ -187,20 +187,24 @@ export function listCells(of: () => World): void {
       const board = (await ask(`/leads/kanban?pipeline_id=${pipeline.id}`)).body.data
       const column = board.find((each: { id: number }) => each.id === pipeline.stage)
       // The shared one is the caller's.
-      cell(`board, ${view} view`, [column.lead_value, column.leads.meta.total], [sum, seen.length + 1])
+      cells.check(`board, ${view} view`, [column.lead_value, column.leads.meta.total], [sum, seen.length + 1])
       const stages = (await ask(`/pipelines/${pipeline.id}/stages`)).body.data
-      cell(`stages sum, ${view} view`, stages.find((each: any) => each.id === pipeline.stage).lead_value, sum)
+      cells.check(`stages sum, ${view} view`, stages.find((each: any) => each.id === pipeline.stage).lead_value, sum)
       const report = async (name: string) =>
         (await ask(`/reports/${name}?start=2026-03-01&end=2026-03-31&pipeline_id=${pipeline.id}`)).body.data.statistics
-      cell(
+      cells.check(
         `open leads, ${view} view`,
         (await report('open-leads-by-states')).map((each: any) => each.lead_value).reduce(add, 0),
         sum,
       )
-      cell(`forecast, ${view} view`, (await report('forecast')).map((each: any) => each.lead_value).reduce(add, 0), sum)
+      cells.check(
+        `forecast, ${view} view`,
+        (await report('forecast')).map((each: any) => each.lead_value).reduce(add, 0),
+        sum,
+      )
       const { total_leads } = await report('over-all')
-      cell(`leads of the period, ${view} view`, total_leads.current, seen.length + 1)
-      settle()
+      cells.check(`leads of the period, ${view} view`, total_leads.current, seen.length + 1)
+      cells.settle()
     })
 
     it.each(['leads', 'persons', 'organizations', 'quotes'])(
@@ -212,20 +216,28 @@ export function listCells(of: () => World): void {
           const hits = (await ask(`/search?q=${mark(owner)}&types=${kind}`)).body.data?.map(
             (each: { id: number }) => each.id,
           )
-          cell(`search for ${kind} of ${owner}, ${view} view`, hits, sees(view, owner) ? [sets[owner][one]] : [])
+          cells.check(`search for ${kind} of ${owner}, ${view} view`, hits, sees(view, owner) ? [sets[owner][one]] : [])
           const hushed = (await ask(`/search?q=${secret(owner)}&types=${kind}`)).body.data ?? []
-          cell(`search for words of ${kind} of ${owner}, ${view} view`, hushed.length > 0 && !sees(view, owner), false)
+          cells.check(
+            `search for words of ${kind} of ${owner}, ${view} view`,
+            hushed.length > 0 && !sees(view, owner),
+            false,
+          )
           const events = (await ask(`/events?entity_type=${kind}&entity_id=${sets[owner][one]}`)).body.data ?? []
-          cell(`events of ${kind} of ${owner}, ${view} view`, events.length > 0, sees(view, owner))
+          cells.check(`events of ${kind} of ${owner}, ${view} view`, events.length > 0, sees(view, owner))
         }
         const found = (await ask(`/settings/attributes/lookup/${kind}?per_page=100&q=mark`)).body.data
         if (found)
-          cell(`lookup of ${kind}, ${view} view`, sorted(found.map((each: any) => each.id ?? each.value)), wanted)
+          cells.check(
+            `lookup of ${kind}, ${view} view`,
+            sorted(found.map((each: any) => each.id ?? each.value)),
+            wanted,
+          )
         const base = one === 'persons' || one === 'organizations' ? `/contacts/${kind}` : `/${kind}`
         const { text } = await ask(`${base}/export?id=${owners.map((owner) => sets[owner][one])}&format=csv`)
         const exported = owners.filter((owner) => text.includes(mark(owner)))
-        cell(`export of ${kind}, ${view} view`, exported, seen)
-        settle()
+        cells.check(`export of ${kind}, ${view} view`, exported, seen)
+        cells.settle()
       },
     )
   })

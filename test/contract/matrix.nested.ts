@@ -9,7 +9,7 @@ import { start } from '../support/app.ts'
 import { document, fact, facts, follow, parametersOf, type Schema } from '../support/schema.ts'
 import { addUser } from '../support/viewers.ts'
 import { asHadBy, give, giveSome, type People, people } from './matrix.scope.ts'
-import { cell, keep, settle, token } from './matrix.ts'
+import { type Cells, keep, token } from './matrix.ts'
 import { type Answer, request, send, urlOf, type World } from './support.ts'
 
 const listed = new Map(listOperations(document).map((each) => [each.id, each]))
@@ -100,7 +100,7 @@ async function join({ server: { store }, main }: World): Promise<void> {
   }
 }
 
-export function nestedCells(of: () => World): void {
+export function nestedCells(of: () => World, cells: Cells): void {
   let own: World
   let who: People
 
@@ -142,16 +142,16 @@ export function nestedCells(of: () => World): void {
       await give(own, who.caller)
       const record = own.main[type] ?? 0
       const reading = fact(id).method === 'get' ? fact(listOf(show)) : fact(show)
-      cell(`${id} in sight`, idsIn(await ask(route, await who.seeing('individual'))).includes(record), true)
+      cells.check(`${id} in sight`, idsIn(await ask(route, await who.seeing('individual'))).includes(record), true)
       const refused: [string, string][] = [
         [`${id} without ${reading.permission}`, await holding(without(reading.permission ?? ''))],
         [`${id} without ${reading.ability}`, await holding(permissionKeys, unable(reading.ability ?? ''))],
       ]
       for (const [name, text] of refused) {
         const answer = await ask(route, text)
-        cell(name, [answer.status, idsIn(answer)], [403, []])
+        cells.check(name, [answer.status, idsIn(answer)], [403, []])
       }
-      settle()
+      cells.settle()
     })
 
     // Everybody sees products, and mail with its lead or person.
@@ -161,8 +161,8 @@ export function nestedCells(of: () => World): void {
         await give(own, who.caller)
         await giveSome(own, { [type]: own.main[type] ?? 0 }, who.outsider)
         const answer = await ask(route, await who.seeing('group'))
-        cell(`${id} out of sight`, [answer.status, idsIn(answer)], [200, []])
-        settle()
+        cells.check(`${id} out of sight`, [answer.status, idsIn(answer)], [200, []])
+        cells.settle()
       })
   })
 
@@ -175,15 +175,15 @@ export function nestedCells(of: () => World): void {
         return new Set(body.data.map((each: { source: string }) => each.source))
       }
       const all = await sources(await holding(permissionKeys))
-      cell(`${id}, activities`, all.has('activity'), true)
+      cells.check(`${id}, activities`, all.has('activity'), true)
       const limits = { activity: fact('listActivities'), email: fact('getEmail') }
       for (const [source, { permission, ability }] of Object.entries(limits)) {
         const lacking = await sources(await holding(without(permission ?? '')))
-        cell(`${id}, ${source} without ${permission}`, lacking.has(source), false)
+        cells.check(`${id}, ${source} without ${permission}`, lacking.has(source), false)
         const narrow = await sources(await holding(permissionKeys, unable(ability ?? '')))
-        cell(`${id}, ${source} without ${ability}`, narrow.has(source), false)
+        cells.check(`${id}, ${source} without ${ability}`, narrow.has(source), false)
       }
-      settle()
+      cells.settle()
     })
   })
 
@@ -204,10 +204,10 @@ export function nestedCells(of: () => World): void {
             .map((each: Record<string, unknown>) => each[name] ?? each[`marketing_${name}`])
           return JSON.stringify(found).includes('"created_at"')
         }
-        cell(`${id} with ${name}, ${permission} and ${ability} alone`, await isFull(narrow), false)
-        cell(`${id} with ${name}, all keys`, await isFull(wide), true)
+        cells.check(`${id} with ${name}, ${permission} and ${ability} alone`, await isFull(narrow), false)
+        cells.check(`${id} with ${name}, all keys`, await isFull(wide), true)
       }
-      settle()
+      cells.settle()
     })
   })
 }

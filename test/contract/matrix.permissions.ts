@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { permissionKeys, withAncestors } from '../../src/kernel/auth/permissions.ts'
 import { facts } from '../support/schema.ts'
 import { addUser } from '../support/viewers.ts'
-import { cell, keep, settle, token, untouched } from './matrix.ts'
+import { type Cells, keep, token, untouched } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
 /** What is done in the background later, without the token, must be covered by it at once. */
@@ -42,7 +42,7 @@ function beside(ability: string): string[] {
   ]
 }
 
-export function permissionCells(of: () => World): void {
+export function permissionCells(of: () => World, cells: Cells): void {
   let user: number
   let role: number
 
@@ -71,7 +71,7 @@ export function permissionCells(of: () => World): void {
   async function refuses(name: string, id: string, token: string, required: string): Promise<void> {
     const world = of()
     const { status, body } = await send(world, id, { ...request(world, id), token })
-    cell(name, [status, body.code, body.required], [403, 'forbidden', required])
+    cells.check(name, [status, body.code, body.required], [403, 'forbidden', required])
   }
 
   describe.each(guarded)('%s', (id, { permission, ability }) => {
@@ -86,18 +86,18 @@ export function permissionCells(of: () => World): void {
       ] as const
       for (const [name, keys] of tokens) {
         const token = await holding(keys)
-        await untouched(name, world, () => refuses(name, id, token, key))
+        await untouched(cells, name, world, () => refuses(name, id, token, key))
       }
-      settle()
+      cells.settle()
     })
 
     it(`is open to a role with ${key} alone, through a token with the ability alone`, async () => {
       const world = of()
       const token = await holding(withAncestors([key]), [ability ?? 'files:read', ...(alsoNeeded[id] ?? [])])
       const { status, text } = await send(world, id, { ...request(world, id, 'required'), token })
-      cell(`${id}, ${key} and ${ability} alone`, [401, 403].includes(status) ? text : 'allowed', 'allowed')
+      cells.check(`${id}, ${key} and ${ability} alone`, [401, 403].includes(status) ? text : 'allowed', 'allowed')
       await world.server.rewind()
-      settle()
+      cells.settle()
     })
   })
 
@@ -106,38 +106,38 @@ export function permissionCells(of: () => World): void {
       const world = of()
       const name = `${id}, without the ability ${ability}`
       const token = await holding(permissionKeys, beside(ability ?? ''))
-      await untouched(name, world, () => refuses(name, id, token, ability ?? ''))
-      settle()
+      await untouched(cells, name, world, () => refuses(name, id, token, ability ?? ''))
+      cells.settle()
     })
   })
 
   describe('a role without keys', () => {
     it('reaches what is for any user, and nothing else', async () => {
       const world = of()
-      for (const [id] of anybody) cell(`${id} is for any user`, forAnyUser.includes(id), true)
+      for (const [id] of anybody) cells.check(`${id} is for any user`, forAnyUser.includes(id), true)
       for (const id of forAnyUser) {
         const token = await holding([])
         const { status, body } = await send(world, id, { ...request(world, id), token })
         // What belongs to somebody else is not there for them.
         const isRefused = status === 401 || (status === 403 && body.required !== 'settings.user.tokens')
-        cell(`${id}, no key at all`, isRefused, false)
+        cells.check(`${id}, no key at all`, isRefused, false)
         await world.server.rewind()
       }
-      settle()
+      cells.settle()
     })
 
     it('finds nothing by search and by lookup', async () => {
       const world = of()
       const caller = world.server.caller(await holding([]))
       for (const word of ['lead', 'example', 'deal', 'person', 'admin'])
-        cell(`search for ${word}`, (await caller.get(`/search?q=${word}`)).body?.data, [])
+        cells.check(`search for ${word}`, (await caller.get(`/search?q=${word}`)).body?.data, [])
       for (const type of ['leads', 'persons', 'organizations', 'quotes', 'products', 'users', 'tags', 'sources']) {
         const { status, body } = await caller.get(`/settings/attributes/lookup/${type}`)
-        cell(`lookup of ${type}`, status === 200 ? body.data : status, status === 200 ? [] : status)
+        cells.check(`lookup of ${type}`, status === 200 ? body.data : status, status === 200 ? [] : status)
         expect([200, 403, 404, 422]).toContain(status)
       }
       await world.server.rewind()
-      settle()
+      cells.settle()
     })
   })
 }

@@ -16,7 +16,7 @@ import {
   type View,
   views,
 } from './matrix.scope.ts'
-import { cell, isFull, keep, settle, untouched } from './matrix.ts'
+import { type Cells, isFull, keep, untouched } from './matrix.ts'
 import { type Request, request, send, type World } from './support.ts'
 
 const massOf = (id: string): string => /\/([\w-]+)\/mass-\w+$/.exec(fact(id).path)?.[1] ?? ''
@@ -24,7 +24,7 @@ const scoped = facts.map(([id]) => id)
 const ofOne = (entity: string): string[] => scoped.filter((id) => scopeOf(id) === entity)
 const ofMany = (entity: string): string[] => scoped.filter((id) => massOf(id) === entity)
 
-export function recordCells(of: () => World): void {
+export function recordCells(of: () => World, cells: Cells): void {
   let who: People
   let own: World
 
@@ -58,15 +58,15 @@ export function recordCells(of: () => World): void {
           const name = `${id} of ${owner}, ${view} view`
           const wanted = asked(id, token)
           if (seesFor(id, entity)(view, owner)) await answers(name, id, wanted)
-          else await untouched(name, own, () => isNotThere(name, id, wanted))
+          else await untouched(cells, name, own, () => isNotThere(name, id, wanted))
         }
         for (const id of ofMany(entity)) {
           const name = `${id} of ${owner}, ${view} view`
           const wanted = asked(id, token)
           if (seesFor(id, entity)(view, owner)) await answers(name, id, wanted)
-          else await untouched(name, own, () => isNotAmong(name, id, wanted))
+          else await untouched(cells, name, own, () => isNotAmong(name, id, wanted))
         }
-        settle()
+        cells.settle()
       },
     )
   })
@@ -80,17 +80,17 @@ export function recordCells(of: () => World): void {
   /** Neither a body nor a version that is wrong tells that it is there. */
   async function isNotThere(name: string, id: string, wanted: Request): Promise<void> {
     const { status, body } = await send(own, id, wanted)
-    cell(name, [status, body?.code], [404, 'not_found'])
+    cells.check(name, [status, body?.code], [404, 'not_found'])
     if (fact(id).method === 'get') return
     const headers: Record<string, string> = takesHeader(id, 'If-Match') ? { 'if-match': '"999"' } : {}
     const broken = { ...wanted, headers, ...(wanted.body !== undefined && { body: { nonsense: 1 } }) }
-    cell(`${name}, with a wrong body or version`, (await send(own, id, broken)).status, 404)
+    cells.check(`${name}, with a wrong body or version`, (await send(own, id, broken)).status, 404)
   }
 
   async function isNotAmong(name: string, id: string, wanted: Request): Promise<void> {
     const { status, body } = await send(own, id, wanted)
     const failed = body?.failed?.map((each: { status: number }) => each.status)
-    cell(name, [status, body?.code, failed], [422, 'mass_failed', [404]])
+    cells.check(name, [status, body?.code, failed], [422, 'mass_failed', [404]])
   }
 
   /** What is in sight is answered as the contract says, and is put back. */
@@ -99,7 +99,7 @@ export function recordCells(of: () => World): void {
     const headers: Record<string, string> = isTried ? { 'accord-dry-run': 'true' } : {}
     const { status, text } = await send(own, id, { ...wanted, headers })
     const expected = isTried ? 200 : fact(id).status
-    cell(name, status === expected ? status : `${status} ${text}`, expected)
+    cells.check(name, status === expected ? status : `${status} ${text}`, expected)
     if (fact(id).method !== 'get' && !isTried) await own.server.rewind()
   }
 }

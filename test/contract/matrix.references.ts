@@ -4,7 +4,7 @@ import { beforeAll, describe, it } from 'vitest'
 import { validBody } from '../support/given.ts'
 import { bodySchema, entityOf, fact, facts, follow, isReference, type Schema, typesOf } from '../support/schema.ts'
 import { asHadBy, give, giveSome, type People, people, records } from './matrix.scope.ts'
-import { cell, keep, settle, untouched } from './matrix.ts'
+import { type Cells, keep, untouched } from './matrix.ts'
 import { type Answer, type Request, request, send, type World } from './support.ts'
 
 interface Place {
@@ -43,7 +43,7 @@ function placesOf(id: string): Place[] {
 
 const places = facts.filter(([, each]) => !each.public).flatMap(([id]) => placesOf(id))
 
-export function referenceCells(of: () => World): void {
+export function referenceCells(of: () => World, cells: Cells): void {
   let who: People
   let own: World
   let token: string
@@ -72,19 +72,19 @@ export function referenceCells(of: () => World): void {
       const name = `${id}, ${key}`
       const hidden = others[entity]?.() ?? 0
       let missing = ''
-      await untouched(name, own, async () => {
+      await untouched(cells, name, own, async () => {
         const answer = await send(own, id, naming(place, hidden))
-        cell(`${name} of an outsider`, refusal(answer, key), '422')
+        cells.check(`${name} of an outsider`, refusal(answer, key), '422')
         missing = told(await send(own, id, naming(place, 999_999)), 999_999)
-        cell(`${name} of an outsider, compared with none`, told(answer, hidden), missing)
+        cells.check(`${name} of an outsider, compared with none`, told(answer, hidden), missing)
       })
       const mine: Record<string, number | undefined> = { ...own.main, users: who.mate, files: who.upload }
       const seen = mine[entity] ?? 0
       // What a mail answers never changes, whatever it is.
       if (id !== 'updateEmail' || key !== 'parent_id')
-        cell(`${name} in sight`, told(await send(own, id, naming(place, seen)), seen) === missing, false)
+        cells.check(`${name} in sight`, told(await send(own, id, naming(place, seen)), seen) === missing, false)
       await own.server.rewind()
-      settle()
+      cells.settle()
     })
   })
 

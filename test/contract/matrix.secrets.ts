@@ -3,7 +3,7 @@
 import { sql } from 'kysely'
 import { beforeAll, describe, it } from 'vitest'
 import { document, facts, follow, type Schema } from '../support/schema.ts'
-import { cell, keep, settle } from './matrix.ts'
+import { type Cells, keep } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
 /** Columns that hold what nobody is shown, by their names. */
@@ -37,7 +37,7 @@ function propertiesOf(schema: Schema | undefined, seen = new Set<Schema>()): str
   return [...Object.keys(found.properties ?? {}), ...schemas.flatMap((each) => propertiesOf(each, seen))]
 }
 
-export function secretCells(of: () => World): void {
+export function secretCells(of: () => World, cells: Cells): void {
   let marks: [name: string, text: string][] = []
 
   beforeAll(async () => {
@@ -97,10 +97,10 @@ export function secretCells(of: () => World): void {
           const found = names.filter(
             (name) => (secretNames.test(name) || isSecretColumn(name)) && !shownOnce[`${id} ${name}`],
           )
-          cell(`${id}, ${status}`, found, [])
+          cells.check(`${id}, ${status}`, found, [])
         }
       }
-      settle()
+      cells.settle()
     })
 
     it('has no secret that is stored, whichever operation reads', async () => {
@@ -112,13 +112,13 @@ export function secretCells(of: () => World): void {
         const url = 'per_page' in query && id !== 'searchRecords' ? `${wanted.url}?per_page=100` : wanted.url
         const { text, headers } = await send(world, id, { ...wanted, method: method.toUpperCase(), url })
         const said = `${text}${JSON.stringify(headers)}`
-        cell(
+        cells.check(
           id,
           marks.filter(([, mark]) => said.includes(mark)).map(([name]) => name),
           [],
         )
       }
-      settle()
+      cells.settle()
     }, 180_000)
 
     it('does not repeat what was sent as a secret, when it is refused', async () => {
@@ -134,9 +134,9 @@ export function secretCells(of: () => World): void {
       for (const id of ['login', 'createSession', 'updateAccount', 'createUser', 'updateUser', 'resetPassword']) {
         const wanted = request(world, id)
         const { text } = await send(world, id, { ...wanted, body: { email: 'nobody@example.com', ...fields } })
-        cell(`${id}, refused`, text.includes(secret), false)
+        cells.check(`${id}, refused`, text.includes(secret), false)
       }
-      settle()
+      cells.settle()
     })
   })
 
@@ -146,13 +146,13 @@ export function secretCells(of: () => World): void {
       for (const table of ['events', 'search_index', 'workflow_runs', 'webhook_deliveries', 'jobs']) {
         const { rows } = await sql`select * from ${sql.table(table)}`.execute(store.db)
         const said = JSON.stringify(rows)
-        cell(
+        cells.check(
           table,
           marks.filter(([, mark]) => said.includes(mark)).map(([name]) => name),
           [],
         )
       }
-      settle()
+      cells.settle()
     })
   })
 }

@@ -5,7 +5,7 @@ import { beforeAll, describe, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
 import { facts, takesHeader } from '../support/schema.ts'
 import { addUser } from '../support/viewers.ts'
-import { cell, isFull, keep, settle, untouched } from './matrix.ts'
+import { type Cells, isFull, keep, untouched } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
 const guarded = facts.filter(([, each]) => !each.public)
@@ -27,7 +27,7 @@ interface Session {
   csrf: string
 }
 
-export function sessionCells(of: () => World): void {
+export function sessionCells(of: () => World, cells: Cells): void {
   let good: Session
   let keyless: Session
   let inactive: Session
@@ -53,7 +53,7 @@ export function sessionCells(of: () => World): void {
     over.ended = await signIn(world, 'admin@example.com')
     const headers = { cookie: over.ended.cookie, 'x-xsrf-token': over.ended.csrf, origin: ours }
     const { status } = await world.server.anonymous.delete('/session', { headers })
-    cell('deleteSession', status, 200)
+    cells.check('deleteSession', status, 200)
     over['nobody knows'] = { cookie: `accord_session=${'x'.repeat(43)}`, csrf: good.csrf }
     await keep(world)
   })
@@ -62,11 +62,11 @@ export function sessionCells(of: () => World): void {
     const ask = async (name: string, { cookie, csrf }: Session, more: Record<string, string>, wanted: unknown) => {
       const headers = { cookie, 'x-xsrf-token': csrf, origin: ours, ...more }
       const { status, body } = await send(of(), id, { ...request(of(), id), token: null, headers })
-      cell(`${id}, a session ${name}`, [status, body?.code], wanted)
+      cells.check(`${id}, a session ${name}`, [status, body?.code], wanted)
     }
 
     it('refuses a session that is over, not sent by a page of ours, or without the value that shows it is', async () => {
-      await untouched(id, of(), async () => {
+      await untouched(cells, id, of(), async () => {
         await ask('that is ended', over.ended ?? good, {}, [401, 'unauthenticated'])
         await ask('from elsewhere', good, { origin: 'https://evil.example' }, [401, 'unauthenticated'])
         if (method !== 'get')
@@ -80,7 +80,7 @@ export function sessionCells(of: () => World): void {
         if (permission) await ask('without the permission', keyless, {}, [403, 'forbidden'])
         if (method !== 'get') await ask('without the value', good, { 'x-xsrf-token': '' }, [403, 'csrf_mismatch'])
       })
-      settle()
+      cells.settle()
     })
 
     it('takes a session that is good', async () => {
@@ -92,8 +92,8 @@ export function sessionCells(of: () => World): void {
         ...(method !== 'get' && { 'x-csrf-token': good.csrf, 'accord-dry-run': 'true' }),
       }
       const { status } = await send(of(), id, { ...request(of(), id), token: null, headers })
-      cell(`${id}, a session that is good`, [401, 403].includes(status), false)
-      settle()
+      cells.check(`${id}, a session that is good`, [401, 403].includes(status), false)
+      cells.settle()
     })
   })
 }

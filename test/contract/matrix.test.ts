@@ -14,31 +14,32 @@ import { owners, scopeOf, scopes } from './matrix.scope.ts'
 import { secretCells } from './matrix.secrets.ts'
 import { sessionCells } from './matrix.sessions.ts'
 import { tokenCells } from './matrix.tokens.ts'
-import { isLookedAt, summary } from './matrix.ts'
+import { Cells } from './matrix.ts'
 import { startWorld, type World } from './support.ts'
 
+const cells = new Cells()
 let world: World
 beforeAll(async () => {
   world = await startWorld({ config: { tokenIdleDays: 30 } })
 })
 afterAll(async () => {
   await world.server.close()
-  console.info(summary())
+  console.info(cells.summary())
 })
 
 const of = (): World => world
 
-describe('credentials', () => credentialCells(of))
-describe('permissions and abilities', () => permissionCells(of))
-describe('records', () => recordCells(of))
-describe('references', () => referenceCells(of))
-describe('lists', () => listCells(of))
-describe('events', () => eventCells(of))
-describe('records of other types', () => nestedCells(of))
-describe('bodies', () => assignmentCells(of))
-describe('sessions', () => sessionCells(of))
-describe('ceilings', () => tokenCells(of))
-describe('secrets', () => secretCells(of))
+describe('credentials', () => credentialCells(of, cells))
+describe('permissions and abilities', () => permissionCells(of, cells))
+describe('records', () => recordCells(of, cells))
+describe('references', () => referenceCells(of, cells))
+describe('lists', () => listCells(of, cells))
+describe('events', () => eventCells(of, cells))
+describe('records of other types', () => nestedCells(of, cells))
+describe('bodies', () => assignmentCells(of, cells))
+describe('sessions', () => sessionCells(of, cells))
+describe('ceilings', () => tokenCells(of, cells))
+describe('secrets', () => secretCells(of, cells))
 
 /** Every column that an operation must have a cell in, by what the contract says of it. */
 function columnsOf(id: string, fact: (typeof facts)[number][1]): string[] {
@@ -73,6 +74,6 @@ describe('the matrix', () => {
   it('has a cell for every operation in every column', () => {
     const wanted = facts.flatMap(([id, fact]) => columnsOf(id, fact).map((column) => `${id}${column}`))
     expect(wanted.length).toBeGreaterThan(facts.length * 15)
-    expect(wanted.filter((name) => !isLookedAt(name))).toEqual([])
+    expect(wanted.filter((name) => !cells.has(name))).toEqual([])
   })
 })

@@ -4,7 +4,7 @@ import { beforeAll, describe, it } from 'vitest'
 import { permissionKeys, withAncestors } from '../../src/kernel/auth/permissions.ts'
 import { knownAbilities } from '../../src/kernel/auth/tokens.ts'
 import { addUser } from '../support/viewers.ts'
-import { cell, keep, settle, token, untouched } from './matrix.ts'
+import { type Cells, keep, token, untouched } from './matrix.ts'
 import type { World } from './support.ts'
 
 /** DOMAIN 6.4, in the words of the chapter: what a token with this ability may give on. */
@@ -15,7 +15,7 @@ function gives(held: string, wanted: string): boolean {
   return verb === '*' && wanted.startsWith(`${area}:`)
 }
 
-export function tokenCells(of: () => World): void {
+export function tokenCells(of: () => World, cells: Cells): void {
   const dry = { headers: { 'accord-dry-run': 'true' } }
   let walker: number
   let role: number
@@ -51,10 +51,10 @@ export function tokenCells(of: () => World): void {
         for (const wanted of knownAbilities) {
           const may = gives(held, wanted) || wanted === 'account:write'
           const { status } = await caller.post('/tokens', { name: 'more', abilities: [wanted] }, dry)
-          cell(`a token with ${held} gives on ${wanted}`, status, may ? 200 : 403)
+          cells.check(`a token with ${held} gives on ${wanted}`, status, may ? 200 : 403)
         }
-        cell('all, when none is named', (await caller.post('/tokens', { name: 'more' }, dry)).status, 403)
-        settle()
+        cells.check('all, when none is named', (await caller.post('/tokens', { name: 'more' }, dry)).status, 403)
+        cells.settle()
       },
     )
 
@@ -68,16 +68,20 @@ export function tokenCells(of: () => World): void {
         [['::/0'], 422],
         [['127.0.0.1', '10.0.0.1'], 422],
       ] as const)
-        cell(
+        cells.check(
           `allowed_ips ${allowed_ips}`,
           (await caller.post('/tokens', { name: 'wide', allowed_ips }, dry)).status,
           status,
         )
       const none = await caller.post('/tokens', { name: 'anywhere', allowed_ips: [] }, dry)
-      cell('allowed_ips of none', none.body?.data?.allowed_ips, ['127.0.0.0/30'])
-      cell('for ever', (await caller.post('/tokens', { name: 'ever', expires_at: null }, dry)).status, 403)
-      cell('for two years', (await caller.post('/tokens', { name: 'long', expires_in_days: 730 }, dry)).status, 422)
-      settle()
+      cells.check('allowed_ips of none', none.body?.data?.allowed_ips, ['127.0.0.0/30'])
+      cells.check('for ever', (await caller.post('/tokens', { name: 'ever', expires_at: null }, dry)).status, 403)
+      cells.check(
+        'for two years',
+        (await caller.post('/tokens', { name: 'long', expires_in_days: 730 }, dry)).status,
+        422,
+      )
+      cells.settle()
     })
 
     it('makes none for somebody else, and those of others are not there', async () => {
@@ -85,15 +89,15 @@ export function tokenCells(of: () => World): void {
       const [, other] = await Promise.all([token(of()), token(of())])
       const id = other.split('|')[0]
       await keep(of())
-      await untouched('tokens of others', of(), async () => {
+      await untouched(cells, 'tokens of others', of(), async () => {
         for (const key of [{ user_id: 1 }, { kind: 'login' }])
-          cell(`${Object.keys(key)}`, (await caller.post('/tokens', { name: 'yours', ...key }, dry)).status, 422)
-        cell('its user', (await caller.post('/tokens', { name: 'own' }, dry)).body?.data?.user_id, walker)
-        cell('getToken', (await caller.get(`/tokens/${id}`)).status, 404)
-        cell('deleteToken', (await caller.delete(`/tokens/${id}`)).status, 404)
-        cell('listTokens', (await caller.get('/tokens?user_id=1')).status, 403)
+          cells.check(`${Object.keys(key)}`, (await caller.post('/tokens', { name: 'yours', ...key }, dry)).status, 422)
+        cells.check('its user', (await caller.post('/tokens', { name: 'own' }, dry)).body?.data?.user_id, walker)
+        cells.check('getToken', (await caller.get(`/tokens/${id}`)).status, 404)
+        cells.check('deleteToken', (await caller.delete(`/tokens/${id}`)).status, 404)
+        cells.check('listTokens', (await caller.get('/tokens?user_id=1')).status, 403)
       })
-      settle()
+      cells.settle()
     })
   })
 
@@ -107,9 +111,9 @@ export function tokenCells(of: () => World): void {
         const ancestors = parts
           .map((_, at) => parts.slice(0, at + 1).join('.'))
           .filter((each) => permissionKeys.includes(each))
-        cell(`role with ${key}`, [...(answer.data?.permissions ?? [])].sort(), [...ancestors].sort())
+        cells.check(`role with ${key}`, [...(answer.data?.permissions ?? [])].sort(), [...ancestors].sort())
       }
-      settle()
+      cells.settle()
     })
 
     it('is given on by those alone who hold what it holds', async () => {
@@ -124,23 +128,28 @@ export function tokenCells(of: () => World): void {
         const body = { permission_type: keys ? 'custom' : 'all', permissions: keys }
         return (await caller.post('/settings/roles', { name: 'Given on', ...body }, dry)).status
       }
-      for (const key of permissionKeys) cell(`gives on ${key}`, await roleOf([key]), own.includes(key) ? 200 : 403)
-      cell('gives on everything', await roleOf(null), 403)
+      for (const key of permissionKeys)
+        cells.check(`gives on ${key}`, await roleOf([key]), own.includes(key) ? 200 : 403)
+      cells.check('gives on everything', await roleOf(null), 403)
       const edit = await caller.put(`/settings/roles/${role}`, { permissions: [...own, 'leads.delete'] }, dry)
-      cell('takes more', edit.status, 403)
+      cells.check('takes more', edit.status, 403)
       const person = {
         name: 'New',
         email: 'new@example.com',
         password: 'a password to guess',
         password_confirmation: 'a password to guess',
       }
-      cell('assigns an all role', (await caller.post('/settings/users', { ...person, role_id: 1 }, dry)).status, 403)
-      cell(
+      cells.check(
+        'assigns an all role',
+        (await caller.post('/settings/users', { ...person, role_id: 1 }, dry)).status,
+        403,
+      )
+      cells.check(
         'assigns its own role',
         (await caller.post('/settings/users', { ...person, role_id: role }, dry)).status,
         200,
       )
-      settle()
+      cells.settle()
     })
 
     it('of the account does not change by its own hand', async () => {
@@ -153,14 +162,14 @@ export function tokenCells(of: () => World): void {
         { group_ids: [1] },
       ]) {
         const { status, body } = await caller.put('/account', { name: 'Same Role', ...change }, dry)
-        cell(
+        cells.check(
           `account with ${Object.keys(change)}`,
           [status, body?.data?.role_id, body?.data?.permissions],
           [200, role, []],
         )
-        cell(`nothing but ${Object.keys(change)}`, (await caller.put('/account', change, dry)).status, 422)
+        cells.check(`nothing but ${Object.keys(change)}`, (await caller.put('/account', change, dry)).status, 422)
       }
-      settle()
+      cells.settle()
     })
   })
 
@@ -178,16 +187,16 @@ export function tokenCells(of: () => World): void {
     it('is for this machine, else for reports:read, and a proxy is not this machine', async () => {
       const bearer = async (abilities: string[]) => ({ authorization: `Bearer ${await token(of(), { abilities })}` })
       const forwarded = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'x-forwarded-host', 'via']
-      cell('from here', await ask('127.0.0.1', {}), 200)
-      cell('from here, by another name', await ask('::1', {}), 200)
-      cell('from elsewhere', await ask('203.0.113.9', {}), 401)
+      cells.check('from here', await ask('127.0.0.1', {}), 200)
+      cells.check('from here, by another name', await ask('::1', {}), 200)
+      cells.check('from elsewhere', await ask('203.0.113.9', {}), 401)
       for (const name of forwarded.slice(0, 3))
-        cell(`with ${name}`, await ask('127.0.0.1', { [name]: '203.0.113.9' }), 401)
-      cell('from elsewhere as from here', await ask('203.0.113.9', { 'x-forwarded-for': '127.0.0.1' }), 401)
-      cell('with reports:read', await ask('203.0.113.9', await bearer(['reports:read'])), 200)
-      cell('with another ability', await ask('203.0.113.9', await bearer(['leads:read'])), 403)
+        cells.check(`with ${name}`, await ask('127.0.0.1', { [name]: '203.0.113.9' }), 401)
+      cells.check('from elsewhere as from here', await ask('203.0.113.9', { 'x-forwarded-for': '127.0.0.1' }), 401)
+      cells.check('with reports:read', await ask('203.0.113.9', await bearer(['reports:read'])), 200)
+      cells.check('with another ability', await ask('203.0.113.9', await bearer(['leads:read'])), 403)
       await of().server.rewind()
-      settle()
+      cells.settle()
     })
   })
 }

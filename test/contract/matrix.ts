@@ -11,38 +11,46 @@ import { short, stored, type World } from './support.ts'
 /** Every cell; of what says the same of many operations in many ways, the daily run looks at some of the ways. */
 export const isFull = process.env.ACCORD_TEST_FULL === '1'
 
-let cells = 0
-const names = new Set<string>()
-let wrongOnes = 0
-let wrong: string[] = []
+/** Records the cells of one run of the matrix. */
+export class Cells {
+  readonly #names = new Set<string>()
+  #count = 0
+  #wrongCount = 0
+  #wrong: string[] = []
 
-/** One cell: what was found, and what must be. */
-export function cell(name: string, found: unknown, wanted: unknown): void {
-  cells++
-  names.add(name)
-  if (isDeepStrictEqual(found, wanted)) return
-  wrongOnes++
-  wrong.push(`${name}: ${short(found)} instead of ${short(wanted)}`)
+  /** One cell: the answer found, and the answer that the contract demands. */
+  check(name: string, found: unknown, wanted: unknown): void {
+    this.#count++
+    this.#names.add(name)
+    if (isDeepStrictEqual(found, wanted)) return
+    this.#wrongCount++
+    this.#wrong.push(`${name}: ${short(found)} instead of ${short(wanted)}`)
+  }
+
+  /** Ends a test, which fails when one of its cells was wrong. */
+  settle(): void {
+    const found = this.#wrong
+    this.#wrong = []
+    expect(found).toEqual([])
+  }
+
+  has(name: string): boolean {
+    return this.#names.has(name)
+  }
+
+  summary(): string {
+    return `authorization matrix: ${this.#count} cells, ${this.#wrongCount} wrong`
+  }
 }
 
-/** Ends a test: its cells are right. */
-export function settle(): void {
-  const found = wrong
-  wrong = []
-  expect(found).toEqual([])
-}
+/** The stored state that a refused request must leave as it is, by the world that `keep` was called for. */
+const baselines = new WeakMap<World, string>()
 
-export const summary = (): string => `authorisation matrix: ${cells} cells, ${wrongOnes} wrong`
-/** Whether there was a cell of this name. */
-export const isLookedAt = (name: string): boolean => names.has(name)
-
-let baseline: { image: string; of: World } | undefined
-
-/** Remembers the world as it is; what a refused request must leave. */
+/** Keeps the state of the world, to compare with after a refused request. */
 export async function keep(world: World): Promise<void> {
   world.server.events()
   await world.server.keep()
-  baseline = { image: await stored(world), of: world }
+  baselines.set(world, await stored(world))
 }
 
 /** Changed rows since the connection was opened, those of transactions that were rolled back too. */
@@ -52,16 +60,16 @@ async function changes({ server: { store } }: World): Promise<number> {
 }
 
 /** A cell for requests that must change nothing: no byte of the database or of the files, no event. */
-export async function untouched(name: string, world: World, work: () => Promise<void>): Promise<void> {
+export async function untouched(cells: Cells, name: string, world: World, work: () => Promise<void>): Promise<void> {
   const [before, files] = [await changes(world), await keptBytes(world.server)]
   world.server.events()
   await work()
   const found = world.server.events()
   // Where no row was written there is nothing to compare, which is nearly always.
-  if ((await changes(world)) !== before && baseline?.of === world && (await stored(world)) !== baseline.image)
+  if ((await changes(world)) !== before && baselines.has(world) && (await stored(world)) !== baselines.get(world))
     found.push('wrote to the database')
   if (!isDeepStrictEqual(await keptBytes(world.server), files)) found.push('kept bytes')
-  cell(`${name} does nothing`, found, [])
+  cells.check(`${name} does nothing`, found, [])
   if (found.length > 0) await world.server.rewind()
 }
 
