@@ -6,6 +6,7 @@ import { surviveClosedOutput } from './commands/closed.ts'
 import { readEnvironment } from './commands/environment.ts'
 import { fail } from './commands/fail.ts'
 import { standBack } from './commands/priority.ts'
+import { settingsHelp } from './config/settings-text.ts'
 import { version } from './installation/package-info.ts'
 import { abilityAreas } from './kernel/auth/permissions.ts'
 
@@ -28,6 +29,7 @@ program
 program
   .command('serve')
   .description('serve the API and its documentation')
+  .addHelpText('after', () => `\nSettings, with their defaults:\n${settingsHelp()}`)
   .action(async () => void (await (await import('./commands/serve.ts')).serveCommand(readEnvironment())))
 
 program

@@ -1,260 +1,386 @@
-// Every setting of config.ts with its default and one sentence: the text of a new .env, and the table in the README. A
-// test keeps this list, config.ts and the README the same.
+// The one table of settings (DOMAIN 25.3). config.ts reads the environment by it, settings-text.ts prints
+// the .env template, the README's table and `accord serve --help` from it.
+import { join, resolve } from 'node:path'
+import * as parsers from './parsers.ts'
 
-export interface Setting {
-  name: string
-  /** As written in .env; empty when there is none. */
-  value: string
-  /** The default in words, where it is not a fixed value. */
-  otherwise?: string
-  meaning: string
+/** Values that the defaults of later settings are derived from. */
+interface Earlier {
+  dataDir: string
+  appUrl: string | null
+  appName: string
 }
 
-export const settings: readonly { title: string; settings: readonly Setting[] }[] = [
-  {
-    title: 'Where it listens',
-    settings: [
-      {
-        name: 'ACCORD_HOST',
-        value: '127.0.0.1',
-        meaning: 'Address to listen on. 0.0.0.0 for every address of the machine.',
-      },
-      { name: 'ACCORD_PORT', value: '8000', meaning: 'Port to listen on. 0 takes a free one.' },
-      {
-        name: 'ACCORD_APP_URL',
-        value: '',
-        otherwise: 'the host of each request',
-        meaning: 'External base URL, when the server stands behind a proxy.',
-      },
-      {
-        name: 'ACCORD_APP_NAME',
-        value: 'Accord CRM',
-        meaning: 'Name on the login and documentation pages and of the sender of mails.',
-      },
-      {
-        name: 'ACCORD_STATEFUL_DOMAINS',
-        value: '',
-        otherwise: 'localhost, 127.0.0.1, [::1], the host of ACCORD_APP_URL',
-        meaning:
-          'Hosts people may sign in from, comma-separated, without scheme; * matches any characters. A value replaces the default.',
-      },
-      {
-        name: 'ACCORD_TRUSTED_PROXIES',
-        value: '',
-        otherwise: 'none',
-        meaning:
-          'Addresses or CIDR ranges of proxies whose X-Forwarded-* headers are believed; malformed ones answer 400.',
-      },
-      {
-        name: 'ACCORD_CORS_ORIGINS',
-        value: '',
-        otherwise: 'none',
-        meaning:
-          'Origins of other web pages that may call with cookies or tokens, comma-separated, such as https://app.example.com.',
-      },
-      {
-        name: 'ACCORD_REPLY_MEMORY_MB',
-        value: '64',
-        meaning: 'Memory for replies that are kept until something changes; 0 keeps none.',
-      },
-      {
-        name: 'ACCORD_COMMIT_GROUP_MS',
-        value: '10',
-        meaning: 'How long at most writes that come together wait to share one commit; 0: each has its own.',
-      },
-      {
-        name: 'ACCORD_RATE_LIMIT',
-        value: 'on',
-        meaning: 'How often anybody may call: on, off, or a factor for the usual rates, such as 2 or 0.5.',
-      },
-    ],
-  },
-  {
-    title: 'Where it keeps things',
-    settings: [
-      {
-        name: 'ACCORD_DATA_DIR',
-        value: './data',
-        meaning: 'Folder of the database, the secret and the published contract.',
-      },
-      {
-        name: 'ACCORD_DATABASE_URL',
-        value: '',
-        otherwise: 'accord.db in the data folder',
-        meaning: 'The database. sqlite::memory: keeps nothing.',
-      },
-      {
-        name: 'ACCORD_UPLOAD_LIMIT_MB',
-        value: '1024',
-        meaning: 'What uploads that belong to no record may take, of all users together, in MiB.',
-      },
-      {
-        name: 'ACCORD_UPLOAD_USER_LIMIT_MB',
-        value: '100',
-        meaning: 'The same for the uploads of one user.',
-      },
-      {
-        name: 'ACCORD_SECRET',
-        value: '',
-        otherwise: 'generated into the data folder',
-        meaning: 'Key material, at least 32 characters. Losing it makes encrypted values unreadable.',
-      },
-    ],
-  },
-  {
-    title: 'The first administrator (used once, by the installation)',
-    settings: [
-      { name: 'ACCORD_ADMIN_EMAIL', value: 'admin@example.com', meaning: 'E-mail address of the first administrator.' },
-      {
-        name: 'ACCORD_ADMIN_PASSWORD',
-        value: '',
-        otherwise: 'a random one, printed once',
-        meaning: 'Password of the first administrator, 8 to 128 characters, none of the commonest.',
-      },
-    ],
-  },
-  {
-    title: 'Language and money',
-    settings: [
-      { name: 'ACCORD_TIMEZONE', value: 'UTC', meaning: 'IANA time zone in which dates without a zone are read.' },
-      { name: 'ACCORD_LOCALE', value: 'en-US', meaning: 'BCP 47 locale of formatted amounts and dates.' },
-      { name: 'ACCORD_CURRENCY', value: 'USD', meaning: 'ISO 4217 code of every amount.' },
-    ],
-  },
-  {
-    title: 'Tokens',
-    settings: [
-      { name: 'ACCORD_TOKEN_TTL_DAYS', value: '365', meaning: 'Days until a login token expires. 0 for never.' },
-      {
-        name: 'ACCORD_TOKEN_IDLE_DAYS',
-        value: '0',
-        meaning: 'Days after which an unused token is refused. 0 for never.',
-      },
-    ],
-  },
-  {
-    title: 'The mailbox',
-    settings: [
-      {
-        name: 'ACCORD_SMTP_URL',
-        value: '',
-        otherwise: 'none: e-mails stay queued',
-        meaning:
-          'Server for outgoing mail, smtp://user:password@host:port or smtps://…; file:<folder> writes .eml files there instead.',
-      },
-      {
-        name: 'MAIL_RECEIVER_DRIVER',
-        value: 'sendgrid',
-        meaning:
-          'Where inbound mail comes from: sendgrid (posted to this server) or webklex-imap (a mailbox is polled).',
-      },
-      {
-        name: 'ACCORD_INBOUND_SECRET',
-        value: '',
-        otherwise: 'generated; `accord install` prints the address with it',
-        meaning: 'Secret that a service must send along with inbound mail.',
-      },
-      {
-        name: 'ACCORD_INBOUND_OPEN',
-        value: 'off',
-        meaning: 'on accepts inbound mail without the secret, from anybody.',
-      },
-      {
-        name: 'ACCORD_CAMPAIGN_RATE',
-        value: '60',
-        meaning: 'E-mails of campaigns a minute.',
-      },
-      {
-        name: 'ACCORD_IMAP_HOST',
-        value: '',
-        otherwise: 'none',
-        meaning: 'IMAP server of the mailbox; what the configuration starts with, as the five below.',
-      },
-      { name: 'ACCORD_IMAP_PORT', value: '993', meaning: 'Its port.' },
-      { name: 'ACCORD_IMAP_ENCRYPTION', value: 'ssl', meaning: 'none, ssl or tls.' },
-      {
-        name: 'ACCORD_IMAP_VALIDATE_CERT',
-        value: 'true',
-        meaning: 'false accepts a certificate that cannot be verified.',
-      },
-      { name: 'ACCORD_IMAP_USERNAME', value: '', otherwise: 'none', meaning: 'Account of the mailbox.' },
-      { name: 'ACCORD_IMAP_PASSWORD', value: '', otherwise: 'none', meaning: 'Its password.' },
-    ],
-  },
-  {
-    title: 'Mail',
-    settings: [
-      {
-        name: 'ACCORD_MAIL_FROM',
-        value: '',
-        otherwise: 'no-reply@ and the host of ACCORD_APP_URL',
-        meaning: 'Address that mails are sent from.',
-      },
-      {
-        name: 'ACCORD_MAIL_FROM_NAME',
-        value: '',
-        otherwise: 'the value of ACCORD_APP_NAME',
-        meaning: 'Name shown as their sender.',
-      },
-      {
-        name: 'ACCORD_MAIL_DOMAIN',
-        value: '',
-        otherwise: 'the host of ACCORD_APP_URL',
-        meaning: 'Domain of their message ids.',
-      },
-    ],
-  },
-  {
-    title: 'Behaviour',
-    settings: [
-      {
-        name: 'ACCORD_ENV',
-        value: 'development',
-        meaning:
-          'production, development or test. In production a sample of the replies is checked against the contract, and what breaks it is logged and counted; otherwise all are checked, and one that breaks it is answered as 500.',
-      },
-      {
-        name: 'ACCORD_STRICT',
-        value: 'on',
-        meaning: 'off ignores unknown query and body keys instead of refusing them.',
-      },
-      {
-        name: 'ACCORD_LISTENERS',
-        value: '',
-        otherwise: 'none',
-        meaning: 'Listener modules, comma-separated: files, folders or packages.',
-      },
-      { name: 'ACCORD_WEBHOOK_ALLOW_HTTP', value: 'off', meaning: 'on lets webhooks name http addresses.' },
-      {
-        name: 'ACCORD_WEBHOOK_ALLOW_CIDRS',
-        value: '',
-        otherwise: 'none',
-        meaning: 'Private networks that webhooks may reach, comma-separated, such as 10.0.0.0/8.',
-      },
-      {
-        name: 'ACCORD_WORKER',
-        value: 'on',
-        meaning: 'off leaves what happens by itself to `accord worker`, a process of its own.',
-      },
-      {
-        name: 'ACCORD_EVENTS_RETENTION_DAYS',
-        value: '400',
-        meaning: 'Days that the event log is kept: history, change feed.',
-      },
-      { name: 'ACCORD_LOG_LEVEL', value: 'info', meaning: 'fatal, error, warn, info, debug, trace or silent.' },
-    ],
-  },
-]
+export interface Setting<T = unknown> {
+  name: string
+  /** As written in .env; '' when the variable has no default of its own. */
+  default: string | ((earlier: Earlier) => string)
+  /** Shown in place of a default that is derived or empty. */
+  defaultInWords?: string
+  unit?: string
+  /** One sentence or two, in Markdown without markup. */
+  meaning: string
+  parse: parsers.Parser<T>
+  /** Spaces at both ends belong to a password. */
+  keepsSpaces?: true
+  /** Read, with a warning, until the next minor version but one. */
+  formerName?: string
+}
 
-/** The text of a new .env: every setting, each commented out, so that it changes nothing until somebody edits it. */
-export function envTemplate(): string {
-  const head = '# Settings of Accord CRM. Remove the # before a line to set it; the environment wins over this file.\n'
-  const groups = settings.map(({ title, settings }) => {
-    const lines = settings.map(({ name, value, otherwise, meaning }) => {
-      const fallback = otherwise === undefined ? '' : `\n# Unset: ${otherwise}.`
-      return `# ${meaning}${fallback}\n#${name}=${value.includes(' ') ? `"${value}"` : value}\n`
-    })
-    return `\n# ── ${title} ──\n\n${lines.join('\n')}`
-  })
-  return head + groups.join('')
+type SettingGroup = Record<string, Setting>
+
+const network = {
+  host: {
+    name: 'ACCORD_HOST',
+    default: '127.0.0.1',
+    meaning: 'Address to listen on. 0.0.0.0 listens on every address of the machine.',
+    parse: parsers.parseText,
+  },
+  port: {
+    name: 'ACCORD_PORT',
+    default: '8000',
+    meaning: 'Port to listen on. 0 takes a free one.',
+    parse: parsers.integerBetween(0, 65535),
+  },
+  appUrl: {
+    name: 'ACCORD_APP_URL',
+    default: '',
+    defaultInWords: 'the host of each request',
+    meaning: 'External base URL. Links in e-mails start with it, so set it behind a proxy.',
+    parse: parsers.parseAppUrl,
+  },
+  appName: {
+    name: 'ACCORD_APP_NAME',
+    default: 'Accord CRM',
+    meaning: 'Name shown on the login page, on the documentation page and as the sender of e-mails.',
+    parse: parsers.parseText,
+  },
+  statefulDomains: {
+    name: 'ACCORD_STATEFUL_DOMAINS',
+    default: '',
+    defaultInWords: 'localhost, 127.0.0.1, [::1], the host of ACCORD_APP_URL',
+    meaning:
+      'Hosts that users may sign in from with a cookie, comma-separated, without scheme; * matches any characters. A value replaces the default.',
+    parse: parsers.parseStatefulDomains,
+  },
+  trustedProxies: {
+    name: 'ACCORD_TRUSTED_PROXIES',
+    default: '',
+    defaultInWords: 'none',
+    meaning:
+      'Addresses or CIDR ranges of proxies whose X-Forwarded-* headers are trusted, comma-separated. A malformed header from them gets 400.',
+    parse: parsers.parseIpRanges,
+  },
+  corsOrigins: {
+    name: 'ACCORD_CORS_ORIGINS',
+    default: '',
+    defaultInWords: 'none',
+    meaning:
+      'Origins of other web pages that may call with cookies or tokens, comma-separated, such as https://app.example.com.',
+    parse: parsers.parseOrigins,
+  },
+} satisfies SettingGroup
+
+const storage = {
+  dataDir: {
+    name: 'ACCORD_DATA_DIR',
+    default: './data',
+    meaning: 'Folder of the database, the files, the secret and the published contract.',
+    parse: (text) => resolve(text),
+  },
+  databaseUrl: {
+    name: 'ACCORD_DATABASE_URL',
+    default: ({ dataDir }) => `sqlite:${join(dataDir, 'accord.db')}`,
+    defaultInWords: 'accord.db in the data folder',
+    meaning: 'The database, such as sqlite:/srv/accord.db. sqlite::memory: stores nothing on disk.',
+    parse: parsers.parseDatabaseUrl,
+  },
+  secret: {
+    name: 'ACCORD_SECRET',
+    default: '',
+    defaultInWords: 'generated into the data folder',
+    meaning: 'Key material for encrypted values, at least 32 characters. Without it they cannot be decrypted.',
+    parse: parsers.parseSecret,
+  },
+  eventsRetentionDays: {
+    name: 'ACCORD_EVENTS_RETENTION_DAYS',
+    default: '400',
+    unit: 'days',
+    meaning: 'How long the event log is kept; record histories and the change feed reach back as far.',
+    parse: parsers.integerBetween(1, 36500),
+  },
+} satisfies SettingGroup
+
+const administrator = {
+  adminEmail: {
+    name: 'ACCORD_ADMIN_EMAIL',
+    default: 'admin@example.com',
+    meaning: 'E-mail address of the first administrator. Only the installation reads it.',
+    parse: parsers.parseEmailAddress,
+  },
+  adminPassword: {
+    name: 'ACCORD_ADMIN_PASSWORD',
+    default: '',
+    defaultInWords: 'a random one, printed once',
+    meaning:
+      'Password of the first administrator, 8 to 128 characters, not a common one. Only the installation reads it.',
+    parse: parsers.parseAdminPassword,
+    keepsSpaces: true,
+  },
+} satisfies SettingGroup
+
+const formats = {
+  timezone: {
+    name: 'ACCORD_TIMEZONE',
+    default: 'UTC',
+    meaning: 'IANA time zone of dates that are written without one.',
+    parse: parsers.parseTimezone,
+  },
+  locale: {
+    name: 'ACCORD_LOCALE',
+    default: 'en-US',
+    meaning: 'BCP 47 locale for formatted amounts and dates.',
+    parse: parsers.parseLocale,
+  },
+  currency: {
+    name: 'ACCORD_CURRENCY',
+    default: 'USD',
+    meaning: 'ISO 4217 code of every amount.',
+    parse: parsers.parseCurrency,
+  },
+} satisfies SettingGroup
+
+const limits = {
+  rateFactor: {
+    name: 'ACCORD_RATE_LIMIT',
+    default: 'on',
+    meaning: 'Rate limits: on, off, or a factor for the usual limits, such as 2 or 0.5.',
+    parse: parsers.parseRateFactor,
+  },
+  tokenTtlDays: {
+    name: 'ACCORD_TOKEN_TTL_DAYS',
+    default: '365',
+    unit: 'days',
+    meaning: 'Time until a login token expires. 0 for never.',
+    parse: parsers.integerBetween(0, 36500),
+  },
+  tokenIdleDays: {
+    name: 'ACCORD_TOKEN_IDLE_DAYS',
+    default: '0',
+    unit: 'days',
+    meaning: 'Time after which an unused token is refused. 0 for never.',
+    parse: parsers.integerBetween(0, 36500),
+  },
+  uploadLimitMb: {
+    name: 'ACCORD_UPLOAD_LIMIT_MB',
+    default: '1024',
+    unit: 'MiB',
+    meaning: 'Quota for uploads that belong to no record, for all users together.',
+    parse: parsers.integerBetween(1, 1_000_000),
+  },
+  uploadUserLimitMb: {
+    name: 'ACCORD_UPLOAD_USER_LIMIT_MB',
+    default: '100',
+    unit: 'MiB',
+    meaning: 'The same quota for each user.',
+    parse: parsers.integerBetween(1, 1_000_000),
+  },
+  responseCacheMb: {
+    name: 'ACCORD_RESPONSE_CACHE_MB',
+    formerName: 'ACCORD_REPLY_MEMORY_MB',
+    default: '64',
+    unit: 'MiB',
+    meaning: 'Memory for cached replies, which last until something changes. 0 turns the cache off.',
+    parse: parsers.integerBetween(0, 4096),
+  },
+  groupCommitMs: {
+    name: 'ACCORD_GROUP_COMMIT_MS',
+    formerName: 'ACCORD_COMMIT_GROUP_MS',
+    default: '10',
+    unit: 'ms',
+    meaning: 'How long concurrent writes may wait for each other to share one commit. 0 commits each on its own.',
+    parse: parsers.integerBetween(0, 1_000),
+  },
+} satisfies SettingGroup
+
+const outgoingMail = {
+  smtpUrl: {
+    name: 'ACCORD_SMTP_URL',
+    default: '',
+    defaultInWords: 'none: e-mails stay queued',
+    meaning:
+      'Server for outgoing e-mails, smtp://user:password@host:port or smtps://…; file:<folder> writes .eml files there instead.',
+    parse: parsers.parseSmtpUrl,
+  },
+  mailFrom: {
+    name: 'ACCORD_MAIL_FROM',
+    default: ({ appUrl }) => `no-reply@${hostOf(appUrl)}`,
+    defaultInWords: 'no-reply@ and the host of ACCORD_APP_URL',
+    meaning: 'Address that e-mails are sent from.',
+    parse: parsers.parseSenderAddress,
+  },
+  mailFromName: {
+    name: 'ACCORD_MAIL_FROM_NAME',
+    default: ({ appName }) => appName,
+    defaultInWords: 'the value of ACCORD_APP_NAME',
+    meaning: 'Name shown beside that address.',
+    parse: parsers.parseSenderName,
+  },
+  mailDomain: {
+    name: 'ACCORD_MAIL_DOMAIN',
+    default: ({ appUrl }) => hostOf(appUrl),
+    defaultInWords: 'the host of ACCORD_APP_URL',
+    meaning: 'Domain of the Message-ID of e-mails.',
+    parse: parsers.parseMailDomain,
+  },
+  campaignRate: {
+    name: 'ACCORD_CAMPAIGN_RATE',
+    default: '60',
+    unit: 'a minute',
+    meaning: 'How many e-mails of campaigns are sent.',
+    parse: parsers.integerBetween(1, 1_000_000),
+  },
+} satisfies SettingGroup
+
+const incomingMail = {
+  mailReceiver: {
+    name: 'MAIL_RECEIVER_DRIVER',
+    default: 'sendgrid',
+    meaning: 'Source of incoming e-mails: sendgrid (a service posts them) or webklex-imap (a mailbox is polled).',
+    parse: parsers.oneOf('sendgrid', 'webklex-imap'),
+  },
+  inboundSecret: {
+    name: 'ACCORD_INBOUND_SECRET',
+    default: '',
+    defaultInWords: 'generated; `accord install` prints the address with it',
+    meaning: 'Secret in the address that a service posts incoming e-mails to.',
+    parse: parsers.parseOptionalText,
+    keepsSpaces: true,
+  },
+  inboundOpen: {
+    name: 'ACCORD_INBOUND_OPEN',
+    default: 'off',
+    meaning: 'on accepts incoming e-mails without the secret, from any sender.',
+    parse: parsers.onOff,
+  },
+  imapHost: {
+    name: 'ACCORD_IMAP_HOST',
+    default: '',
+    defaultInWords: 'none',
+    meaning:
+      'IMAP server of the mailbox. Values in the configuration (email.imap.account) override the ACCORD_IMAP_* settings.',
+    parse: parsers.parseOptionalText,
+  },
+  imapPort: {
+    name: 'ACCORD_IMAP_PORT',
+    default: '993',
+    meaning: 'Port of the IMAP server.',
+    parse: parsers.integerBetween(1, 65535),
+  },
+  imapEncryption: {
+    name: 'ACCORD_IMAP_ENCRYPTION',
+    default: 'ssl',
+    meaning: 'none, ssl or tls (STARTTLS).',
+    parse: parsers.oneOf('none', 'ssl', 'tls'),
+  },
+  imapValidateCert: {
+    name: 'ACCORD_IMAP_VALIDATE_CERT',
+    default: 'true',
+    meaning: 'false accepts a certificate that cannot be verified.',
+    parse: parsers.trueFalse,
+  },
+  imapUsername: {
+    name: 'ACCORD_IMAP_USERNAME',
+    default: '',
+    defaultInWords: 'none',
+    meaning: 'User name of the mailbox.',
+    parse: parsers.parseOptionalText,
+  },
+  imapPassword: {
+    name: 'ACCORD_IMAP_PASSWORD',
+    default: '',
+    defaultInWords: 'none',
+    meaning: 'Password of the mailbox.',
+    parse: parsers.parseOptionalText,
+    keepsSpaces: true,
+  },
+} satisfies SettingGroup
+
+const program = {
+  env: {
+    name: 'ACCORD_ENV',
+    default: 'development',
+    meaning:
+      'production, development or test. Production checks a sample of the replies against the contract and logs and counts violations; otherwise every reply is checked, and a violation becomes a 500.',
+    parse: parsers.oneOf('production', 'development', 'test'),
+  },
+  strict: {
+    name: 'ACCORD_STRICT',
+    default: 'on',
+    meaning: 'off ignores unknown query parameters and body keys instead of refusing them.',
+    parse: parsers.onOff,
+  },
+  worker: {
+    name: 'ACCORD_WORKER',
+    default: 'on',
+    meaning: 'off leaves background jobs to a separate process, `accord worker`.',
+    parse: parsers.onOff,
+  },
+  listeners: {
+    name: 'ACCORD_LISTENERS',
+    default: '',
+    defaultInWords: 'none',
+    meaning: 'Listener modules, comma-separated: files, folders or packages.',
+    parse: parsers.parseList,
+  },
+  webhookAllowHttp: {
+    name: 'ACCORD_WEBHOOK_ALLOW_HTTP',
+    default: 'off',
+    meaning: 'on allows http addresses for webhooks.',
+    parse: parsers.onOff,
+  },
+  webhookAllowCidrs: {
+    name: 'ACCORD_WEBHOOK_ALLOW_CIDRS',
+    default: '',
+    defaultInWords: 'none',
+    meaning: 'Private networks that webhooks may reach, comma-separated, such as 10.0.0.0/8.',
+    parse: parsers.parseCidrRanges,
+  },
+  logLevel: {
+    name: 'ACCORD_LOG_LEVEL',
+    default: 'info',
+    meaning: 'fatal, error, warn, info, debug, trace or silent.',
+    parse: parsers.oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
+  },
+} satisfies SettingGroup
+
+/** By title, in the order in which they are printed. */
+export const settingGroups: Readonly<Record<string, SettingGroup>> = {
+  Network: network,
+  Storage: storage,
+  'First administrator': administrator,
+  'Locale and currency': formats,
+  Limits: limits,
+  'Outgoing e-mail': outgoingMail,
+  'Incoming e-mail': incomingMail,
+  Program: program,
+}
+
+/** By key of Config, a setting behind those that its default is derived from. */
+export const settings = {
+  ...network,
+  ...storage,
+  ...administrator,
+  ...formats,
+  ...limits,
+  ...outgoingMail,
+  ...incomingMail,
+  ...program,
+}
+
+export type Settings = { [K in keyof typeof settings]: ReturnType<(typeof settings)[K]['parse']> }
+
+/** The domain of mails from this server. An IPv6 address cannot stand in a mail address as it is. */
+function hostOf(appUrl: string | null): string {
+  const host = appUrl === null ? 'localhost' : new URL(appUrl).hostname
+  return host.startsWith('[') ? 'localhost' : host
 }

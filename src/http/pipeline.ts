@@ -40,7 +40,7 @@ export function createPipeline(
   check: ReplyCheck,
 ): Pipeline {
   const recalled = new WeakSet<Call>()
-  const replies = createResponseCache(services.config.replyMemoryMb * 1024 * 1024)
+  const replies = createResponseCache(services.config.responseCacheMb * 1024 * 1024)
   return {
     async authenticate(call) {
       const { headers, request } = call

@@ -53,7 +53,7 @@ export function openData(config: Config): Store {
   const { state, id } = stopIfLost(config)
   try {
     if (state === 'empty') markInstalling(config)
-    const store = openStore(config.databaseUrl, { groupMs: config.commitGroupMs, folders: [config.dataDir] })
+    const store = openStore(config.databaseUrl, { groupMs: config.groupCommitMs, folders: [config.dataDir] })
     if (state === 'installed') markInstalled(config, id)
     return store
   } catch (cause) {

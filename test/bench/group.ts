@@ -18,7 +18,7 @@ const warmUp = { requests: 10_000, seconds: 20 }
 export interface Rates {
   /** Creates a second. */
   accord64: number
-  /** With `ACCORD_COMMIT_GROUP_MS=0`. */
+  /** With `ACCORD_GROUP_COMMIT_MS=0`. */
   alone64: number
   limit64: number
   accord1: number
@@ -57,7 +57,7 @@ export async function groupCommit(
   try {
     const built = program === undefined ? {} : { program }
     const accord = await begin('accord', folders[0], built)
-    const alone = await begin('accord', folders[1], { ...built, settings: { ACCORD_COMMIT_GROUP_MS: '0' } })
+    const alone = await begin('accord', folders[1], { ...built, settings: { ACCORD_GROUP_COMMIT_MS: '0' } })
     const limit = await begin('limit', folders[2])
     for (const server of running) await ask(server, clients, 0, warmUp)
     for (let round = 1; round <= rounds; round++) {

@@ -72,7 +72,7 @@ export async function start(
       NODE_ENV: 'production',
       ...usual,
       ACCORD_APP_URL: base,
-      ...(fresh && { ACCORD_REPLY_MEMORY_MB: '0' }),
+      ...(fresh && { ACCORD_RESPONSE_CACHE_MB: '0' }),
       ...settings,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -122,7 +122,7 @@ describe('a server that is used', () => {
   })
 
   it('keeps none when it is told to', async () => {
-    const forgetful = await startServer({ config: { env: 'production', replyMemoryMb: 0 } })
+    const forgetful = await startServer({ config: { env: 'production', responseCacheMb: 0 } })
     await given(forgetful.admin).lead()
     await forgetful.admin.get('/leads')
     expect(await asked(() => forgetful.admin.get('/leads'))).toBeGreaterThan(0)
