@@ -26,7 +26,7 @@ export interface ForeignKey {
  * written; the disk does not do what it is told; what is there is no longer a whole database; a change was made, and the disk did not
  * confirm it; the files are not where they were opened.
  */
-export type Trouble = 'busy' | 'full' | 'readonly' | 'failing' | 'damaged' | 'uncertain' | 'lost'
+export type StorageFault = 'busy' | 'full' | 'readonly' | 'failing' | 'damaged' | 'uncertain' | 'lost'
 
 // biome-ignore lint/suspicious/noExplicitAny: whatever is selected of whatever tables
 type AnyRows = SelectQueryBuilder<any, any, any>
@@ -37,7 +37,7 @@ export interface Dialect {
   /** How many parameters a statement can have. */
   readonly maxParameters: number
   /** Whether an insertion tells the id of its row without being asked to return it, which takes longer. */
-  readonly tellsIds: boolean
+  readonly returnsInsertId: boolean
 
   /** The type of a column in `create table`; for `id` the whole definition of the generated primary key. */
   columnType(kind: ColumnKind): string
@@ -90,21 +90,21 @@ export interface Dialect {
   isUniqueViolation(error: unknown): boolean
   isForeignKeyViolation(error: unknown): boolean
   /** Null for what trying again later does not mend. */
-  trouble(error: unknown): Trouble | null
+  storageFault(error: unknown): StorageFault | null
 
   readonly fullText: FullText
 
   /** What the engine finds wrong with its own file and with foreign keys, in sentences; for `accord doctor`. */
-  findings(db: Kysely<unknown>): Promise<string[]>
+  integrityProblems(db: Kysely<unknown>): Promise<string[]>
 
   /**
    * Reads a state of one moment off the event loop, and holds no lock that writes wait for. `work` runs its statements one after another;
    * it can make temporary tables, which are gone afterwards.
    */
-  readApart<Tables, T>(db: Kysely<Tables>, work: (snapshot: Kysely<Tables>) => Promise<T>): Promise<T>
+  readInThread<Tables, T>(db: Kysely<Tables>, work: (snapshot: Kysely<Tables>) => Promise<T>): Promise<T>
 
   /** Refreshes the statistics of the query planner. */
-  optimise<Tables>(db: Kysely<Tables>): Promise<void>
+  updateStatistics<Tables>(db: Kysely<Tables>): Promise<void>
   /** Commits a write that changes nothing, down to the disk. Waits for no other connection, and rejects when it cannot. */
   tryWrite<Tables>(db: Kysely<Tables>): Promise<void>
   hasTables(db: Kysely<unknown>): Promise<boolean>
@@ -118,13 +118,13 @@ export interface Copies {
   /** Bytes that a copy takes at most. */
   sizeOf(db: Kysely<unknown>): Promise<number>
   /** Bytes of the log beside the database, which the engine is to keep small. */
-  logSizeOf(url: string): number
+  walBytes(url: string): number
   /** Writes all of it as it is at one moment into a new file, while others read and write. It is on disk when it answers. */
   copyTo(db: Kysely<unknown>, path: string): Promise<void>
   /** Every table with rows of ours, none that the engine keeps for itself; columns by name, the key in its order. */
   tables(db: Kysely<unknown>): Promise<{ name: string; columns: string[]; key: string[] }[]>
   /** Copies the database aside before migrations touch it and answers where to; null where a copy is not ours to make. */
-  aside(db: Kysely<unknown>, url: string, stamp: string): Promise<string | null>
+  copyBeforeMigration(db: Kysely<unknown>, url: string, stamp: string): Promise<string | null>
 }
 
 /** Ends a text that was cut: an index must not miss what it held. */
@@ -136,7 +136,7 @@ export interface FullText {
   create(db: Kysely<unknown>, table: string): Promise<void>
   drop(db: Kysely<unknown>, table: string): Promise<void>
   /** Makes it again beside the present one, in transactions as short as the caller likes. */
-  readonly renewal: Renewal
+  readonly rebuild: IndexRebuild
   /** A subquery of the hits, best first and of equals the last one written. Null when nothing that was asked is a word. */
   hits(table: string, question: FullTextQuestion): RawBuilder<FullTextHit> | null
   /**
@@ -148,22 +148,22 @@ export interface FullText {
    * What the engine finds when it compares its words with the table; null when they agree. To be asked within `readApart`. Rejects when
    * they cannot be compared at the moment.
    */
-  finding(db: Kysely<unknown>, table: string): Promise<string | null>
+  findMismatch(db: Kysely<unknown>, table: string): Promise<string | null>
 }
 
 /** Each step but `discard` runs in a transaction of its own. The present index answers until `finish`. Rows written meanwhile index themselves. */
-export interface Renewal {
+export interface IndexRebuild {
   /** The indexes of a table, to be renewed one after another. */
   indexes(table: string): readonly string[]
   begin(db: Kysely<unknown>, table: string, index: string): Promise<void>
   /** Copies the next of the rows there were at `begin`; false once the last is copied. */
-  take(db: Kysely<unknown>, table: string, index: string, count: number): Promise<boolean>
+  copyRows(db: Kysely<unknown>, table: string, index: string, count: number): Promise<boolean>
   /** Puts together a little of what was taken up, and changes at least two rows unless nothing is left to do. */
   merge(index: string): string
   /** Replaces the old index by the new one. To be called once `take` has answered false. */
   finish(db: Kysely<unknown>, table: string, index: string): Promise<void>
   /** Whether there is something to discard: a rebuild runs, or was cut off. */
-  isLeft(db: Kysely<unknown>, table: string): Promise<boolean>
+  hasLeftovers(db: Kysely<unknown>, table: string): Promise<boolean>
   /** Removes replaced indexes, and what a rebuild that was cut off has left. Not in a transaction: it has short ones of its own. */
   discard(db: Kysely<unknown>, table: string): Promise<void>
 }

@@ -3,4 +3,4 @@
  * Tables in which processes note who does what, and how far they are. They change every few seconds, and nothing that is kept in memory
  * may follow from them: what this process changes in them makes no other generation (`Store.generation`).
  */
-export const bookkeeping = ['event_readers', 'locks', 'schedules'] as const
+export const housekeepingTables = ['event_readers', 'locks', 'schedules'] as const

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { probeSqlite } from './sqlite/installation-probe.ts'
-import { type Copy, databaseFile } from './store.ts'
+import { type DatabaseCopy, databaseFile } from './store.ts'
 
 /** The id is made of the times of the first migrations: they stay the same through later migrations and restores. */
 const migrationsOfId = 10
@@ -22,7 +22,7 @@ export function findInstallation(url: string): FoundInstallation {
 }
 
 /** The id of an open database; null before its tenth migration. */
-export async function installationOf({ db }: Pick<Copy, 'db'>): Promise<string | null> {
+export async function installationOf({ db }: Pick<DatabaseCopy, 'db'>): Promise<string | null> {
   const tables = await db.introspection.getTables()
   if (!tables.some(({ name }) => name === 'migrations')) return null
   const first = db.selectFrom('migrations').select('applied_at').orderBy('name').limit(migrationsOfId)

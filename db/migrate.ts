@@ -70,9 +70,9 @@ export const migrations: readonly Migration[] = [
  * the database as it was.
  */
 export async function migrate(store: Store, known = migrations, means = noMeans): Promise<string[]> {
-  if ((await pending(store, known)).length === 0) return []
+  if ((await pendingMigrations(store, known)).length === 0) return []
   const copy = (await store.dialect.hasTables(unknownTables(store)))
-    ? await store.dialect.copies.aside(
+    ? await store.dialect.copies.copyBeforeMigration(
         unknownTables(store),
         store.url,
         new Date().toISOString().replaceAll(/[:.]/g, '-'),
@@ -86,7 +86,7 @@ export async function migrate(store: Store, known = migrations, means = noMeans)
       .setIsolationLevel('serializable')
       .execute(async (db) => {
         // Another process may have been faster.
-        const due = await pending({ db }, known)
+        const due = await pendingMigrations({ db }, known)
         await createList(db, store.dialect)
         for (const { name, up } of known.filter(({ name }) => due.includes(name))) {
           current = name
@@ -115,7 +115,7 @@ const createList = (db: Db, dialect: Dialect): Promise<void> =>
     .execute()
 
 /** The names of the migrations still to run, in order; changes nothing. */
-export async function pending(store: Pick<Store, 'db'>, known = migrations): Promise<string[]> {
+export async function pendingMigrations(store: Pick<Store, 'db'>, known = migrations): Promise<string[]> {
   const tables = await store.db.introspection.getTables()
   const isFresh = !tables.some((table) => table.name === 'migrations')
   const applied = isFresh ? [] : await store.db.selectFrom('migrations').select('name').orderBy('name').execute()

@@ -4,29 +4,29 @@ import type { Database as SqliteConnection } from 'better-sqlite3'
 import type { Compilable, Kysely } from 'kysely'
 import { eachSqliteRow } from './sqlite/dialect.ts'
 import { kyselySqliteSnapshot } from './sqlite/kysely-driver.ts'
-import { statementsOf } from './sqlite/prepared-statements.ts'
-import { type Faults, faultsOf } from './sqlite/storage-faults.ts'
+import { createPreparedStatements } from './sqlite/prepared-statements.ts'
+import { createFaultLog, type FaultLog } from './sqlite/storage-faults.ts'
 import type { DB } from './tables.gen.ts'
 
-export interface Snapshot {
+export interface DatabaseSnapshot {
   readonly db: Kysely<DB>
   /** Rows one by one, without holding them all; `db` answers other queries in between. */
   each<Row>(query: Compilable<Row>): AsyncIterable<Row>
   close(): Promise<void>
 }
 
-export function snapshotOf(connection: SqliteConnection, faults: Faults = faultsOf()): Snapshot {
-  const db = kyselySqliteSnapshot<DB>(statementsOf(connection), faults)
+export function createSnapshot(connection: SqliteConnection, faults: FaultLog = createFaultLog()): DatabaseSnapshot {
+  const db = kyselySqliteSnapshot<DB>(createPreparedStatements(connection), faults)
   let isClosed = false
   // A query that was begun keeps the connection from closing.
   const begun = new Set<IterableIterator<unknown>>()
   return {
     db,
     async *each<Row>(query: Compilable<Row>) {
-      const rows = faults.noting(() => eachSqliteRow(connection, query.compile()))
+      const rows = faults.recording(() => eachSqliteRow(connection, query.compile()))
       begun.add(rows)
       for (;;) {
-        const { done, value } = faults.noting(() => rows.next())
+        const { done, value } = faults.recording(() => rows.next())
         if (done) break
         yield value as Row
       }

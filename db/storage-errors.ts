@@ -1,14 +1,14 @@
 // What is wrong with the place where the data is, told from an error: of the database, or of a file beside it. Nobody's fault
 // who asked, and over by itself once there is room again, so whoever meets it tries again later.
 
-import type { Trouble } from './dialect.ts'
+import type { StorageFault } from './dialect.ts'
 import { sqliteDialect } from './sqlite/dialect.ts'
 
-export type { Trouble } from './dialect.ts'
+export type { StorageFault as Trouble } from './dialect.ts'
 
 const dialects = [sqliteDialect]
 
-const ofFiles: Readonly<Record<string, Trouble>> = {
+const ofFiles: Readonly<Record<string, StorageFault>> = {
   ENOSPC: 'full',
   EDQUOT: 'full',
   EFBIG: 'full',
@@ -16,7 +16,7 @@ const ofFiles: Readonly<Record<string, Trouble>> = {
   EIO: 'failing',
 }
 /** What sockets say as well, of others than us: these count only with the path of a file. */
-const ofPaths: Readonly<Record<string, Trouble>> = {
+const ofPaths: Readonly<Record<string, StorageFault>> = {
   EACCES: 'readonly',
   EPERM: 'readonly',
   EMFILE: 'failing',
@@ -26,9 +26,9 @@ const ofPaths: Readonly<Record<string, Trouble>> = {
 const deepest = 5
 
 /** Null when the error tells of something else. Looks into causes as well. */
-export function storageFaultOf(error: unknown): Trouble | null {
+export function storageFaultOf(error: unknown): StorageFault | null {
   for (let [each, depth] = [error, 0]; each instanceof Error && depth < deepest; depth++) {
-    const found = dialects.map((dialect) => dialect.trouble(each)).find((trouble) => trouble !== null)
+    const found = dialects.map((dialect) => dialect.storageFault(each)).find((trouble) => trouble !== null)
     const trouble = found ?? ofFile(each)
     if (trouble !== null) return trouble
     each = each.cause
@@ -36,7 +36,7 @@ export function storageFaultOf(error: unknown): Trouble | null {
   return null
 }
 
-function ofFile({ code, path }: NodeJS.ErrnoException): Trouble | null {
+function ofFile({ code, path }: NodeJS.ErrnoException): StorageFault | null {
   if (code === undefined) return null
   return ofFiles[code] ?? (path === undefined ? null : (ofPaths[code] ?? null))
 }

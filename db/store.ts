@@ -7,10 +7,10 @@ import type { Kysely } from 'kysely'
 import type { Dialect } from './dialect.ts'
 import { searchIndex } from './reference-tables.ts'
 import { refresh as index, type Stale } from './search/search-index.ts'
-import { type Snapshot, snapshotOf } from './snapshots.ts'
-import { besideSqlite, settleSqliteAlone } from './sqlite/backup-copies.ts'
-import { maxWaitMs, patiently } from './sqlite/busy-retry.ts'
-import { commitsOfOthers, sizeOfLog } from './sqlite/connection.ts'
+import { createSnapshot, type DatabaseSnapshot } from './snapshots.ts'
+import { checkpointSqliteIfUnused, sqliteSideFiles } from './sqlite/backup-copies.ts'
+import { maxBusyWaitMs, retryWhileBusy } from './sqlite/busy-retry.ts'
+import { createForeignCommitCounter, walBytes } from './sqlite/connection.ts'
 import {
   copySqliteSnapshot,
   isSqliteUrl,
@@ -22,20 +22,20 @@ import {
   sqliteFile,
   sqliteImage,
 } from './sqlite/dialect.ts'
-import { placeOf } from './sqlite/file-identity.ts'
+import { createFileIdentity } from './sqlite/file-identity.ts'
 import { mergesOf } from './sqlite/full-text-tables.ts'
-import { syncOf } from './sqlite/group-commit/wal-sync.ts'
+import { createWalSync } from './sqlite/group-commit/wal-sync.ts'
 import { createWriteConnection, type SqliteHealth } from './sqlite/group-commit/write-connection.ts'
 import { createWriteQueue } from './sqlite/group-commit/write-queue.ts'
-import { kyselySqlite, kyselySqliteInside } from './sqlite/kysely-driver.ts'
-import { createMaintenance, upkeepInPlace } from './sqlite/maintenance/maintenance.ts'
-import { statementsOf } from './sqlite/prepared-statements.ts'
+import { kyselySqlite, kyselySqliteConnection } from './sqlite/kysely-driver.ts'
+import { createInMemoryMaintenance, createMaintenance } from './sqlite/maintenance/maintenance.ts'
+import { createPreparedStatements } from './sqlite/prepared-statements.ts'
 import { createReadTransaction } from './sqlite/read-transaction.ts'
-import { type Fault, faultsOf } from './sqlite/storage-faults.ts'
+import { createFaultLog, type RecordedFault } from './sqlite/storage-faults.ts'
 import type { DB } from './tables.gen.ts'
 
-export type { Snapshot } from './snapshots.ts'
-export type { Fault, FaultKind } from './sqlite/storage-faults.ts'
+export type { DatabaseSnapshot as Snapshot } from './snapshots.ts'
+export type { FaultKind, RecordedFault as Fault } from './sqlite/storage-faults.ts'
 
 export type Db = Kysely<DB>
 
@@ -47,9 +47,9 @@ export interface Store {
   /** Why the last write could not be made, or null: no room, no right to, or a disk that fails. Null again with the next that can. */
   health(): SqliteHealth['trouble']
   /** Whether it can by now, after trouble: tries, and answers what `health` is then. */
-  retry(): Promise<SqliteHealth['trouble']>
+  retryWrite(): Promise<SqliteHealth['trouble']>
   /** The faults that statements or the maintenance met since the database was opened, and those that last. */
-  faults(): Fault[]
+  faults(): RecordedFault[]
   /**
    * Another one than before once anything committed has changed the database, but for this process's own housekeeping-tables.ts: when a commit of this process is answered, and one of
    * another process with the next turn of the event loop or `refresh`. What is kept of committed data is as good as the generation it
@@ -67,13 +67,13 @@ export interface Store {
    * For what must not be undone by a power cut once somebody has seen it, such as the id of an event: settles when all that could be
    * read until now is on the disk. Null when it is. Rejects when the disk does not confirm it.
    */
-  confirmed(): Promise<void> | null
+  whenDurable(): Promise<void> | null
   /** Looks whether the database file, its log and the folders are those that were opened; off the event loop. Never rejects. */
-  verifyPlace(): Promise<void>
+  verifyFiles(): Promise<void>
   /** The problem found by the last check, in a sentence, or null. While there is one, reads go on and writes are refused. */
-  lost(): string | null
+  lostFiles(): string | null
   /** Throws when they are lost. */
-  assertPlace(): void
+  assertFiles(): void
   /** Whom to ask whether others are about to write: then what was written waits for them, a little, and shares their commit. */
   onGroupCommit(writes: () => boolean): void
   /**
@@ -82,7 +82,7 @@ export interface Store {
    */
   deferToCommit(stale: readonly Stale[]): void
   /** How long the log of changes is, in bytes; 0 in memory. */
-  logBytes(): number
+  walBytes(): number
   /** Calls the listener right after each commit of this process. Call the function it answers to end that. The listener must not throw. */
   onCommit(listener: () => void): () => void
   /** Does what is due of what writing leaves for later; to be called now and then. Never rejects. */
@@ -90,14 +90,14 @@ export interface Store {
   /** The whole database as bytes for `openImage`; tests open one copy each. */
   image(): Promise<Buffer>
   /** The database as it is now, to be read for long while others read and write. Close it: it keeps old pages alive. */
-  snapshot(): Promise<Snapshot>
+  snapshot(): Promise<DatabaseSnapshot>
 }
 
-export interface Copy extends Snapshot {
+export interface DatabaseCopy extends DatabaseSnapshot {
   readonly dialect: Dialect
 }
 
-export interface Opening {
+export interface StoreOptions {
   /** How long at most writes that come together wait for each other to share one commit, in milliseconds; 0: each has its own. */
   groupMs?: number
   /** How long at most a transaction waits for a lock that another process holds, in milliseconds. */
@@ -108,7 +108,7 @@ export interface Opening {
   folders?: readonly string[]
 }
 
-export function openStore(url: string, opening: Opening = {}): Store {
+export function openStore(url: string, opening: StoreOptions = {}): Store {
   if (!isSqliteUrl(url)) {
     const scheme = /^[a-z][a-z0-9+.-]*:/i.exec(url)?.[0] ?? 'no scheme'
     throw new Error(`Cannot open a database url with ${scheme}; write sqlite:<path> or sqlite::memory:.`)
@@ -126,8 +126,8 @@ export function storeExists(url: string): boolean {
 export const databaseFile = (url: string): string | null => (isSqliteUrl(url) ? sqliteFile(url) : null)
 
 /** A copy of a database that nobody writes to. Reading it leaves nothing beside it. */
-export const openCopy = (file: string): Copy => ({
-  ...snapshotOf(openSqliteSnapshot(file, maxWaitMs)),
+export const openCopy = (file: string): DatabaseCopy => ({
+  ...createSnapshot(openSqliteSnapshot(file, maxBusyWaitMs)),
   dialect: sqliteDialect,
 })
 
@@ -135,10 +135,10 @@ export const openCopy = (file: string): Copy => ({
  * Brings a database that nobody else has open into its one file, with nothing beside it. False, and nothing is done, when a server or
  * another program has it open.
  */
-export const settleAlone = (file: string): boolean => settleSqliteAlone(file)
+export const checkpointIfUnused = (file: string): boolean => checkpointSqliteIfUnused(file)
 
 /** The file of a database and all that may lie beside it: what has to be moved together. */
-export const filesOfDatabase = (file: string): string[] => [...besideSqlite(file), file]
+export const filesOfDatabase = (file: string): string[] => [...sqliteSideFiles(file), file]
 
 /** A copy in memory, independent of the store the image came from. */
 export function openImage(image: Buffer): Store {
@@ -150,27 +150,27 @@ let opened = 0
 function storeOf(
   connection: SqliteConnection,
   url: string,
-  { groupMs = 10, waitMs = maxWaitMs, slowSyncMs = 100, folders = [] }: Opening = {},
+  { groupMs = 10, waitMs = maxBusyWaitMs, slowSyncMs = 100, folders = [] }: StoreOptions = {},
 ): Store {
   const file = sqliteFile(url)
-  const place = file === null ? placeOf([], []) : placeOf([file, ...folders], [`${file}-wal`])
+  const place = file === null ? createFileIdentity([], []) : createFileIdentity([file, ...folders], [`${file}-wal`])
   // No two databases of one process have a generation in common.
   const first = opened++ * 2 ** 32
   const health: SqliteHealth = { trouble: null, commits: first, vocabulary: first }
   const reading = file === null ? null : openSqliteReader(file)
-  const statements = statementsOf(connection)
-  const others = commitsOfOthers(connection)
+  const statements = createPreparedStatements(connection)
+  const others = createForeignCommitCounter(connection)
   const reader = reading && {
-    statements: statementsOf(reading),
+    statements: createPreparedStatements(reading),
     look: createReadTransaction(reading, { onSchema: () => onSchema(), others }),
   }
   const foreign = reader?.look.generation ?? others
   const onSchema = (): void => {
-    statements.forget()
-    reader?.statements.forget()
+    statements.clear()
+    reader?.statements.clear()
   }
   const refresh = (agoMs?: number): void => reader?.look.end(agoMs)
-  const faults = faultsOf()
+  const faults = createFaultLog()
   let awaits = (): boolean => false
   const listeners = new Set<() => void>()
   const guard = createWriteConnection(connection, statements, {
@@ -178,44 +178,44 @@ function storeOf(
     onSchema,
     onWriting: refresh,
     onCommitted: (pieces) => {
-      faults.wrote()
-      sync?.note()
-      upkeep.look(pieces)
+      faults.recordWrite()
+      sync?.markDirty()
+      upkeep.afterCommit(pieces)
       for (const listener of listeners) listener()
     },
     others,
-    onForeign: () => sync?.note(),
+    onForeign: () => sync?.markDirty(),
     assertPlace: place.assert,
     faults,
   })
   const sync =
     file === null
       ? null
-      : syncOf(connection, file, {
+      : createWalSync(connection, file, {
           slowMs: slowSyncMs,
           onFailure: (error) => {
             health.trouble = 'uncertain'
-            faults.note(error)
+            faults.record(error)
           },
         })
-  const inside = kyselySqliteInside<DB>(guard.run)
+  const inside = kyselySqliteConnection<DB>(guard.run)
   const writer = createWriteQueue<Stale>(guard, {
     maxMsLength: groupMs,
     waitMs,
     awaits: () => awaits(),
     finish: (late) => index(inside, late),
-    settled: () => sync?.settled() ?? null,
-    prepare: () => sync?.prepare() ?? null,
+    settled: () => sync?.whenDurable() ?? null,
+    prepare: () => sync?.prepareLog() ?? null,
   })
   const db = kyselySqlite<DB>(writer, { own: statements, reader, faults })
   let confirmedForeign = foreign()
-  const snapshots = new Set<Snapshot>()
+  const snapshots = new Set<DatabaseSnapshot>()
   const merges = mergesOf(searchIndex)
   const upkeep =
     file === null
-      ? upkeepInPlace(connection, merges)
-      : createMaintenance(connection, file, { alone: writer.alone, merges, tended: faults.tended })
-  const { tend } = upkeep
+      ? createInMemoryMaintenance(connection, merges)
+      : createMaintenance(connection, file, { alone: writer.alone, merges, tended: faults.recordMaintenance })
+  const { run: tend } = upkeep
 
   /** Waits for the one connection, so that no transaction is half-way. */
   async function undisturbed<T>(work: () => T): Promise<T> {
@@ -228,7 +228,7 @@ function storeOf(
   }
 
   /** What was kept for it can go. */
-  function counted(snapshot: Snapshot): Snapshot {
+  function counted(snapshot: DatabaseSnapshot): DatabaseSnapshot {
     const close = async (): Promise<void> => {
       await snapshot.close()
       if (snapshots.delete(own)) void tend()
@@ -243,16 +243,16 @@ function storeOf(
     dialect: sqliteDialect,
     url,
     health: () => health.trouble,
-    retry: async () => {
+    retryWrite: async () => {
       if (health.trouble === null && !faults.awaitsWrite()) return null
       try {
         await sqliteDialect.tryWrite(db)
-        sync?.note()
-        await sync?.settled()
+        sync?.markDirty()
+        await sync?.whenDurable()
         health.trouble = null
-        faults.wrote()
+        faults.recordWrite()
       } catch (error) {
-        const trouble = sqliteDialect.trouble(error)
+        const trouble = sqliteDialect.storageFault(error)
         if (trouble === null) throw error
         // Somebody else writes: nothing is known yet.
         if (trouble !== 'busy') health.trouble = trouble
@@ -263,22 +263,22 @@ function storeOf(
     commitGeneration: () => health.commits + foreign(),
     referenceDataGeneration: () => health.vocabulary,
     renewReadTransaction: refresh,
-    confirmed: () => {
+    whenDurable: () => {
       if (sync === null) return null
       // Another process may not have synced what it has committed.
       const now = foreign()
-      if (now !== confirmedForeign) sync.note()
+      if (now !== confirmedForeign) sync.markDirty()
       confirmedForeign = now
-      return sync.settled()
+      return sync.whenDurable()
     },
-    verifyPlace: place.verify,
-    lost: place.lost,
-    assertPlace: place.assert,
+    verifyFiles: place.verify,
+    lostFiles: place.lost,
+    assertFiles: place.assert,
     onGroupCommit: (writes) => {
       awaits = writes
     },
     deferToCommit: writer.putOff,
-    logBytes: () => (file === null ? 0 : sizeOfLog(file)),
+    walBytes: () => (file === null ? 0 : walBytes(file)),
     onCommit: (listener) => {
       listeners.add(listener)
       return () => void listeners.delete(listener)
@@ -287,8 +287,10 @@ function storeOf(
     image: () => undisturbed(() => sqliteImage(connection)),
     snapshot: async () => {
       if (file !== null)
-        return counted(snapshotOf(await patiently(() => faults.noting(() => openSqliteSnapshot(file))), faults))
-      return undisturbed(() => counted(snapshotOf(copySqliteSnapshot(connection), faults)))
+        return counted(
+          createSnapshot(await retryWhileBusy(() => faults.recording(() => openSqliteSnapshot(file))), faults),
+        )
+      return undisturbed(() => counted(createSnapshot(copySqliteSnapshot(connection), faults)))
     },
     close: async () => {
       // The last connection that closes takes the log with it, if it is one that can write.

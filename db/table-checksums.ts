@@ -3,22 +3,25 @@
 
 import { createHash } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
-import type { Copy } from './store.ts'
+import type { DatabaseCopy } from './store.ts'
 
-export interface Digest {
+export interface TableChecksum {
   rows: number
   sha256: string
 }
 
 /** Of every table. */
-export async function digests(copy: Copy): Promise<Record<string, Digest>> {
-  const found: Record<string, Digest> = {}
+export async function tableChecksums(copy: DatabaseCopy): Promise<Record<string, TableChecksum>> {
+  const found: Record<string, TableChecksum> = {}
   for (const table of await copy.dialect.copies.tables(copy.db as unknown as Kysely<unknown>))
     found[table.name] = await digest(copy, table)
   return found
 }
 
-async function digest(copy: Copy, table: { name: string; columns: string[]; key: string[] }): Promise<Digest> {
+async function digest(
+  copy: DatabaseCopy,
+  table: { name: string; columns: string[]; key: string[] },
+): Promise<TableChecksum> {
   const { name, columns } = table
   const order = table.key.length > 0 ? table.key : columns
   const hash = createHash('sha256').update(JSON.stringify(columns))

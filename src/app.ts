@@ -113,7 +113,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     releases,
     resources,
     sights,
-    files: diskFiles(join(config.dataDir, 'files'), store.assertPlace),
+    files: diskFiles(join(config.dataDir, 'files'), store.assertFiles),
     sweepFiles: async (ctx, sha256s) => void (await sweepFiles(ctx, sha256s)),
     contract: options.contract,
     clock,

@@ -1,7 +1,7 @@
 // What happens by itself: all jobs, readers of the event log and schedules of all slices, beside operations.ts and listeners.ts. A kind
 // that is missing here waits for ever.
 
-import type { EventReader } from './jobs/event-consumers.ts'
+import type { EventConsumer } from './jobs/event-consumers.ts'
 import type { AnyJob } from './jobs/queue.ts'
 import type { Schedule } from './jobs/schedules.ts'
 import { jobs as passwordLinks } from './resources/authentication/links.ts'
@@ -23,6 +23,6 @@ export const jobs: readonly AnyJob[] = [
 ]
 
 /** Workflows before webhooks, so that what they change is told as well in the same round. */
-export const readers: readonly EventReader[] = [...triggers, ...webhookReaders]
+export const readers: readonly EventConsumer[] = [...triggers, ...webhookReaders]
 
 export const schedules: readonly Schedule[] = [...daily, ...campaignSchedules, ...mailSchedules]

@@ -167,7 +167,7 @@ async function idsOf(db: Db, entity: string, { after, limit }: { after: number; 
 
 /** The indexes of words made again, each beside the old one. */
 async function renewWords(store: Pick<Store, 'db' | 'dialect'>): Promise<void> {
-  const { renewal } = store.dialect.fullText
+  const { rebuild: renewal } = store.dialect.fullText
   const once = (work: (db: Kysely<unknown>) => Promise<void>) =>
     inSteps(store, async (db) => {
       await work(unknownTables(db))
@@ -180,7 +180,7 @@ async function renewWords(store: Pick<Store, 'db' | 'dialect'>): Promise<void> {
     for (let isLeft = true; isLeft; ) {
       let steps = 0
       await inSteps(store, async (db, count) => {
-        isLeft = await renewal.take(unknownTables(db), table, index, count)
+        isLeft = await renewal.copyRows(unknownTables(db), table, index, count)
         return isLeft && ++steps < stepsInTurn
       })
       steps = 0
@@ -207,11 +207,11 @@ async function merged(db: Db, merge: string): Promise<boolean> {
 
 /** Removes the tables and triggers of a rebuild that did not end. No other rebuild may run. */
 export const discardRebuild = ({ db, dialect }: Pick<Store, 'db' | 'dialect'>): Promise<void> =>
-  dialect.fullText.renewal.discard(unknownTables(db), table)
+  dialect.fullText.rebuild.discard(unknownTables(db), table)
 
 /** Whether a rebuild runs, or was killed and left its tables and triggers. */
 export const isRebuildLeft = ({ db, dialect }: Pick<Store, 'db' | 'dialect'>): Promise<boolean> =>
-  dialect.fullText.renewal.isLeft(unknownTables(db), table)
+  dialect.fullText.rebuild.hasLeftovers(unknownTables(db), table)
 
 /** Rows of what nothing searches. */
 async function removeStrange(store: Pick<Store, 'db'>): Promise<void> {
@@ -281,7 +281,7 @@ export async function rebuild(db: Db, dialect: Dialect): Promise<number> {
 
 /** What is wrong with the index, in a sentence; null when every record is in it once and its words can be found. */
 export const finding = (db: Db, dialect: Dialect): Promise<string | null> =>
-  dialect.readApart(db, (snapshot) => findingIn(snapshot, dialect))
+  dialect.readInThread(db, (snapshot) => findingIn(snapshot, dialect))
 
 async function findingIn(db: Db, dialect: Dialect): Promise<string | null> {
   const rows = await db
@@ -300,7 +300,7 @@ async function findingIn(db: Db, dialect: Dialect): Promise<string | null> {
   }
   const strange = [...kept.keys()].filter((entity) => !indexed.some((each) => each.entity === entity))
   if (strange.length > 0) return `it has ${strange.join(', ')}, which nothing searches.`
-  const words = await dialect.fullText.finding(unknownTables(db), table)
+  const words = await dialect.fullText.findMismatch(unknownTables(db), table)
   return words === null ? null : `its words are not those of the records (${words}).`
 }
 

@@ -7,7 +7,7 @@ import Database from 'better-sqlite3'
 import { type Kysely, sql } from 'kysely'
 import type { Copies } from '../dialect.ts'
 import { isFull, noRoomFor, syncPath } from '../disk.ts'
-import { sizeOfLog } from './connection.ts'
+import { walBytes } from './connection.ts'
 
 /** Copies made before migrations that are kept. */
 const keptAside = 5
@@ -19,9 +19,9 @@ export function sqliteCopies(fileOf: (url: string) => string | null): Copies {
         select page_count * page_size as size from pragma_page_count, pragma_page_size`.execute(db)
       return rows[0]?.size ?? 0
     },
-    logSizeOf(url) {
+    walBytes(url) {
       const file = fileOf(url)
-      return file === null ? 0 : sizeOfLog(file)
+      return file === null ? 0 : walBytes(file)
     },
     copyTo,
     async tables(db) {
@@ -40,7 +40,7 @@ export function sqliteCopies(fileOf: (url: string) => string | null): Copies {
         tables.get(table)?.key.push(column)
       return [...tables.values()]
     },
-    async aside(db, url, stamp) {
+    async copyBeforeMigration(db, url, stamp) {
       const file = fileOf(url)
       if (file === null) return null
       const folder = join(dirname(file), 'backups')
@@ -68,7 +68,7 @@ export function sqliteCopies(fileOf: (url: string) => string | null): Copies {
 }
 
 /** What may lie beside the file of a database, and must never lie beside another one. */
-export const besideSqlite = (file: string): string[] => [`${file}-wal`, `${file}-shm`, `${file}-journal`]
+export const sqliteSideFiles = (file: string): string[] => [`${file}-wal`, `${file}-shm`, `${file}-journal`]
 
 async function copyTo(db: Kysely<unknown>, path: string): Promise<void> {
   // Nobody else may read it, from its first byte on.
@@ -83,7 +83,7 @@ async function copyTo(db: Kysely<unknown>, path: string): Promise<void> {
  * Takes the database for itself, which nobody can while another connection is open, and closes it as the last one, which brings its log
  * into the file. False when somebody has it open. A file that is no database any more is left as it is.
  */
-export function settleSqliteAlone(file: string): boolean {
+export function checkpointSqliteIfUnused(file: string): boolean {
   const database = new Database(file, { timeout: 0 })
   try {
     database.pragma('locking_mode = exclusive')

@@ -10,12 +10,12 @@ import type { Dialect } from '../dialect.ts'
 import { caseFold, digitsOf } from '../schema/case-folding.ts'
 import { sqliteCopies } from './backup-copies.ts'
 import { prepareConnection, prepareReader } from './connection.ts'
-import { isForeignKeyViolation, isUniqueViolation, sqliteTrouble } from './errors.ts'
+import { isForeignKeyViolation, isUniqueViolation, sqliteStorageFault } from './errors.ts'
 import { sqliteFullText } from './full-text.ts'
-import { noteSizes } from './maintenance/planner-statistics.ts'
+import { updatePlannerStatistics } from './maintenance/planner-statistics.ts'
 import { bindable } from './prepared-statements.ts'
 import { sqliteRelations } from './relations.ts'
-import { readApart } from './snapshot-thread.ts'
+import { readInThread } from './snapshot-thread.ts'
 
 const SCHEME = 'sqlite:'
 const IN_MEMORY = ':memory:'
@@ -106,7 +106,7 @@ const jsonAt = <T>(column: string, path: string): RawBuilder<T | null> =>
 export const sqliteDialect: Dialect = {
   name: 'sqlite',
   maxParameters: 32_766,
-  tellsIds: true,
+  returnsInsertId: true,
 
   columnType(kind) {
     if (kind === 'id') return 'integer primary key autoincrement'
@@ -153,11 +153,11 @@ export const sqliteDialect: Dialect = {
 
   isUniqueViolation,
   isForeignKeyViolation,
-  trouble: sqliteTrouble,
+  storageFault: sqliteStorageFault,
 
   fullText: sqliteFullText,
 
-  async findings(db) {
+  async integrityProblems(db) {
     const integrity = await sql<{ integrity_check: string }>`pragma integrity_check`.execute(db)
     const keys = await sql<{ table: string; rowid: number; parent: string }>`pragma foreign_key_check`.execute(db)
     return [
@@ -167,8 +167,8 @@ export const sqliteDialect: Dialect = {
       ),
     ]
   },
-  readApart,
-  optimise: noteSizes,
+  readInThread: readInThread,
+  updateStatistics: updatePlannerStatistics,
   async tryWrite(db) {
     await db.connection().execute(async (one) => {
       const { rows } = await sql<{ user_version: number }>`pragma user_version`.execute(one)

@@ -1,9 +1,9 @@
 // What SQLite says when it refuses: which rule was broken, or what is wrong with the place where the data is.
 
 import Database from 'better-sqlite3'
-import type { Dialect, Trouble } from '../dialect.ts'
-import { PlaceLost } from './file-identity.ts'
-import { NotOnDisk } from './group-commit/wal-sync.ts'
+import type { Dialect, StorageFault } from '../dialect.ts'
+import { DatabaseFilesLostError } from './file-identity.ts'
+import { UnconfirmedCommitError } from './group-commit/wal-sync.ts'
 
 const codeOf = (error: unknown): string => (error instanceof Database.SqliteError ? error.code : '')
 
@@ -15,7 +15,7 @@ export const isForeignKeyViolation = (error: unknown): boolean =>
   codeOf(error) === 'SQLITE_CONSTRAINT_FOREIGNKEY' ||
   (codeOf(error) === 'SQLITE_CONSTRAINT_TRIGGER' && String(error).includes('FOREIGN KEY'))
 
-const troubles: readonly [RegExp, Trouble][] = [
+const troubles: readonly [RegExp, StorageFault][] = [
   [/^SQLITE_(BUSY|LOCKED)/, 'busy'],
   [/^SQLITE_FULL/, 'full'],
   [/^SQLITE_READONLY/, 'readonly'],
@@ -23,13 +23,13 @@ const troubles: readonly [RegExp, Trouble][] = [
   [/^SQLITE_(CORRUPT|NOTADB)/, 'damaged'],
 ]
 
-export const sqliteTrouble: Dialect['trouble'] = (error) => {
-  if (error instanceof NotOnDisk) return 'uncertain'
-  if (error instanceof PlaceLost) return 'lost'
+export const sqliteStorageFault: Dialect['storageFault'] = (error) => {
+  if (error instanceof UnconfirmedCommitError) return 'uncertain'
+  if (error instanceof DatabaseFilesLostError) return 'lost'
   const code = codeOf(error)
   return troubles.find(([pattern]) => pattern.test(code))?.[1] ?? null
 }
 
 /** The data or their tables are not what they should be. Anything else, such as a full disk, says nothing of them. */
 export const isDamage = (error: unknown): error is Error =>
-  error instanceof Database.SqliteError && [null, 'damaged'].includes(sqliteTrouble(error))
+  error instanceof Database.SqliteError && [null, 'damaged'].includes(sqliteStorageFault(error))

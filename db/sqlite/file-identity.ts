@@ -4,14 +4,14 @@
 import { type Stats, statSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 
-export class PlaceLost extends Error {
+export class DatabaseFilesLostError extends Error {
   constructor(sentence: string) {
     super(sentence)
     this.name = 'PlaceLost'
   }
 }
 
-export interface Place {
+export interface FileIdentity {
   /** Looks, off the event loop. Never rejects. */
   verify(): Promise<void>
   /** The problem found by the last check, in a sentence; null once the same files are back. */
@@ -23,7 +23,7 @@ export interface Place {
 const identityOf = ({ dev, ino }: Stats): string => `${dev}:${ino}`
 
 /** `paths` are those that must stay the same; `late` ones count from when they are first seen. */
-export function placeOf(paths: readonly string[], late: readonly string[]): Place {
+export function createFileIdentity(paths: readonly string[], late: readonly string[]): FileIdentity {
   const known = new Map<string, string>()
   for (const path of paths) known.set(path, identityOf(statSync(path)))
   let sentence: string | null = null
@@ -48,7 +48,7 @@ export function placeOf(paths: readonly string[], late: readonly string[]): Plac
     },
     lost: () => sentence,
     assert() {
-      if (sentence !== null) throw new PlaceLost(sentence)
+      if (sentence !== null) throw new DatabaseFilesLostError(sentence)
     },
   }
 }

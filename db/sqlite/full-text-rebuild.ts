@@ -3,22 +3,22 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
-import type { Renewal } from '../dialect.ts'
-import { isBusy, maxWaitMs } from './busy-retry.ts'
+import type { IndexRebuild } from '../dialect.ts'
+import { isBusy, maxBusyWaitMs } from './busy-retry.ts'
 import {
-  changesOf,
-  columns,
   creationOf,
+  foldedTextOf,
+  indexedColumns,
   indexesOf,
   mergeOf,
+  rowChangesOf,
   settingsOf,
-  textOf,
   triggersOf,
   watchedBy,
-  wordsOf,
+  wordIndexOf,
 } from './full-text-tables.ts'
 import { createMaintenanceThread } from './maintenance/maintenance-thread.ts'
-import { fileOf } from './snapshot-thread.ts'
+import { mainFileOf } from './snapshot-thread.ts'
 
 const nextOf = (name: string): string => `${name}_next`
 const oldOf = (name: string): string => `${name}_old`
@@ -43,7 +43,7 @@ async function empty(file: string, index: string): Promise<void> {
         if ((await thread.run(step)).changed === 0) return
         since = performance.now()
       } catch (error) {
-        if (!isBusy(error) || performance.now() - since > maxWaitMs) throw error
+        if (!isBusy(error) || performance.now() - since > maxBusyWaitMs) throw error
       }
     }
   } finally {
@@ -56,11 +56,11 @@ const blocksAtOnce = 500
 /** Longer than others pause who wait for the lock (busy-retry.ts). */
 const gapMs = 15
 
-export const sqliteRenewal: Renewal = {
+export const sqliteIndexRebuild: IndexRebuild = {
   indexes: indexesOf,
 
   async begin(db, table, index) {
-    const { add, remove } = changesOf(table, index, nextOf(index))
+    const { add, remove } = rowChangesOf(table, index, nextOf(index))
     const isIn = (row: 'old' | 'new') =>
       `exists (select 1 from ${progressOf(table)} where ${row}.id <= last_id or ${row}.id > until_id)`
     const trigger = (event: (typeof events)[number], of = '') =>
@@ -76,11 +76,12 @@ export const sqliteRenewal: Renewal = {
     ])
   },
 
-  async take(db, table, index, count) {
+  async copyRows(db, table, index, count) {
     const progress = sql.table(progressOf(table))
     const isNext = sql`id > (select last_id from ${progress}) and id <= (select until_id from ${progress})`
     const rows = sql`from ${sql.table(table)} where ${isNext} order by id`
-    const [into, values] = index === wordsOf(table) ? [String(columns), String(columns)] : ['text', textOf('')]
+    const [into, values] =
+      index === wordIndexOf(table) ? [String(indexedColumns), String(indexedColumns)] : ['text', foldedTextOf('')]
     await sql`
       insert into ${sql.table(nextOf(index))} (rowid, ${sql.raw(into)})
       select id, ${sql.raw(values)} ${rows} limit ${count}
@@ -109,7 +110,7 @@ export const sqliteRenewal: Renewal = {
     await run(db, [`alter table ${nextOf(index)} rename to ${index}`, ...triggersOf(table, index)])
   },
 
-  async isLeft(db, table) {
+  async hasLeftovers(db, table) {
     const names = [progressOf(table), ...indexesOf(table).flatMap((index) => [nextOf(index), oldOf(index)])]
     const found = await sql`select 1 from sqlite_schema where name in (${sql.join(names)}) limit 1`.execute(db)
     return found.rows.length > 0
@@ -124,7 +125,7 @@ export const sqliteRenewal: Renewal = {
           `drop table if exists ${progressOf(table)}`,
         ]),
       )
-    const file = await fileOf(db)
+    const file = await mainFileOf(db)
     const names = indexesOf(table).flatMap((index) => [nextOf(index), oldOf(index)])
     const { rows } = await sql<{ name: string }>`
       select name from sqlite_schema where type = 'table' and name in (${sql.join(names)})

@@ -1,11 +1,11 @@
 // The parts of full text with FTS5: two virtual tables beside the one with the texts, which they do not copy, their settings, and
 // triggers that keep them in step. In one, words compare without case and diacritics; the other knows every three letters in a row.
 
-export const columns = ['entity_type', 'title', 'body'] as const
+export const indexedColumns = ['entity_type', 'title', 'body'] as const
 
-export const wordsOf = (table: string): string => `${table}_words`
-export const piecesOf = (table: string): string => `${table}_pieces`
-export const indexesOf = (table: string): string[] => [wordsOf(table), piecesOf(table)]
+export const wordIndexOf = (table: string): string => `${table}_words`
+export const trigramIndexOf = (table: string): string => `${table}_pieces`
+export const indexesOf = (table: string): string[] => [wordIndexOf(table), trigramIndexOf(table)]
 
 /** So many pieces of about one size are put together, … */
 const mergedAtOnce = 16
@@ -28,8 +28,8 @@ export const mergesOf = (table: string): string[] => indexesOf(table).map(mergeO
  * one, which takes a tenth of the texts.
  */
 export const creationOf = (table: string, index: string, name: string): string =>
-  index === wordsOf(table)
-    ? `create virtual table ${name} using fts5(${columns}, content='${table}', content_rowid='id', tokenize='unicode61 remove_diacritics 2', prefix='2 3')`
+  index === wordIndexOf(table)
+    ? `create virtual table ${name} using fts5(${indexedColumns}, content='${table}', content_rowid='id', tokenize='unicode61 remove_diacritics 2', prefix='2 3')`
     : `create virtual table ${name} using fts5(text, content='', contentless_delete=1, detail=none, tokenize='trigram case_sensitive 1')`
 
 /** Every write leaves a piece of index behind. FTS5 would put them together in the middle of a later one, for a second now and then. */
@@ -40,29 +40,29 @@ export const settingsOf = (name: string): string[] => [
 ]
 
 /** `fold` is a function of every connection that writes rows. */
-export const textOf = (row: string): string => `fold(${row}title || char(10) || ${row}body)`
+export const foldedTextOf = (row: string): string => `fold(${row}title || char(10) || ${row}body)`
 
-const valuesOf = (row: string): string => columns.map((column) => `${row}.${column}`).join(', ')
+const valuesOf = (row: string): string => indexedColumns.map((column) => `${row}.${column}`).join(', ')
 
 /** The statements that add a row to the index of this name, and remove one. */
-export function changesOf(table: string, index: string, name: string): { add: string; remove: string } {
-  if (index === wordsOf(table))
+export function rowChangesOf(table: string, index: string, name: string): { add: string; remove: string } {
+  if (index === wordIndexOf(table))
     return {
-      add: `insert into ${name} (rowid, ${columns}) values (new.id, ${valuesOf('new')});`,
-      remove: `insert into ${name} (${name}, rowid, ${columns}) values ('delete', old.id, ${valuesOf('old')});`,
+      add: `insert into ${name} (rowid, ${indexedColumns}) values (new.id, ${valuesOf('new')});`,
+      remove: `insert into ${name} (${name}, rowid, ${indexedColumns}) values ('delete', old.id, ${valuesOf('old')});`,
     }
   return {
-    add: `insert into ${name} (rowid, text) values (new.id, ${textOf('new.')});`,
+    add: `insert into ${name} (rowid, text) values (new.id, ${foldedTextOf('new.')});`,
     remove: `delete from ${name} where rowid = old.id;`,
   }
 }
 
 export const watchedBy = (table: string, index: string): string =>
-  index === wordsOf(table) ? String(columns) : 'title, body'
+  index === wordIndexOf(table) ? String(indexedColumns) : 'title, body'
 
 /** They keep the index in step with the table. */
 export function triggersOf(table: string, index: string): string[] {
-  const { add, remove } = changesOf(table, index, index)
+  const { add, remove } = rowChangesOf(table, index, index)
   return [
     `create trigger ${index}_insert after insert on ${table} begin ${add} end`,
     `create trigger ${index}_delete after delete on ${table} begin ${remove} end`,
@@ -71,17 +71,17 @@ export function triggersOf(table: string, index: string): string[] {
 }
 
 /** Compares the words with the texts. It changes nothing, and SQLite takes the write lock for it all the same. */
-export const checkOf = (table: string): string =>
-  `insert into ${wordsOf(table)} (${wordsOf(table)}, rank) values ('integrity-check', 1)`
+export const integrityCheckOf = (table: string): string =>
+  `insert into ${wordIndexOf(table)} (${wordIndexOf(table)}, rank) values ('integrity-check', 1)`
 
 /** The same without the lock: what FTS5 stores of the words is copied into a temporary index over a view of the same texts. */
-export function checkOfCopy(table: string): string[] {
-  const words = wordsOf(table)
+export function integrityCheckOfCopy(table: string): string[] {
+  const words = wordIndexOf(table)
   const stored = ['config', 'data', 'idx', 'docsize'].map((each) => `${words}_${each}`)
   return [
     `create temporary view ${table} as select * from main.${table}`,
     creationOf(table, words, `temp.${words}`),
     ...stored.flatMap((name) => [`delete from temp.${name}`, `insert into temp.${name} select * from main.${name}`]),
-    checkOf(table),
+    integrityCheckOf(table),
   ]
 }

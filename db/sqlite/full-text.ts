@@ -3,19 +3,19 @@
 import { sql } from 'kysely'
 import { type FullText, type FullTextHit, truncationMark } from '../dialect.ts'
 import { isDamage } from './errors.ts'
-import { sqliteRenewal } from './full-text-rebuild.ts'
+import { sqliteIndexRebuild } from './full-text-rebuild.ts'
 import {
-  checkOf,
-  checkOfCopy,
   creationOf,
+  foldedTextOf,
   indexesOf,
-  piecesOf,
+  integrityCheckOf,
+  integrityCheckOfCopy,
   settingsOf,
-  textOf,
   triggersOf,
-  wordsOf,
+  trigramIndexOf,
+  wordIndexOf,
 } from './full-text-tables.ts'
-import { fileOf } from './snapshot-thread.ts'
+import { mainFileOf } from './snapshot-thread.ts'
 
 /** How much a word counts in each of the columns; the type is there to narrow a query. */
 const weights = sql.raw('0.0, 10.0, 1.0')
@@ -38,8 +38,8 @@ export const sqliteFullText: FullText = {
     const statements = [
       ...indexesOf(table).flatMap((index) => [creationOf(table, index, index), ...settingsOf(index)]),
       ...indexesOf(table).flatMap((index) => triggersOf(table, index)),
-      `insert into ${wordsOf(table)} (${wordsOf(table)}) values ('rebuild')`,
-      `insert into ${piecesOf(table)} (rowid, text) select id, ${textOf('')} from ${table}`,
+      `insert into ${wordIndexOf(table)} (${wordIndexOf(table)}) values ('rebuild')`,
+      `insert into ${trigramIndexOf(table)} (rowid, text) select id, ${foldedTextOf('')} from ${table}`,
     ]
     for (const statement of statements) await sql.raw(statement).execute(db)
   },
@@ -52,10 +52,10 @@ export const sqliteFullText: FullText = {
     }
   },
 
-  renewal: sqliteRenewal,
+  rebuild: sqliteIndexRebuild,
 
   hits(table, { words: asked, types, among, limit }) {
-    const words = sql.table(wordsOf(table))
+    const words = sql.table(wordIndexOf(table))
     const beginnings = asked.filter(isWord).map(beginning).join(' AND ')
     if (beginnings === '' || types.length === 0) return null
     const query = `entity_type : (${types.map(quoted).join(' OR ')}) AND {title body} : (${beginnings})`
@@ -67,17 +67,17 @@ export const sqliteFullText: FullText = {
   candidates(table, type, pieces) {
     const asked = pieces.flatMap(trigrams)
     if (asked.length === 0) return null
-    const index = sql.table(piecesOf(table))
+    const index = sql.table(trigramIndexOf(table))
     const query = `(${asked.map(quoted).join(' AND ')}) OR ${quoted(truncationMark)}`
     // A cross join keeps its order: from the hits to their rows.
-    return sql<number>`select item.entity_id from ${index} as found cross join ${sql.table(table)} as item where ${sql.ref(`found.${piecesOf(table)}`)} match ${query} and item.id = found.rowid and item.entity_type = ${type}`
+    return sql<number>`select item.entity_id from ${index} as found cross join ${sql.table(table)} as item where ${sql.ref(`found.${trigramIndexOf(table)}`)} match ${query} and item.id = found.rowid and item.entity_type = ${type}`
   },
 
-  async finding(db, table) {
+  async findMismatch(db, table) {
     try {
-      for (const statement of (await fileOf(db)) === null ? [checkOf(table)] : checkOfCopy(table))
+      for (const statement of (await mainFileOf(db)) === null ? [integrityCheckOf(table)] : integrityCheckOfCopy(table))
         await sql.raw(statement).execute(db)
-      const [rows, pieces] = [table, piecesOf(table)].map((name) => sql.table(`main.${name}`))
+      const [rows, pieces] = [table, trigramIndexOf(table)].map((name) => sql.table(`main.${name}`))
       const { rows: found } = await sql<{
         missing: number
       }>`select (select count(*) from ${rows}) - (select count(*) from ${pieces}) as missing`.execute(db)

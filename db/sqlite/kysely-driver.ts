@@ -15,12 +15,12 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
-import { patiently } from './busy-retry.ts'
+import { retryWhileBusy } from './busy-retry.ts'
 import type { Membership } from './group-commit/group.ts'
 import type { ExclusiveConnection, WriteQueue, WriteTransaction } from './group-commit/types.ts'
-import { mayRead, type Query, run, type Statements } from './prepared-statements.ts'
+import { mayBeRead, type PreparedStatements, runStatement, type SqlQuery } from './prepared-statements.ts'
 import type { ReadTransaction } from './read-transaction.ts'
-import type { Faults } from './storage-faults.ts'
+import type { FaultLog } from './storage-faults.ts'
 
 /** Reads with `reader`, if there is one, while others write. Without one, reading waits while a transaction is under way. */
 export function kyselySqlite<DB>(
@@ -29,40 +29,46 @@ export function kyselySqlite<DB>(
     own,
     reader,
     faults,
-  }: { own: Statements; reader: { statements: Statements; look: ReadTransaction } | null; faults: Faults },
+  }: {
+    own: PreparedStatements
+    reader: { statements: PreparedStatements; look: ReadTransaction } | null
+    faults: FaultLog
+  },
 ): Kysely<DB> {
   const reading = reader?.statements ?? own
   return kyselyOf(
-    async <R>(query: Query) => {
+    async <R>(query: SqlQuery) => {
       const statement =
-        reading.known(query.sql) ?? faults.noting(() => (mayRead(query.sql) ? reading : own).of(query.sql))
+        reading.cached(query.sql) ?? faults.recording(() => (mayBeRead(query.sql) ? reading : own).prepare(query.sql))
       if (statement.kind === 'write') return writer.change<R>(query)
       if (statement.kind === 'other' || !(reader !== null || writer.isIdle())) return writer.outside<R>(query)
-      if (reader === null) return faults.noting(() => run<R>(statement, query.parameters))
+      if (reader === null) return faults.recording(() => runStatement<R>(statement, query.parameters))
       // No write keeps it from reading. Another process that repairs or closes the log can, for a moment.
       const read = (): QueryResult<R> => {
         reader.look.begin()
         // Again, because the tables may have changed by that moment.
-        return run<R>(reading.of(query.sql), query.parameters)
+        return runStatement<R>(reading.prepare(query.sql), query.parameters)
       }
-      return patiently(() => faults.noting(read))
+      return retryWhileBusy(() => faults.recording(read))
     },
     () => new OneConnection(writer),
   )
 }
 
 /** For a connection that nobody writes to. */
-export const kyselySqliteSnapshot = <DB>(statements: Statements, faults: Faults): Kysely<DB> =>
-  kyselySqliteInside(({ sql, parameters }) => faults.noting(() => run(statements.of(sql), parameters)))
+export const kyselySqliteSnapshot = <DB>(statements: PreparedStatements, faults: FaultLog): Kysely<DB> =>
+  kyselySqliteConnection(({ sql, parameters }) =>
+    faults.recording(() => runStatement(statements.prepare(sql), parameters)),
+  )
 
 /** For whoever has a connection, and maybe a transaction, for itself: each statement is run where it is asked for. */
-export function kyselySqliteInside<DB>(runNow: <R>(query: Query) => QueryResult<R>): Kysely<DB> {
-  const now = async <R>(query: Query) => runNow<R>(query)
+export function kyselySqliteConnection<DB>(runNow: <R>(query: SqlQuery) => QueryResult<R>): Kysely<DB> {
+  const now = async <R>(query: SqlQuery) => runNow<R>(query)
   return kyselyOf(now, () => ({ executeQuery: now, streamQuery: noStream }))
 }
 
 /** For statements that are run elsewhere, one after another. */
-export const kyselySqliteElsewhere = <DB>(execute: Execute): Kysely<DB> =>
+export const kyselySqliteRemote = <DB>(execute: Execute): Kysely<DB> =>
   kyselyOf(execute, () => ({ executeQuery: execute, streamQuery: noStream }))
 
 /** Kysely has no other option that says how a transaction is begun. Every transaction of SQLite is serializable. */
@@ -71,7 +77,7 @@ const memberships: Readonly<Record<string, Exclude<Membership, 'alone'>>> = {
   snapshot: 'own group in parts',
 }
 
-type Execute = <R>(query: Query) => Promise<QueryResult<R>>
+type Execute = <R>(query: SqlQuery) => Promise<QueryResult<R>>
 
 function kyselyOf<DB>(execute: Execute, connect: () => DatabaseConnection): Kysely<DB> {
   const turnOf = (connection: DatabaseConnection): OneConnection => {
@@ -172,7 +178,7 @@ class OneConnection implements DatabaseConnection {
     await turn[how]()
   }
 
-  async executeQuery<R>(query: Query): Promise<QueryResult<R>> {
+  async executeQuery<R>(query: SqlQuery): Promise<QueryResult<R>> {
     if (this.#turn !== null) return this.#turn.run<R>(query)
     this.#alone ??= this.#writer.alone()
     return (await this.#alone).run<R>(query)

@@ -3,13 +3,13 @@
 
 import type Database from 'better-sqlite3'
 import type { QueryResult } from 'kysely'
-import { bookkeeping } from '../housekeeping-tables.ts'
+import { housekeepingTables } from '../housekeeping-tables.ts'
 import { searchIndex, vocabulary } from '../reference-tables.ts'
 
 /** Half of what is kept at most. */
 const KEPT = 400
 
-export interface Query {
+export interface SqlQuery {
   readonly sql: string
   readonly parameters: readonly unknown[]
 }
@@ -22,36 +22,36 @@ export interface Statement {
   /** What a pragma does is no proof: most of them write nothing. */
   readonly writes: boolean
   /** It changes nothing that is kept of committed data. */
-  readonly isBookkeeping: boolean
+  readonly isHousekeeping: boolean
   /** It may change what is kept of the vocabulary. */
   readonly changesVocabulary: boolean
   /** Full text writes down what it changes as a piece of its own. */
-  readonly leavesPiece: boolean
+  readonly addsSegment: boolean
   readonly hasRows: boolean
   /** Its rows as objects. */
   readonly rows: (parameters: readonly unknown[]) => object[]
 }
 
-export interface Statements {
+export interface PreparedStatements {
   /** Undefined for what was not prepared lately. */
-  known(text: string): Statement | undefined
-  of(text: string): Statement
+  cached(text: string): Statement | undefined
+  prepare(text: string): Statement
   /** Prepares all anew: after the tables have changed. */
-  forget(): void
+  clear(): void
 }
 
 const reading = /^\s*(select|values|explain|with)\b/i
 const writing = /^\s*(insert|update|delete|replace|with)\b/i
 const schema = /^\s*(create|alter|drop)\b/i
-const ownNotes = new RegExp(`^(insert into|update|delete from) "(${bookkeeping.join('|')})"`)
+const ownNotes = new RegExp(`^(insert into|update|delete from) "(${housekeepingTables.join('|')})"`)
 const indexing = new RegExp(`^(insert into|update|delete from) "${searchIndex}"`)
 const undoing = /^\s*rollback\b/i
 const words = new RegExp(`\\b(${vocabulary.join('|')})\\b`, 'i')
 
 /** Whether it can be a statement that only reads; what begins with `with` can be either. */
-export const mayRead = (text: string): boolean => reading.test(text)
+export const mayBeRead = (text: string): boolean => reading.test(text)
 
-export function statementsOf(database: Database.Database): Statements {
+export function createPreparedStatements(database: Database.Database): PreparedStatements {
   // What was asked for lately, and what was before that: whatever neither holds is prepared again.
   let recent = new Map<string, Statement>()
   let older = new Map<string, Statement>()
@@ -73,8 +73,8 @@ export function statementsOf(database: Database.Database): Statements {
   }
 
   return {
-    known,
-    of(text) {
+    cached: known,
+    prepare(text) {
       const found = known(text)
       if (found !== undefined) return found
       // A transaction that reads first and writes later would fail at once when another process writes in between.
@@ -82,7 +82,7 @@ export function statementsOf(database: Database.Database): Statements {
       if (!made.isSchema) keep(text, made)
       return made
     },
-    forget() {
+    clear() {
       recent = new Map()
       older = new Map()
     },
@@ -98,9 +98,9 @@ function described(text: string, prepared: Database.Statement<unknown[]>): State
     kind: isRead ? 'read' : !readonly && writing.test(text) ? 'write' : 'other',
     isSchema,
     writes: !readonly && !/^\s*pragma\b/i.test(text),
-    isBookkeeping: ownNotes.test(text),
+    isHousekeeping: ownNotes.test(text),
     changesVocabulary: isSchema || undoing.test(text) || (!readonly && words.test(text)),
-    leavesPiece: indexing.test(text),
+    addsSegment: indexing.test(text),
     hasRows: reader,
     rows: reader ? rowsOf(prepared) : () => [],
   }
@@ -135,7 +135,10 @@ function objectOf(names: readonly string[]): (cells: Cells) => object {
   return new Function('cells', `return { ${entries.join(', ')} }`) as (cells: Cells) => object
 }
 
-export function run<R>({ prepared, hasRows, rows }: Statement, parameters: readonly unknown[]): QueryResult<R> {
+export function runStatement<R>(
+  { prepared, hasRows, rows }: Statement,
+  parameters: readonly unknown[],
+): QueryResult<R> {
   if (hasRows) return { rows: rows(bound(parameters)) as R[] }
   const { changes, lastInsertRowid } = prepared.run(bound(parameters))
   return { numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid), rows: [] }

@@ -2,24 +2,24 @@
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
-import { kyselySqliteElsewhere } from './kysely-driver.ts'
+import { kyselySqliteRemote } from './kysely-driver.ts'
 import { createMaintenanceThread } from './maintenance/maintenance-thread.ts'
 
 /** Null for a database in memory. */
-export async function fileOf<Tables>(db: Kysely<Tables>): Promise<string | null> {
+export async function mainFileOf<Tables>(db: Kysely<Tables>): Promise<string | null> {
   const { rows } = await sql<{ file: string }>`select file from pragma_database_list where name = 'main'`.execute(db)
   return rows[0]?.file || null
 }
 
-export const readApart: Dialect['readApart'] = async (db, work) => {
-  const file = await fileOf(db)
+export const readInThread: Dialect['readInThread'] = async (db, work) => {
+  const file = await mainFileOf(db)
   if (file === null) return work(db)
   const thread = createMaintenanceThread(file, { isReading: true, isUnsafe: true })
   try {
     // It stays open to the end of the connection.
     await thread.run('begin')
     return await work(
-      kyselySqliteElsewhere(async <R>({ sql: text, parameters }: { sql: string; parameters: readonly unknown[] }) => {
+      kyselySqliteRemote(async <R>({ sql: text, parameters }: { sql: string; parameters: readonly unknown[] }) => {
         const { rows } = await thread.run(text, parameters)
         return { rows: rows as R[] }
       }),

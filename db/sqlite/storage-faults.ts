@@ -2,12 +2,12 @@
 // whichever connection ran them; /readyz, /metrics and the log ask.
 
 import Database from 'better-sqlite3'
-import { sqliteTrouble } from './errors.ts'
+import { sqliteStorageFault } from './errors.ts'
 
 /** `damaged`: a page is not what SQLite wrote. `io`: the disk refused to read, write or sync. `maintenance`: see maintenance.ts. */
 export type FaultKind = 'damaged' | 'io' | 'maintenance'
 
-export interface Fault {
+export interface RecordedFault {
   kind: FaultKind
   /** How often it was met since the database was opened. */
   count: number
@@ -15,19 +15,19 @@ export interface Fault {
   present: { code: string; since: Date } | null
 }
 
-export interface Faults {
+export interface FaultLog {
   /** Remembers damage and errors of the disk, and passes over every other error. */
-  note(error: unknown): void
+  record(error: unknown): void
   /** Does the work, and notes what it throws. */
-  noting<T>(work: () => T): T
+  recording<T>(work: () => T): T
   /** A write has come to the disk. */
-  wrote(): void
+  recordWrite(): void
   /** A round of maintenance ended: with null, or with what made it fail. */
-  tended(error: unknown): void
+  recordMaintenance(error: unknown): void
   /** Whether an error of the disk waits for a write that proves the disk well again. */
   awaitsWrite(): boolean
   /** One of each kind. */
-  list(): Fault[]
+  list(): RecordedFault[]
 }
 
 /** An error of the disk is reported until a write has succeeded and no other error came for this long. */
@@ -38,13 +38,13 @@ export const maxBusyMs = 5 * 60_000
 const codeOf = (error: unknown): string => (error instanceof Database.SqliteError ? error.code : 'ERROR')
 
 function kindOf(error: unknown): 'damaged' | 'io' | null {
-  const trouble = sqliteTrouble(error)
+  const trouble = sqliteStorageFault(error)
   if (trouble === 'damaged') return 'damaged'
   return trouble === 'uncertain' || codeOf(error).startsWith('SQLITE_IOERR') ? 'io' : null
 }
 
 /** `now`: milliseconds that never go back. */
-export function faultsOf(now: () => number = () => performance.now()): Faults {
+export function createFaultLog(now: () => number = () => performance.now()): FaultLog {
   const counts: Record<FaultKind, number> = { damaged: 0, io: 0, maintenance: 0 }
   const present = new Map<FaultKind, { code: string; since: Date }>()
   let lastIo = 0
@@ -60,7 +60,7 @@ export function faultsOf(now: () => number = () => performance.now()): Faults {
     const kind = kindOf(error)
     if (kind === null) return
     forgetQuiet()
-    add(kind, sqliteTrouble(error) === 'uncertain' ? 'SYNC' : codeOf(error))
+    add(kind, sqliteStorageFault(error) === 'uncertain' ? 'SYNC' : codeOf(error))
     if (kind === 'damaged') return
     lastIo = now()
     isWritten = false
@@ -77,15 +77,15 @@ export function faultsOf(now: () => number = () => performance.now()): Faults {
       return
     }
     note(error)
-    const isBusy = sqliteTrouble(error) === 'busy'
+    const isBusy = sqliteStorageFault(error) === 'busy'
     if (!isBusy) busySince = null
     else busySince ??= now()
     if (!isBusy || (busySince !== null && now() - busySince >= maxBusyMs)) add('maintenance', codeOf(error))
   }
 
   return {
-    note,
-    noting(work) {
+    record: note,
+    recording(work) {
       try {
         return work()
       } catch (error) {
@@ -93,10 +93,10 @@ export function faultsOf(now: () => number = () => performance.now()): Faults {
         throw error
       }
     },
-    wrote() {
+    recordWrite() {
       isWritten = true
     },
-    tended,
+    recordMaintenance: tended,
     awaitsWrite: () => !isWritten,
     list() {
       forgetQuiet()

@@ -1,5 +1,5 @@
 // The store of an installed data folder, for commands that need one that is there and up to date.
-import { pending } from '../../db/migrate.ts'
+import { pendingMigrations } from '../../db/migrate.ts'
 import { type Store, storeExists } from '../../db/store.ts'
 import type { Config } from '../config/config.ts'
 import { openData } from '../installation/data-folder.ts'
@@ -12,7 +12,7 @@ export async function withInstalled<T>(config: Config, work: (store: Store) => P
     throw new CommandError(`There is no database at ${config.databaseUrl}. Run: accord install`)
   const store = openData(config)
   try {
-    if ((await pending(store)).length > 0)
+    if ((await pendingMigrations(store)).length > 0)
       throw new CommandError('The database is older than this program. Run: accord migrate')
     return await work(store)
   } finally {

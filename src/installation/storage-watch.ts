@@ -14,9 +14,9 @@ export function watchStorage(app: App): NodeJS.Timeout {
   async function look(): Promise<void> {
     if (isLooking) return
     isLooking = true
-    await store.verifyPlace()
+    await store.verifyFiles()
     isLooking = false
-    tellPlace(store.lost())
+    tellPlace(store.lostFiles())
     tellFaults(store.faults())
   }
   return setInterval(() => void look(), intervalMs).unref()

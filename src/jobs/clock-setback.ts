@@ -10,7 +10,7 @@ const toleranceMs = 60_000
 const batch = 200
 
 /** Jobs that were changed in the future keep their delay, counted from now. */
-export async function bringBack(ctx: Context): Promise<void> {
+export async function rescheduleFutureJobs(ctx: Context): Promise<void> {
   const future = stamp(new Date(ctx.time.getTime() + toleranceMs))
   for (let found = batch; found === batch; )
     found = await transaction(ctx, async (ctx) => {

@@ -8,7 +8,7 @@ import { adaptiveBatches, type Portions, yieldToEventLoop } from '../kernel/runt
 import { newestEvent } from '../kernel/write/event-log.ts'
 import type { Snapshot } from '../kernel/write/events.ts'
 import { transaction } from '../kernel/write/write.ts'
-import { patience } from './storage-retry.ts'
+import { createStorageRetry } from './storage-retry.ts'
 
 type Row = Selectable<DB['events']>
 
@@ -21,21 +21,21 @@ export interface StoredEvent extends Omit<Row, 'before' | 'after' | 'changed' | 
 }
 
 /** An event as readers hear of it: without its snapshots, which are large and which only few of them need. */
-export type Heard = Pick<
+export type EventSummary = Pick<
   StoredEvent,
   'id' | 'name' | 'entity_type' | 'entity_id' | 'changed' | 'workflow_run_id' | 'restored' | 'created_at'
 >
 
-export interface EventReader {
+export interface EventConsumer {
   /** How its place is stored; a migration begins it, at the end of the log. */
   name: string
   /** Types of records whose events mean something to it now; null for all of them. What it passes over it never sees. */
-  hears(ctx: Context): Promise<readonly string[] | null>
+  entityTypes(ctx: Context): Promise<readonly string[] | null>
   /**
    * Events in their order. Writes rows and jobs, and calls nobody: it runs in a transaction. Answers the last event it is through
    * with; those behind it come again.
    */
-  take(ctx: Context, events: readonly Heard[]): Promise<number>
+  consume(ctx: Context, events: readonly EventSummary[]): Promise<number>
 }
 
 /** As many events at a time as take a moment; of fewer than that the commit would cost more. */
@@ -44,9 +44,9 @@ const most = 100
 const maxRows = 200
 
 /** What the first events ask for, as many as fit into one transaction, the first one in any case; and the last of these events. */
-export function firstOf<Asked>(
-  events: readonly Heard[],
-  askedBy: (event: Heard) => readonly Asked[],
+export function takeWithinLimit<Asked>(
+  events: readonly EventSummary[],
+  askedBy: (event: EventSummary) => readonly Asked[],
 ): { asked: Asked[]; last: number } {
   const asked: Asked[] = []
   let last = 0
@@ -59,7 +59,7 @@ export function firstOf<Asked>(
   return { asked, last }
 }
 
-export function readEvent(row: Row): StoredEvent {
+export function parseEvent(row: Row): StoredEvent {
   const snapshot = (text: string | null) => (text === null ? null : (JSON.parse(text) as Snapshot))
   return {
     ...row,
@@ -70,9 +70,9 @@ export function readEvent(row: Row): StoredEvent {
   }
 }
 
-export interface Feeder {
+export interface EventDispatcher {
   /** Takes every reader one step on. True when there was something. */
-  feed(): Promise<boolean>
+  dispatch(): Promise<boolean>
 }
 
 /** How long a reader that wants nothing may stay behind, so that a server nobody listens to does not write twice. */
@@ -87,14 +87,14 @@ interface Stretch {
   types: readonly string[] | null
 }
 
-export function createFeeder(services: Services, readers: readonly EventReader[]): Feeder {
+export function createEventDispatcher(services: Services, readers: readonly EventConsumer[]): EventDispatcher {
   /** How far there was nothing for a reader, and since when that is not written down. */
-  const passed = new Map<EventReader, { id: number; since: number }>()
+  const passed = new Map<EventConsumer, { id: number; since: number }>()
   let known = services.store.db
   /** They wait until the others are through. */
-  const failing = new Set<EventReader>()
+  const failing = new Set<EventConsumer>()
   const steps = new Map(readers.map((reader) => [reader, adaptiveBatches(fewest, most, most)]))
-  const { isPassing } = patience(services, () => false)
+  const { isTransient: isPassing } = createStorageRetry(services, () => false)
 
   async function feed(): Promise<boolean> {
     const ctx = systemContext(services, 'api')
@@ -110,7 +110,7 @@ export function createFeeder(services: Services, readers: readonly EventReader[]
       if (failing.has(reader) || place >= newest) continue
       const after = Math.max(place, passed.get(reader)?.id ?? 0)
       const to = Math.min(newest, after + maxPassed)
-      const types = after < to ? await attempt(reader, () => reader.hears(ctx)) : []
+      const types = after < to ? await attempt(reader, () => reader.entityTypes(ctx)) : []
       if (types === undefined) continue
       const stretch = { after, to, types }
       if (await isHeard(ctx, stretch)) {
@@ -129,7 +129,7 @@ export function createFeeder(services: Services, readers: readonly EventReader[]
   }
 
   /** Nothing up to there means anything to a reader. Answers whether that is to be written down now. */
-  function pass({ time }: Context, reader: EventReader, place: number, to: number): boolean {
+  function pass({ time }: Context, reader: EventConsumer, place: number, to: number): boolean {
     const earlier = passed.get(reader)
     const since = earlier && earlier.id > place ? earlier.since : time.getTime()
     passed.set(reader, { id: to, since })
@@ -144,7 +144,7 @@ export function createFeeder(services: Services, readers: readonly EventReader[]
   }
 
   /** One reader that fails stays where it is, and does not hold up the others: undefined. */
-  async function attempt<T>(reader: EventReader, work: () => Promise<T>): Promise<T | undefined> {
+  async function attempt<T>(reader: EventConsumer, work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work()
     } catch (cause) {
@@ -155,10 +155,10 @@ export function createFeeder(services: Services, readers: readonly EventReader[]
     }
   }
 
-  return { feed }
+  return { dispatch: feed }
 }
 
-async function give(ctx: Context, reader: EventReader, stretch: Stretch, step: Portions): Promise<boolean> {
+async function give(ctx: Context, reader: EventConsumer, stretch: Stretch, step: Portions): Promise<boolean> {
   // Another process may have been here.
   const after = Math.max(stretch.after, await placeOf(ctx, reader))
   const size = step.size()
@@ -167,14 +167,14 @@ async function give(ctx: Context, reader: EventReader, stretch: Stretch, step: P
     .limit(size)
     .execute()
   const events = rows.map(
-    (row): Heard => ({
+    (row): EventSummary => ({
       ...row,
       changed: JSON.parse(row.changed) as string[],
       restored: row.restored === 1,
     }),
   )
   const last = events.at(-1)?.id
-  const place = last === undefined ? stretch.to : await step.taking(events.length, () => reader.take(ctx, events))
+  const place = last === undefined ? stretch.to : await step.taking(events.length, () => reader.consume(ctx, events))
   const isThrough = place === last && events.length < size
   // What has come since then is not passed over: it may be of a type that the reader hears of by now.
   await moveOn(ctx, reader, isThrough ? stretch.to : place)
@@ -193,7 +193,7 @@ function eventsOf({ db }: Context, { after, to, types }: Stretch) {
   return types === null ? events : events.where(sql<SqlBool>`(entity_type || '') in (${sql.join([...types])})`)
 }
 
-async function moveOn({ db }: Context, { name }: EventReader, to: number): Promise<void> {
+async function moveOn({ db }: Context, { name }: EventConsumer, to: number): Promise<void> {
   await db
     .updateTable('event_readers')
     .set({ last_event_id: to })
@@ -202,7 +202,7 @@ async function moveOn({ db }: Context, { name }: EventReader, to: number): Promi
     .execute()
 }
 
-async function placeOf({ db }: Context, { name }: EventReader): Promise<number> {
+async function placeOf({ db }: Context, { name }: EventConsumer): Promise<number> {
   const row = await db.selectFrom('event_readers').select('last_event_id').where('name', '=', name).executeTakeFirst()
   if (!row) throw new Error(`No migration begins the reader ${name}.`)
   return row.last_event_id

@@ -7,13 +7,13 @@ import { type Context, now } from '../kernel/context.ts'
 import { stamp } from '../kernel/runtime/clock.ts'
 import { isProcessGone } from '../kernel/runtime/process-identity.ts'
 import { transaction } from '../kernel/write/write.ts'
-import { unfinished } from './queue.ts'
+import { unfinishedStates } from './queue.ts'
 
 export type JobRow = Selectable<DB['jobs']>
 
 export const leaseMs = 60_000
 
-interface Release {
+interface ReleaseOptions {
   /** What this worker still runs, whose lease has ended while the machine slept. */
   running?: ReadonlySet<number>
   /** Also what dead processes hold while its lease still runs. */
@@ -21,7 +21,10 @@ interface Release {
 }
 
 /** Jobs whose worker is gone wait again. That is no failed try; how often it happened is counted by itself. */
-export async function release(ctx: Context, { running = new Set(), isThorough = false }: Release = {}): Promise<void> {
+export async function releaseExpired(
+  ctx: Context,
+  { running = new Set(), isThorough = false }: ReleaseOptions = {},
+): Promise<void> {
   const held = ctx.db.selectFrom('jobs').select(['id', 'locked_by', 'locked_until']).where('state', '=', 'running')
   const rows = await (isThorough ? held : held.where('locked_until', '<', now(ctx))).execute()
   for (const { id, locked_by: owner, locked_until: until } of rows) {
@@ -106,7 +109,7 @@ export async function renew(ctx: Context, { id, locked_by }: JobRow): Promise<bo
 }
 
 /** Whether the claim still stands. */
-export async function isClaimed({ db }: Context, { id, locked_by }: JobRow): Promise<boolean> {
+export async function holdsLease({ db }: Context, { id, locked_by }: JobRow): Promise<boolean> {
   const held = db.selectFrom('jobs').select('id').where('id', '=', id).where('locked_by', '=', locked_by)
   return (await held.executeTakeFirst()) !== undefined
 }
@@ -168,9 +171,16 @@ export const bury = (ctx: Context, job: JobRow, error: string, also?: (ctx: Cont
   })
 
 /** Whether another of its sequence is to be done or being done; one that begins anew waits for it. */
-export async function isBehind({ db }: Context, { id, sequence }: Pick<JobRow, 'id' | 'sequence'>): Promise<boolean> {
+export async function isSequenceBusy(
+  { db }: Context,
+  { id, sequence }: Pick<JobRow, 'id' | 'sequence'>,
+): Promise<boolean> {
   if (sequence === null) return false
-  const other = db.selectFrom('jobs').select('id').where('sequence', '=', sequence).where('state', 'in', unfinished)
+  const other = db
+    .selectFrom('jobs')
+    .select('id')
+    .where('sequence', '=', sequence)
+    .where('state', 'in', unfinishedStates)
   return (await other.where('id', '<>', id).limit(1).executeTakeFirst()) !== undefined
 }
 

@@ -6,7 +6,7 @@ import { isProcessGone } from '../kernel/runtime/process-identity.ts'
 import { transaction } from '../kernel/write/write.ts'
 
 /** Takes a lock, or keeps it. False when another has it; `shared` ones are everybody's and only tell that somebody was here. */
-export const acquire = (ctx: Context, name: string, own: string, forMs: number, shared = false): Promise<boolean> =>
+export const acquireLock = (ctx: Context, name: string, own: string, forMs: number, shared = false): Promise<boolean> =>
   transaction(ctx, async (ctx) => {
     const lock = await ctx.db.selectFrom('locks').selectAll().where('name', '=', name).executeTakeFirst()
     const values = { locked_by: own, locked_until: stamp(new Date(ctx.time.getTime() + forMs)) }
@@ -24,6 +24,6 @@ export const acquire = (ctx: Context, name: string, own: string, forMs: number, 
   })
 
 /** Lets go of a lock that is ours. */
-export async function release(ctx: Context, name: string, own: string): Promise<void> {
+export async function releaseLock(ctx: Context, name: string, own: string): Promise<void> {
   await ctx.db.deleteFrom('locks').where('name', '=', name).where('locked_by', '=', own).execute()
 }

@@ -6,7 +6,7 @@ import { stamp } from '../kernel/runtime/clock.ts'
 import { transaction } from '../kernel/write/write.ts'
 
 /** What a job is told of its own run. */
-export interface Running {
+export interface JobRun {
   id: number
   /** 1 for the first try. */
   attempt: number
@@ -15,11 +15,11 @@ export interface Running {
   /** Aborts when the worker stops, or has lost its lease. */
   signal: AbortSignal
   /** Whether this run still holds the job. Asked in the transaction that stores an outcome: one of a lost claim counts for nothing. */
-  isOurs: (ctx: Context) => Promise<boolean>
+  holdsLease: (ctx: Context) => Promise<boolean>
 }
 
 /** It is not done, but nothing failed: it runs again then, as the same try. */
-export interface Later {
+export interface RunAgain {
   runAgainAt: Date
 }
 
@@ -27,17 +27,17 @@ export interface JobKind<Payload extends object> {
   /** How it is stored: `emails.send`. */
   kind: string
   /** How many of the kind run at once in one worker. */
-  atOnce: number
+  concurrency: number
   /** Seconds behind the first, second … failed try, each varied by 10 %. It is buried after the try behind the last of them. */
-  retryAfter: readonly number[]
+  retryAfterSeconds: readonly number[]
   /** Left waiting while this is false, such as mail without a server to give it to. */
   isReady: (services: Services) => boolean
   /** It mails: without a server for mail it waits, which is no fault, and what fails is a fault of that server. */
   isMail: boolean
   // biome-ignore lint/suspicious/noConfusingVoidType: most jobs have nothing to say
-  run: (ctx: Context, payload: Payload, job: Running) => Promise<Later | void>
+  run: (ctx: Context, payload: Payload, job: JobRun) => Promise<RunAgain | void>
   /** In the transaction that buries it, or deletes it before its time. `cause` is a sentence. */
-  buried?: (ctx: Context, payload: Payload, cause: string) => Promise<void>
+  onBuried?: (ctx: Context, payload: Payload, cause: string) => Promise<void>
   /**
    * In the transaction in which somebody wants one that is buried done after all: takes back what `buried` did. Answers another payload
    * when it needs one; throws 409 when there is nothing to do any more. A kind with `buried` and without this cannot be revived.
@@ -51,8 +51,8 @@ export type AnyJob = JobKind<any>
 type Defined<Payload extends object> = Pick<JobKind<Payload>, 'kind' | 'run'> & Partial<JobKind<Payload>>
 
 export const defineJob = <Payload extends object>(job: Defined<Payload>): JobKind<Payload> => ({
-  atOnce: 1,
-  retryAfter: [60, 300, 1800, 7200],
+  concurrency: 1,
+  retryAfterSeconds: [60, 300, 1800, 7200],
   isMail: false,
   isReady: ({ mailer }) => job.isMail !== true || mailer.isConfigured,
   ...job,
@@ -61,7 +61,7 @@ export const defineJob = <Payload extends object>(job: Defined<Payload>): JobKin
 /** Thrown by a job that can never succeed: it is buried without further tries. */
 export class BuryJob extends Error {}
 
-export interface Enqueued {
+export interface EnqueueOptions {
   /** No second job is made while one with this key is unfinished. */
   key?: string
   /** Runs behind all earlier jobs of the sequence. */
@@ -70,16 +70,16 @@ export interface Enqueued {
 }
 
 /** All but `buried`: named, so that those who look for one by its sequence find it in the index. */
-export const unfinished = ['running', 'waiting', 'blocked'] as const
+export const unfinishedStates = ['running', 'waiting', 'blocked'] as const
 
-type Wanted<Payload extends object> = { payload: Payload } & Enqueued
+type Wanted<Payload extends object> = { payload: Payload } & EnqueueOptions
 
 /** Enqueues in the transaction `ctx` is in, or in one of its own. Answers the id; null when there is one with the key. */
 export const enqueue = async <Payload extends object>(
   ctx: Context,
   job: Pick<JobKind<Payload>, 'kind'>,
   payload: Payload,
-  options: Enqueued = {},
+  options: EnqueueOptions = {},
 ): Promise<number | null> => (await enqueueAll(ctx, job, [{ payload, ...options }]))[0] ?? null
 
 /**
@@ -140,7 +140,7 @@ async function busyOf({ db }: Context, sequences: readonly string[]): Promise<Se
     .select('sequence')
     .distinct()
     .where('sequence', 'in', sequences)
-    .where('state', 'in', unfinished)
+    .where('state', 'in', unfinishedStates)
     .execute()
   return new Set(rows.map(({ sequence }) => sequence))
 }
@@ -149,7 +149,7 @@ async function busyOf({ db }: Context, sequences: readonly string[]): Promise<Se
 const atOnce = 500
 
 /** Said by a job that begins: what is enqueued with its key from now on is not for it. */
-export const letKeyGo = async ({ db }: Context, jobId: number): Promise<void> =>
+export const releaseDedupeKey = async ({ db }: Context, jobId: number): Promise<void> =>
   void (await db.updateTable('jobs').set({ dedupe_key: null }).where('id', '=', jobId).execute())
 
 /** Jobs with these keys that wait for a later time than `at` run then; their order in a sequence stays. */

@@ -7,8 +7,8 @@ import { stamp, systemClock } from '../kernel/runtime/clock.ts'
 import { newOwnerId } from '../kernel/runtime/process-identity.ts'
 import { bestEffort } from '../kernel/runtime/unavailable.ts'
 import { transaction } from '../kernel/write/write.ts'
-import { bringBack } from './clock-setback.ts'
-import { acquire, release } from './locks.ts'
+import { rescheduleFutureJobs } from './clock-setback.ts'
+import { acquireLock, releaseLock } from './locks.ts'
 import { enqueue } from './queue.ts'
 import { lastDue, type Schedule } from './schedules.ts'
 
@@ -33,10 +33,10 @@ export function createScheduler(services: Services, schedules: readonly Schedule
   const context = (): Context => systemContext(services, 'api')
 
   async function tick(): Promise<boolean> {
-    if (!(await acquire(context(), schedulerLock, own, schedulerLockMs))) return false
+    if (!(await acquireLock(context(), schedulerLock, own, schedulerLockMs))) return false
     const at = services.clock.now().getTime()
     // Also with the first: the clock may have been set back while nobody looked.
-    if (at < lastTickAt) await bringBack(context())
+    if (at < lastTickAt) await rescheduleFutureJobs(context())
     lastTickAt = at
     for (const each of schedules) if (each.isWanted?.(services) ?? true) await enqueueDue(context(), each)
     return true
@@ -65,7 +65,7 @@ export function createScheduler(services: Services, schedules: readonly Schedule
       task = undefined
       await last?.destroy()
       // Of a process that has ended it can be taken at once.
-      await bestEffort(() => release(context(), schedulerLock, own))
+      await bestEffort(() => releaseLock(context(), schedulerLock, own))
     },
   }
 }

@@ -8,14 +8,14 @@ const pauseMs = 1000
 /** Said again after that. */
 const saidMs = 60_000
 
-export interface Patience {
+export interface StorageRetry {
   /** Whether an error is of that kind. Says so in the log now and then. */
-  isPassing(error: unknown): boolean
+  isTransient(error: unknown): boolean
   /** Tries until it is stored, or nobody waits for it any more: what was done must not be done twice for want of a row that says so. */
-  stored(work: () => Promise<void>): Promise<void>
+  untilStored(work: () => Promise<void>): Promise<void>
 }
 
-export function patience({ log, clock }: Services, isOver: () => boolean): Patience {
+export function createStorageRetry({ log, clock }: Services, isOver: () => boolean): StorageRetry {
   let saidAt = Number.NEGATIVE_INFINITY
 
   function isPassing(error: unknown): boolean {
@@ -31,8 +31,8 @@ export function patience({ log, clock }: Services, isOver: () => boolean): Patie
   }
 
   return {
-    isPassing,
-    async stored(work) {
+    isTransient: isPassing,
+    async untilStored(work) {
       for (;;) {
         try {
           return await work()

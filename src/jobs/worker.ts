@@ -3,11 +3,11 @@
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
 import { yieldToEventLoop } from '../kernel/runtime/cooperative.ts'
 import { newOwnerId } from '../kernel/runtime/process-identity.ts'
-import { createFeeder, type EventReader } from './event-consumers.ts'
-import { bury, claim, finish, isClaimed, type JobRow, leaseMs, postpone, release, renew } from './leases.ts'
-import { acquire } from './locks.ts'
+import { createEventDispatcher, type EventConsumer } from './event-consumers.ts'
+import { bury, claim, finish, holdsLease, type JobRow, leaseMs, postpone, releaseExpired, renew } from './leases.ts'
+import { acquireLock } from './locks.ts'
 import { type AnyJob, BuryJob } from './queue.ts'
-import { patience } from './storage-retry.ts'
+import { createStorageRetry } from './storage-retry.ts'
 
 export interface Worker {
   start(): void
@@ -29,9 +29,9 @@ const passesSeconds = 15
 /** Of one job, one after another: then it is what ends the workers. */
 export const maxCrashes = 10
 
-export function createWorker(services: Services, jobs: readonly AnyJob[], readers: readonly EventReader[]): Worker {
+export function createWorker(services: Services, jobs: readonly AnyJob[], readers: readonly EventConsumer[]): Worker {
   const own = newOwnerId()
-  const feeder = createFeeder(services, readers)
+  const feeder = createEventDispatcher(services, readers)
   const kinds = new Map(jobs.map((job) => [job.kind, job]))
   const running = new Map<number, { done: Promise<void>; stop: AbortController }>()
   const counts = new Map<string, number>()
@@ -46,18 +46,23 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
   let looking: Promise<void> = Promise.resolve()
 
   const context = (): Context => systemContext(services, 'api')
-  const { isPassing, stored } = patience(services, () => isStopping)
+  const { isTransient: isPassing, untilStored: stored } = createStorageRetry(services, () => isStopping)
   const ids = (): ReadonlySet<number> => new Set(running.keys())
 
   const free = (): Map<string, number> =>
-    new Map(jobs.map(({ kind, atOnce, isReady }) => [kind, isReady(services) ? atOnce - (counts.get(kind) ?? 0) : 0]))
+    new Map(
+      jobs.map(({ kind, concurrency: atOnce, isReady }) => [
+        kind,
+        isReady(services) ? atOnce - (counts.get(kind) ?? 0) : 0,
+      ]),
+    )
 
   /** One look at everything. True when something was found. */
   async function round(): Promise<boolean> {
     let found = false
-    if (await guarded('events', feeder.feed)) found = true
+    if (await guarded('events', feeder.dispatch)) found = true
     const claimed = await guarded('claim', async () => {
-      await release(context(), { running: ids() })
+      await releaseExpired(context(), { running: ids() })
       return isStopping ? [] : claim(context(), own, free(), maxClaimed, ids())
     })
     for (const row of claimed || []) launch(row)
@@ -93,7 +98,7 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
     if (!job) return
     const payload = JSON.parse(row.payload) as object
     const giveUp = (cause: string): Promise<void> =>
-      bury(context(), row, cause, (ctx) => job.buried?.(ctx, payload, cause) ?? Promise.resolve())
+      bury(context(), row, cause, (ctx) => job.onBuried?.(ctx, payload, cause) ?? Promise.resolve())
     const lease = setInterval(() => {
       renew(context(), row).then(
         (isOurs) => isOurs || stop.abort(),
@@ -107,9 +112,9 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
       const outcome = await job.run(context(), payload, {
         id: row.id,
         attempt: row.attempts,
-        isLast: row.attempts > job.retryAfter.length,
+        isLast: row.attempts > job.retryAfterSeconds.length,
         signal: stop.signal,
-        isOurs: (ctx) => isClaimed(ctx, row),
+        holdsLease: (ctx) => holdsLease(ctx, row),
       })
       await stored(() =>
         outcome
@@ -134,7 +139,7 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
         const at = isStopping ? context().time : later(context().time, passesSeconds)
         return await stored(() => postpone(context(), row, at, { attempts: row.attempts - 1 }))
       }
-      const delay = job.retryAfter[row.attempts - 1]
+      const delay = job.retryAfterSeconds[row.attempts - 1]
       if (cause instanceof BuryJob || delay === undefined) {
         services.log.error({ ...about, err: cause }, 'A job was buried.')
         return await stored(() =>
@@ -184,13 +189,13 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
   }
 
   const present = (): Promise<unknown> =>
-    guarded('presence', () => acquire(context(), 'worker', own, 3 * presenceMs, true))
+    guarded('presence', () => acquireLock(context(), 'worker', own, 3 * presenceMs, true))
 
   return {
     start() {
       isOn = true
       isStopping = false
-      void guarded('start', () => release(context(), { running: ids(), isThorough: true })).then(look)
+      void guarded('start', () => releaseExpired(context(), { running: ids(), isThorough: true })).then(look)
       void present()
       presence = setInterval(() => void present(), presenceMs)
     },
@@ -205,7 +210,7 @@ export function createWorker(services: Services, jobs: readonly AnyJob[], reader
     },
     wake,
     async drain() {
-      await release(context(), { running: ids(), isThorough: true })
+      await releaseExpired(context(), { running: ids(), isThorough: true })
       for (;;) {
         const found = await round()
         if (running.size > 0) await allDone()

@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util'
 import Sqlite from 'better-sqlite3'
 import { migrate } from '../../db/migrate.ts'
 import { indexed } from '../../db/search/documents.ts'
-import { forgetSmallTables } from '../../db/sqlite/maintenance/planner-statistics.ts'
+import { discardSmallTableStatistics } from '../../db/sqlite/maintenance/planner-statistics.ts'
 import { openStore } from '../../db/store.ts'
 import { publishContract } from '../../src/installation/data-folder.ts'
 import { hashPassword } from '../../src/kernel/auth/passwords.ts'
@@ -123,7 +123,7 @@ async function renew(folder: string, withSearch: boolean): Promise<void> {
 
 /** As the server does every night. */
 function noteSizes(database: Sqlite.Database): void {
-  for (const text of ['analyze', ...forgetSmallTables]) database.exec(text)
+  for (const text of ['analyze', ...discardSmallTableStatistics]) database.exec(text)
 }
 
 /** A new installation with its administrator, a token that ends never, and two attributes of leads made through the front door. */

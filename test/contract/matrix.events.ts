@@ -2,7 +2,7 @@
 // that is open over HTTP while it happens, in the history, in what a webhook of theirs is sent, in the deliveries of a webhook and in the
 // runs of a workflow. The types are those of the contract; one without a case here fails.
 import { beforeAll, describe, expect, it } from 'vitest'
-import { readEvent } from '../../src/jobs/event-consumers.ts'
+import { parseEvent } from '../../src/jobs/event-consumers.ts'
 import { permissionKeys } from '../../src/kernel/auth/permissions.ts'
 import { knownAbilities } from '../../src/kernel/auth/tokens.ts'
 import { systemContext } from '../../src/kernel/context.ts'
@@ -197,7 +197,7 @@ export function eventCells(of: () => World, cells: Cells): void {
       await db.deleteFrom('webhook_deliveries').where('dedupe_key', 'like', 'event:%').execute()
       const rows = await happened()
       await transaction(systemContext(own.server.app.services, 'api'), (ctx) =>
-        subscriptions.take(ctx, rows.map(readEvent)),
+        subscriptions.consume(ctx, rows.map(parseEvent)),
       )
       const sent = db.selectFrom('webhook_deliveries').innerJoin('events', 'events.id', 'event_id').select('request_id')
       const names = await sent.where('dedupe_key', 'like', 'event:%').execute()

@@ -112,17 +112,17 @@ describe('what was found wrong', () => {
     await sql`pragma user_version = 7`.execute(store.db)
     await readOnly(true)
     await failure(add('a'))
-    expect(await store.retry()).toBe('readonly')
+    expect(await store.retryWrite()).toBe('readonly')
     await readOnly(false)
     const before = statSync(`${file}-wal`).size
     const held = openStore(`sqlite:${file}`)
     await held.db.transaction().execute(async (db) => {
       await add('other', db)
       // Somebody else writes, so nothing is known, and nobody waits for that.
-      expect(await store.retry()).toBe('readonly')
+      expect(await store.retryWrite()).toBe('readonly')
     })
     await held.close()
-    expect([await store.retry(), store.health()]).toEqual([null, null])
+    expect([await store.retryWrite(), store.health()]).toEqual([null, null])
     expect(statSync(`${file}-wal`).size).toBeGreaterThan(before)
     const { rows } = await sql`pragma user_version`.execute(store.db)
     expect(rows).toEqual([{ user_version: 7 }])

@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type FaultKind, faultsOf, ioQuietMs, maxBusyMs } from '../../db/sqlite/storage-faults.ts'
+import { createFaultLog, type FaultKind, ioQuietMs, maxBusyMs } from '../../db/sqlite/storage-faults.ts'
 import { type Fault, openStore, type Store } from '../../db/store.ts'
 import { startServer } from '../support/app.ts'
 
@@ -17,15 +17,15 @@ const present = (faults: readonly Fault[]): FaultKind[] =>
 describe('an error of the disk', () => {
   it('is reported until a write has succeeded and a minute has passed without another', () => {
     let now = 1_000
-    const faults = faultsOf(() => now)
-    faults.note(error('SQLITE_IOERR_READ'))
+    const faults = createFaultLog(() => now)
+    faults.record(error('SQLITE_IOERR_READ'))
     expect(present(faults.list())).toEqual(['io'])
     now += 2 * ioQuietMs
     expect([present(faults.list()), faults.awaitsWrite()]).toEqual([['io'], true])
-    faults.wrote()
+    faults.recordWrite()
     expect([present(faults.list()), faults.awaitsWrite()]).toEqual([[], false])
-    faults.note(error('SQLITE_IOERR_WRITE'))
-    faults.wrote()
+    faults.record(error('SQLITE_IOERR_WRITE'))
+    faults.recordWrite()
     now += ioQuietMs - 1
     expect(present(faults.list())).toEqual(['io'])
     now += 1
@@ -34,13 +34,13 @@ describe('an error of the disk', () => {
 
   it('is not any other error, and damage is never over', () => {
     let now = 0
-    const faults = faultsOf(() => now)
+    const faults = createFaultLog(() => now)
     for (const code of ['SQLITE_BUSY', 'SQLITE_FULL', 'SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_ERROR'])
-      faults.note(error(code))
-    faults.note(new Error('other'))
+      faults.record(error(code))
+    faults.record(new Error('other'))
     expect(present(faults.list())).toEqual([])
-    faults.note(error('SQLITE_CORRUPT_INDEX'))
-    faults.wrote()
+    faults.record(error('SQLITE_CORRUPT_INDEX'))
+    faults.recordWrite()
     now += 100 * ioQuietMs
     expect(present(faults.list())).toEqual(['damaged'])
   })
@@ -49,17 +49,17 @@ describe('an error of the disk', () => {
 describe('maintenance', () => {
   it('fails at once by an error, and by a lock only when another process holds it for minutes', () => {
     let now = 0
-    const faults = faultsOf(() => now)
-    faults.tended(error('SQLITE_BUSY'))
+    const faults = createFaultLog(() => now)
+    faults.recordMaintenance(error('SQLITE_BUSY'))
     now += maxBusyMs - 1
-    faults.tended(error('SQLITE_BUSY'))
+    faults.recordMaintenance(error('SQLITE_BUSY'))
     expect(present(faults.list())).toEqual([])
     now += 1
-    faults.tended(error('SQLITE_BUSY'))
+    faults.recordMaintenance(error('SQLITE_BUSY'))
     expect(present(faults.list())).toEqual(['maintenance'])
-    faults.tended(null)
+    faults.recordMaintenance(null)
     expect(present(faults.list())).toEqual([])
-    faults.tended(error('SQLITE_IOERR_WRITE'))
+    faults.recordMaintenance(error('SQLITE_IOERR_WRITE'))
     expect(present(faults.list())).toEqual(['io', 'maintenance'])
   })
 })

@@ -88,7 +88,7 @@ it('leaves others time to write, has what they write, and ends while they do', a
   await rebuildAll(store)
   other.close()
   // Dropped whole they would keep others from writing for long.
-  for (const index of store.dialect.fullText.renewal.indexes('search_index'))
+  for (const index of store.dialect.fullText.rebuild.indexes('search_index'))
     expect(String(asked.mock.calls)).toContain(`delete from ${index}_old_data`)
   vi.restoreAllMocks()
   expect(written).toBeGreaterThan(100)
@@ -98,7 +98,7 @@ it('leaves others time to write, has what they write, and ends while they do', a
 
 it('goes on after one that was cut off', async () => {
   const before = await schema()
-  const { renewal } = store.dialect.fullText
+  const { rebuild: renewal } = store.dialect.fullText
   const [index = ''] = renewal.indexes('search_index')
   await alone((db) => renewal.begin(db as never, 'search_index', index))
   expect(await schema()).not.toEqual(before)
@@ -109,7 +109,7 @@ it('goes on after one that was cut off', async () => {
 
 it('mends an index that lacks a table of its own', async () => {
   const before = await schema()
-  const [words = '', pieces = ''] = store.dialect.fullText.renewal.indexes('search_index')
+  const [words = '', pieces = ''] = store.dialect.fullText.rebuild.indexes('search_index')
   const raw = new Database(file)
   raw.unsafeMode()
   raw.exec(`drop table ${words}_idx; drop table ${pieces}_docsize`)

@@ -188,7 +188,7 @@ describe('what stands in no transaction', () => {
         expect(stored()).toEqual(before)
       }),
       write((db) => add('d', db)),
-      store.dialect.optimise(store.db),
+      store.dialect.updateStatistics(store.db),
     ])
     expect(stored().sort()).toEqual(['a', 'b', 'c', 'd'])
     const copied = new Database(copy, { readonly: true })

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { bookkeeping } from '../../db/housekeeping-tables.ts'
-import { commitsOfOthers } from '../../db/sqlite/connection.ts'
+import { housekeepingTables } from '../../db/housekeeping-tables.ts'
+import { createForeignCommitCounter } from '../../db/sqlite/connection.ts'
 import { createReadTransaction } from '../../db/sqlite/read-transaction.ts'
 import type { Store } from '../../db/store.ts'
 import { add, begin, changes, end, folder, opened } from './generations.ts'
@@ -57,7 +57,7 @@ describe('bookkeeping of several processes', () => {
     await opened('a file')
     const open = () => new Database(join(folder, 'accord.db'))
     const [ours, theirs, reader] = [open(), open(), open()]
-    const counted = commitsOfOthers(ours)
+    const counted = createForeignCommitCounter(ours)
     const work: (() => void)[] = []
     const look = createReadTransaction(reader, {
       onSchema: () => undefined,
@@ -95,7 +95,7 @@ describe('a look that fails', () => {
     await opened('a file')
     const [ours, theirs, reader] = [1, 2, 3].map(() => new Database(join(folder, 'accord.db')))
     if (!ours || !theirs || !reader) throw new Error('Three were opened.')
-    const counted = commitsOfOthers(ours)
+    const counted = createForeignCommitCounter(ours)
     let isFailing = false
     const look = createReadTransaction(reader, {
       onSchema: () => undefined,
@@ -119,7 +119,7 @@ describe('a look that fails', () => {
 
 describe('what is kept in memory', () => {
   const root = fileURLToPath(new URL('../../src', import.meta.url))
-  const tables = bookkeeping.join('|')
+  const tables = housekeepingTables.join('|')
   const reading = new RegExp(`['"\`](${tables})['"\`.]|\\b(from|into|update|join) "?(${tables})\\b`)
   /** Of these no reply is kept (kernel/query/response-cache.ts), and nothing is held `untilNextCommit` there. */
   const home = /^(jobs|resources\/system|commands)\/|^resources\/events\/entries\.ts$/

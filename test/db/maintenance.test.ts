@@ -129,7 +129,7 @@ describe('the thread', () => {
     diagnostics.subscribe('worker_threads', onBegun)
     const thread = createMaintenanceThread(file, { idleMs: 50 })
     await thread.run('select 1')
-    thread.rest()
+    thread.idle()
     const [first] = begun
     await new Promise((resolve) => first?.once('exit', resolve))
     expect(await thread.run('select 2')).toMatchObject({ row: [2], changed: 0 })

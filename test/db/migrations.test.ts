@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Kysely, sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { migrate, migrations, pending } from '../../db/migrate.ts'
+import { migrate, migrations, pendingMigrations } from '../../db/migrate.ts'
 import { renderTables } from '../../db/schema/introspect.ts'
 import { openStore, type Store } from '../../db/store.ts'
 
@@ -32,10 +32,10 @@ describe('migrate', () => {
   it('applies every migration in order, and nothing the second time', async () => {
     const store = openStore('sqlite::memory:')
     const names = migrations.map((migration) => migration.name)
-    expect(await pending(store)).toEqual(names)
+    expect(await pendingMigrations(store)).toEqual(names)
     expect(await migrate(store)).toEqual(names)
     const image = await store.image()
-    expect(await pending(store)).toEqual([])
+    expect(await pendingMigrations(store)).toEqual([])
     expect(await migrate(store)).toEqual([])
     expect((await store.image()).equals(image)).toBe(true)
     await store.close()
@@ -53,7 +53,7 @@ describe('migrate', () => {
       const copies = readdirSync(join(data, 'backups'))
       expect(copies).toEqual([expect.stringMatching(/^accord-\d{4}-\d\d-\d\dT[\d-]+Z\.db$/)])
       const copy = openStore(`sqlite:${join(data, 'backups', copies[0] ?? '')}`)
-      expect(await pending(copy)).toEqual(['0015_archives'])
+      expect(await pendingMigrations(copy)).toEqual(['0015_archives'])
       await copy.close()
     } finally {
       await store.close()
@@ -85,7 +85,7 @@ describe('migrate', () => {
       expect(String(failure)).toBe(
         `Error: The migration 9999_bad failed (no such column: gone). The database is as it was. A copy made before is ${copy}.`,
       )
-      expect(await pending(store)).toEqual([])
+      expect(await pendingMigrations(store)).toEqual([])
       expect(await query(store, "select name from sqlite_schema where name in ('good', 'archives')")).toHaveLength(1)
       expect((await store.image()).equals(before)).toBe(true)
       expect(statSync(copy).mode & 0o777).toBe(0o600)
@@ -193,7 +193,7 @@ describe('migrate', () => {
     await sql`create table users (id integer)`.execute(store.db)
     await expect(migrate(store)).rejects.toThrow('users')
     expect(await query(store, "select name from sqlite_schema where name = 'roles'")).toEqual([])
-    expect(await pending(store)).toHaveLength(migrations.length)
+    expect(await pendingMigrations(store)).toHaveLength(migrations.length)
     await store.close()
   })
 

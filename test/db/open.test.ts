@@ -211,7 +211,11 @@ describe('the sqlite dialect', () => {
         () => 'did not fail',
         (e: unknown) => e,
       )
-    const verdict = (e: unknown) => [dialect.isUniqueViolation(e), dialect.isForeignKeyViolation(e), dialect.trouble(e)]
+    const verdict = (e: unknown) => [
+      dialect.isUniqueViolation(e),
+      dialect.isForeignKeyViolation(e),
+      dialect.storageFault(e),
+    ]
 
     await db
       .insertInto('roles')
@@ -238,7 +242,7 @@ describe('the sqlite dialect', () => {
         .transaction()
         .execute(async () => 'began')
         .catch((e: unknown) => e)
-      expect(second.dialect.trouble(failure)).toBe('busy')
+      expect(second.dialect.storageFault(failure)).toBe('busy')
     })
     expect(await names(second)).toEqual([])
   })

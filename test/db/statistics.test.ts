@@ -42,7 +42,7 @@ describe('what is noted of sizes', () => {
     await addTags(2)
     await sql`analyze`.execute(db)
     expect((await noted()).some(({ tbl }) => tbl === 'tags')).toBe(true)
-    await dialect.optimise(db)
+    await dialect.updateStatistics(db)
     expect(await noted()).toEqual([])
     await addTags(3000)
     expect(await planOfRange()).toContain('SEARCH tags USING INTEGER PRIMARY KEY')
@@ -52,7 +52,7 @@ describe('what is noted of sizes', () => {
     const { db, dialect } = server.store
     await addTags(3000)
     await sql`analyze`.execute(db)
-    await dialect.optimise(db)
+    await dialect.updateStatistics(db)
     const kept = await noted()
     expect(new Set(kept.map(({ tbl }) => tbl))).toEqual(new Set(['tags']))
   })
@@ -66,7 +66,7 @@ describe('what is noted of sizes', () => {
     const { rows: due } = await sql<{ optimize: string }>`pragma optimize(0xffff)`.execute(db)
     expect(due.flatMap(Object.values)).toContain('ANALYZE "main"."search_index_words_idx"')
     const prepared = vi.spyOn(Database.prototype, 'prepare')
-    await dialect.optimise(db)
+    await dialect.updateStatistics(db)
     const [limit, ...texts] = prepared.mock.calls.map(([text]) => text)
     expect(limit).toBe('pragma analysis_limit = 400')
     expect(texts).toContain('ANALYZE "main"."tags"')
@@ -74,6 +74,6 @@ describe('what is noted of sizes', () => {
   })
 
   it('is nothing before the first time', async () => {
-    await expect(server.store.dialect.optimise(server.store.db)).resolves.toBeUndefined()
+    await expect(server.store.dialect.updateStatistics(server.store.db)).resolves.toBeUndefined()
   })
 })

@@ -123,7 +123,7 @@ describe('a commit', () => {
 describe('what can be read', () => {
   it('is confirmed when the disk has confirmed it, whichever process has committed it', async () => {
     const other = openStore(`sqlite:${file}`)
-    expect(store.confirmed()).toBeNull()
+    expect(store.whenDurable()).toBeNull()
     for (const [name, db] of [
       ['a', store.db],
       ['b', other.db],
@@ -131,10 +131,10 @@ describe('what can be read', () => {
       const go = halt()
       const adding = add(name, db)
       await until(() => stored().includes(name))
-      expect(await isAnswered(Promise.resolve(store.confirmed()))).toBe(false)
+      expect(await isAnswered(Promise.resolve(store.whenDurable()))).toBe(false)
       go()
       await adding
-      await store.confirmed()
+      await store.whenDurable()
     }
     await other.close()
   })
@@ -181,7 +181,7 @@ describe('a disk that does not confirm a commit', () => {
   it('is tried again when asked', async () => {
     disk = () => Promise.reject(new Error('EIO'))
     await failure(add('a'))
-    expect([await store.retry(), store.health()]).toEqual([null, null])
+    expect([await store.retryWrite(), store.health()]).toEqual([null, null])
   })
 })
 

@@ -26,7 +26,7 @@ export async function audit(dataDir: string, load: Load): Promise<Audit> {
     return {
       lost: [...(await lostLeads(db, load.leads)), ...(await lostFiles(db, dataDir, load))],
       half: [...(await halves(db, dataDir)), ...(await refusedButThere(db, load))],
-      corrupt: [...(await dialect.findings(db as never)), ...(search === null ? [] : [search])],
+      corrupt: [...(await dialect.integrityProblems(db as never)), ...(search === null ? [] : [search])],
     }
   } finally {
     await store.close()

@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { openCopy, openStore } from '../../db/store.ts'
-import { digests } from '../../db/table-checksums.ts'
+import { tableChecksums } from '../../db/table-checksums.ts'
 import { backUp } from '../../src/commands/backup/backup.ts'
 import { hashFile } from '../../src/commands/backup/bytes.ts'
 import { readManifest, writeManifest } from '../../src/commands/backup/manifest.ts'
@@ -150,7 +150,7 @@ describe('a damaged backup', () => {
     await store.db.insertInto('migrations').values({ name: '9999_future', applied_at: 'later' }).execute()
     await store.close()
     const copy = openCopy(path)
-    const told = { tables: await digests(copy), last_migration: '9999_future', database: await hashFile(path) }
+    const told = { tables: await tableChecksums(copy), last_migration: '9999_future', database: await hashFile(path) }
     await copy.close()
     retold(folder, () => told)
     const { stderr } = await restore(folder, { verify: true })

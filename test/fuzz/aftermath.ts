@@ -17,7 +17,7 @@ export async function aftermath({ server }: World, logged: () => string[]): Prom
   }
   found.push(...logged())
   const { store } = server
-  found.push(...(await store.dialect.findings(store.db as never)).map((each) => `The database: ${each}`))
+  found.push(...(await store.dialect.integrityProblems(store.db as never)).map((each) => `The database: ${each}`))
   const search = await searchFinding(store.db as never, store.dialect)
   if (search !== null) found.push(`The search: ${search}`)
   const caller = await server.as(await anAdministrator(server))

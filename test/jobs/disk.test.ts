@@ -15,7 +15,7 @@ let behave: () => Promise<void>
 
 const note = defineJob<{ name: string }>({
   kind: 'test.note',
-  retryAfter: [],
+  retryAfterSeconds: [],
   run: async () => {
     runs++
     await behave()

@@ -3,8 +3,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { claim, finish, release, renew } from '../../src/jobs/leases.ts'
-import { defineJob, enqueue, type Later, type Running } from '../../src/jobs/queue.ts'
+import { claim, finish, releaseExpired, renew } from '../../src/jobs/leases.ts'
+import { defineJob, enqueue, type JobRun, type RunAgain } from '../../src/jobs/queue.ts'
 import { createWorker, maxCrashes, type Worker } from '../../src/jobs/worker.ts'
 import { type Context, systemContext } from '../../src/kernel/context.ts'
 import { isProcessGone, nameOf, newOwnerId, self } from '../../src/kernel/runtime/process-identity.ts'
@@ -19,18 +19,18 @@ interface Payload {
 let server: TestServer
 let worker: Worker
 let ran: string[]
-let behave: (payload: Payload, job: Running, ctx: Context) => Promise<Later | undefined>
+let behave: (payload: Payload, job: JobRun, ctx: Context) => Promise<RunAgain | undefined>
 let buried: string[]
 
 const note = defineJob<Payload>({
   kind: 'test.note',
-  atOnce: 3,
-  retryAfter: [60, 300],
+  concurrency: 3,
+  retryAfterSeconds: [60, 300],
   run: async (ctx, payload, job) => {
     ran.push(payload.name)
     return behave(payload, job, ctx)
   },
-  buried: async (_ctx, { name }, cause) => void buried.push(`${name}: ${cause}`),
+  onBuried: async (_ctx, { name }, cause) => void buried.push(`${name}: ${cause}`),
 })
 
 beforeEach(async () => {
@@ -132,7 +132,7 @@ describe('a lease', () => {
     await enqueue(ctx(), note, { name: 'a' })
     const [first] = await claim(ctx(), 'elsewhere:1:x', free, 10)
     server.clock.advanceMs(61_000)
-    await release(ctx())
+    await releaseExpired(ctx())
     const [second] = await claim(ctx(), 'elsewhere:1:x', free, 10)
     if (!first || !second) throw new Error('not claimed')
     expect([await renew(ctx(), first), await renew(ctx(), second)]).toEqual([false, true])
@@ -147,7 +147,7 @@ describe('a lease', () => {
     const crash = async (): Promise<void> => {
       expect(await claim(ctx(), 'elsewhere:1:x', free, 10)).toHaveLength(1)
       server.clock.advanceMs(61_000)
-      await release(ctx())
+      await releaseExpired(ctx())
     }
     for (let crashes = 1; crashes < maxCrashes; crashes++) await crash()
     expect(await jobs()).toMatchObject([{ state: 'waiting', attempts: 0, crashes: maxCrashes - 1 }])
@@ -221,7 +221,7 @@ describe('a worker', () => {
     worker = createWorker(
       server.app.services,
       [note],
-      [{ name: 'webhooks', hears, take: async (_, { length }) => length }],
+      [{ name: 'webhooks', entityTypes: hears, consume: async (_, { length }) => length }],
     )
     worker.start()
     while (!isLooking) await new Promise((resolve) => setTimeout(resolve, 1))

@@ -1,6 +1,6 @@
 // Readers of the event log: each event once, in order, whatever fails in between; and nothing of what happened while nobody listened.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createFeeder, type EventReader, firstOf } from '../../src/jobs/event-consumers.ts'
+import { createEventDispatcher, type EventConsumer, takeWithinLimit } from '../../src/jobs/event-consumers.ts'
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
 import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
 import { startServer, type TestServer } from '../support/app.ts'
@@ -16,11 +16,11 @@ let fails: boolean
 /** How many rows each event asks for. */
 let rows: number
 
-const reader: EventReader = {
+const reader: EventConsumer = {
   name: 'webhooks',
-  hears: async () => types,
-  take: async (_ctx, events) => {
-    const { asked, last } = firstOf(events, ({ id }) => Array.from({ length: rows }, () => id))
+  entityTypes: async () => types,
+  consume: async (_ctx, events) => {
+    const { asked, last } = takeWithinLimit(events, ({ id }) => Array.from({ length: rows }, () => id))
     taken.push(...new Set(asked))
     if (fails) throw new Error('in the middle')
     return last
@@ -36,7 +36,7 @@ beforeEach(async () => {
 })
 afterEach(() => server.close())
 
-const feeder = (...others: EventReader[]) => createFeeder(server.app.services, [reader, ...others])
+const feeder = (...others: EventConsumer[]) => createEventDispatcher(server.app.services, [reader, ...others])
 const place = () => placeOf(server, 'webhooks')
 const newest = async () =>
   (await server.store.db.selectFrom('events').select('id').orderBy('id', 'desc').executeTakeFirstOrThrow()).id
@@ -57,7 +57,7 @@ describe('a reader', () => {
   it('sees an event again when what it did with it was rolled back', async () => {
     await given(server.admin).tag()
     fails = true
-    expect(await feeder().feed()).toBe(false)
+    expect(await feeder().dispatch()).toBe(false)
     expect(await place()).toBe(0)
     fails = false
     taken = []
@@ -69,7 +69,7 @@ describe('a reader', () => {
     types = []
     const one = feeder()
     await given(server.admin).tag()
-    expect(await one.feed()).toBe(false)
+    expect(await one.dispatch()).toBe(false)
     expect([taken, await place()]).toEqual([[], 0])
     types = null
     await given(server.admin).tag()
@@ -77,9 +77,9 @@ describe('a reader', () => {
     expect(taken).toEqual([await newest()])
     types = []
     await given(server.admin).tag()
-    await one.feed()
+    await one.dispatch()
     server.clock.advanceMs(5000)
-    await one.feed()
+    await one.dispatch()
     expect([taken.length, await place()]).toEqual([1, await newest()])
   })
 
@@ -95,7 +95,7 @@ describe('a reader', () => {
       if (!isOver) setImmediate(turn)
     }
     setImmediate(turn)
-    while (await one.feed()) steps.push(taken.length)
+    while (await one.dispatch()) steps.push(taken.length)
     isOver = true
     expect(steps).toEqual([2, 4, 6, 8, 9])
     expect(turns).toBeGreaterThanOrEqual(steps.length)
@@ -109,7 +109,7 @@ describe('a reader', () => {
   ] as const)(
     'of %s writes as many rows as there are with as many statements as one row',
     async (_whose, real, table, many) => {
-      const own = createFeeder(server.app.services, [real])
+      const own = createEventDispatcher(server.app.services, [real])
       const add = async (count: number): Promise<void> => {
         for (let n = 0; n < count; n++) {
           const tag = { id: 'add_tag', value: 'Seen' }
@@ -140,10 +140,10 @@ describe('a reader', () => {
 
   it('that fails holds up no other, and goes on where it was once it can', async () => {
     const heard: number[] = []
-    const other: EventReader = {
+    const other: EventConsumer = {
       name: 'workflows',
-      hears: async () => null,
-      take: async (_ctx, events) => {
+      entityTypes: async () => null,
+      consume: async (_ctx, events) => {
         heard.push(...events.map(({ id }) => id))
         return events.at(-1)?.id ?? 0
       },

@@ -2,7 +2,7 @@
 // places move on all the same.
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createFeeder, type EventReader, firstOf } from '../../src/jobs/event-consumers.ts'
+import { createEventDispatcher, type EventConsumer, takeWithinLimit } from '../../src/jobs/event-consumers.ts'
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
 import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
 import { startServer, type TestServer } from '../support/app.ts'
@@ -17,11 +17,11 @@ let fails: boolean
 /** How many rows each event asks for. */
 let rows: number
 
-const reader: EventReader = {
+const reader: EventConsumer = {
   name: 'webhooks',
-  hears: async () => types,
-  take: async (_ctx, events) => {
-    const { asked, last } = firstOf(events, ({ id }) => Array.from({ length: rows }, () => id))
+  entityTypes: async () => types,
+  consume: async (_ctx, events) => {
+    const { asked, last } = takeWithinLimit(events, ({ id }) => Array.from({ length: rows }, () => id))
     if (fails) throw new Error('in the middle')
     taken.push(...new Set(asked))
     return last
@@ -38,7 +38,7 @@ beforeEach(async () => {
 afterEach(() => server.close())
 
 const make = () => given(server.admin)
-const feeder = (own = reader) => createFeeder(server.app.services, [own])
+const feeder = (own = reader) => createEventDispatcher(server.app.services, [own])
 const events = () => server.store.db.selectFrom('events').select('id').orderBy('id')
 const idsOf = async (type?: string): Promise<number[]> =>
   (await (type ? events().where('entity_type', '=', type) : events()).execute()).map(({ id }) => id)
@@ -51,16 +51,16 @@ describe('a reader that hears of some types only', () => {
   it('gets no others, and its place moves on to the newest all the same', async () => {
     const one = feeder()
     await make().lead()
-    expect(await one.feed()).toBe(false)
+    expect(await one.dispatch()).toBe(false)
     // Nothing is written for it at once.
     expect([taken, await place()]).toEqual([[], 0])
     server.clock.advanceMs(5000)
-    expect(await one.feed()).toBe(false)
+    expect(await one.dispatch()).toBe(false)
     expect([taken, await place()]).toEqual([[], await newest()])
     for (const type of ['tag', 'lead', 'tag', 'lead'] as const) await make()[type]()
-    expect(await one.feed()).toBe(true)
+    expect(await one.dispatch()).toBe(true)
     expect([taken, await place()]).toEqual([await idsOf('tags'), await newest()])
-    expect(await one.feed()).toBe(false)
+    expect(await one.dispatch()).toBe(false)
   })
 
   it('hears of all when it names none, also of what is no record', async () => {
@@ -82,10 +82,10 @@ describe('a reader that hears of some types only', () => {
       await make().lead()
     }
     const one = feeder()
-    expect(await one.feed()).toBe(true)
+    expect(await one.dispatch()).toBe(true)
     expect([taken, await place()]).toEqual([(await idsOf('tags')).slice(0, 2), (await idsOf('tags'))[1]])
     fails = true
-    expect(await one.feed()).toBe(false)
+    expect(await one.dispatch()).toBe(false)
     fails = false
     // Another process goes on.
     await drained()
@@ -94,9 +94,9 @@ describe('a reader that hears of some types only', () => {
 
   it('misses nothing of what it begins to hear of while it is given others', async () => {
     await make().tag()
-    const changing: EventReader = {
+    const changing: EventConsumer = {
       ...reader,
-      hears: async () => {
+      entityTypes: async () => {
         if (types === null) return null
         types = null
         await make().lead()
@@ -104,7 +104,7 @@ describe('a reader that hears of some types only', () => {
       },
     }
     const one = feeder(changing)
-    expect(await one.feed()).toBe(true)
+    expect(await one.dispatch()).toBe(true)
     expect([taken, await place()]).toEqual([await idsOf('tags'), (await idsOf('tags'))[0]])
     await drained(one)
     expect(taken).toEqual(await idsOf())
@@ -120,7 +120,7 @@ describe('a reader that hears of some types only', () => {
     await make().tag()
     const one = feeder()
     const places: number[] = []
-    while (await one.feed()) places.push(await place())
+    while (await one.dispatch()) places.push(await place())
     expect(places).toEqual([1000, 2000, await newest()])
     expect(taken).toEqual(await idsOf('tags'))
   })

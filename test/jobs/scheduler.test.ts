@@ -1,6 +1,6 @@
 // Who says that it is time: one scheduler among all processes, which enqueues once what was due, however often that was missed.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { acquire } from '../../src/jobs/locks.ts'
+import { acquireLock } from '../../src/jobs/locks.ts'
 import { defineJob, enqueue } from '../../src/jobs/queue.ts'
 import { createScheduler } from '../../src/jobs/scheduler.ts'
 import { createWorker } from '../../src/jobs/worker.ts'
@@ -88,7 +88,7 @@ describe('the scheduler', () => {
   })
 
   it('is one of several processes; another takes over when it is gone', async () => {
-    await acquire(systemContext(server.app.services, 'api'), 'scheduler', 'elsewhere:1:x', 90_000)
+    await acquireLock(systemContext(server.app.services, 'api'), 'scheduler', 'elsewhere:1:x', 90_000)
     expect(await scheduler().tick()).toBe(false)
     server.clock.advanceMs(91_000)
     const next = scheduler()

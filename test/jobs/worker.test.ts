@@ -1,7 +1,15 @@
 // Durable jobs: made with the write that needs them, run at least once, one after another where that is wanted, tried again, given
 // up, and never run by two workers at once. The jobs here are the test's own, on a whole server.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { BuryJob, defineJob, enqueue, expedite, type Later, letKeyGo, type Running } from '../../src/jobs/queue.ts'
+import {
+  BuryJob,
+  defineJob,
+  enqueue,
+  expedite,
+  type JobRun,
+  type RunAgain,
+  releaseDedupeKey,
+} from '../../src/jobs/queue.ts'
 import { createWorker, type Worker } from '../../src/jobs/worker.ts'
 import { type Context, systemContext } from '../../src/kernel/context.ts'
 import { transaction } from '../../src/kernel/write/write.ts'
@@ -14,18 +22,18 @@ interface Payload {
 let server: TestServer
 let worker: Worker
 let ran: string[]
-let behave: (payload: Payload, job: Running, ctx: Context) => Promise<Later | undefined>
+let behave: (payload: Payload, job: JobRun, ctx: Context) => Promise<RunAgain | undefined>
 let buried: string[]
 
 const note = defineJob<Payload>({
   kind: 'test.note',
-  atOnce: 3,
-  retryAfter: [60, 300],
+  concurrency: 3,
+  retryAfterSeconds: [60, 300],
   run: async (ctx, payload, job) => {
     ran.push(payload.name)
     return behave(payload, job, ctx)
   },
-  buried: async (_ctx, { name }, cause) => void buried.push(`${name}: ${cause}`),
+  onBuried: async (_ctx, { name }, cause) => void buried.push(`${name}: ${cause}`),
 })
 
 beforeEach(async () => {
@@ -160,7 +168,7 @@ describe('jobs that wait for a time', () => {
 
   it('let their key go when they want to be followed by another', async () => {
     const id = await enqueue(ctx(), note, { name: 'a' }, { key: 'k' })
-    await letKeyGo(ctx(), id ?? 0)
+    await releaseDedupeKey(ctx(), id ?? 0)
     expect(await enqueue(ctx(), note, { name: 'b' }, { key: 'k' })).not.toBeNull()
   })
 })

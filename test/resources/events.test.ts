@@ -52,7 +52,7 @@ describe('listEvents as pages', () => {
     await given(server.admin).lead()
     const { store } = server
     let confirm = (): void => undefined
-    const confirmed = vi.spyOn(store, 'confirmed').mockReturnValue(
+    const confirmed = vi.spyOn(store, 'whenDurable').mockReturnValue(
       new Promise((resolve) => {
         confirm = resolve
       }),

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openStore } from '../../db/store.ts'
-import { acquire, release } from '../../src/jobs/locks.ts'
+import { acquireLock, releaseLock } from '../../src/jobs/locks.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { newOwnerId } from '../../src/kernel/runtime/process-identity.ts'
 import { checkSearch } from '../../src/resources/system/housekeeping.ts'
@@ -74,7 +74,7 @@ it('the nightly check removes what a killed rebuild left, and nothing of one tha
   const server = await startServer()
   try {
     const { store } = server.app.services
-    const { renewal } = store.dialect.fullText
+    const { rebuild: renewal } = store.dialect.fullText
     const schema = async () =>
       (await sql<{ name: string }>`select name from sqlite_schema order by name`.execute(store.db)).rows
     const before = await schema()
@@ -83,10 +83,10 @@ it('the nightly check removes what a killed rebuild left, and nothing of one tha
     const during = await schema()
     expect(during).not.toEqual(before)
     const ctx = systemContext(server.app.services, 'cli')
-    expect(await acquire(ctx, rebuildLock, 'elsewhere:a:1:1:x', 60_000)).toBe(true)
+    expect(await acquireLock(ctx, rebuildLock, 'elsewhere:a:1:1:x', 60_000)).toBe(true)
     await checkSearch.run(ctx, { due: '' }, {} as never)
     expect(await schema()).toEqual(during)
-    await release(ctx, rebuildLock, 'elsewhere:a:1:1:x')
+    await releaseLock(ctx, rebuildLock, 'elsewhere:a:1:1:x')
     await checkSearch.run(ctx, { due: '' }, {} as never)
     expect(await schema()).toEqual(before)
     expect(await store.db.selectFrom('locks').selectAll().where('name', '=', rebuildLock).execute()).toEqual([])
@@ -99,7 +99,7 @@ it('the start of a server has removed what a killed rebuild left, and makes no j
   const server = await startServer()
   try {
     const { store } = server.app.services
-    const { renewal } = store.dialect.fullText
+    const { rebuild: renewal } = store.dialect.fullText
     const jobs = () => server.store.db.selectFrom('jobs').select('kind').where('kind', '=', checkSearch.kind).execute()
     await server.app.warmUp()
     expect(await jobs()).toEqual([])
@@ -109,7 +109,7 @@ it('the start of a server has removed what a killed rebuild left, and makes no j
     await server.app.warmUp()
     expect(await jobs()).toHaveLength(1)
     await server.work()
-    expect(await renewal.isLeft(store.db as never, 'search_index')).toBe(false)
+    expect(await renewal.hasLeftovers(store.db as never, 'search_index')).toBe(false)
   } finally {
     await server.close()
   }

@@ -1,7 +1,7 @@
 // Jobs as administrators see them: what waits, why it failed, another try; and what the installation does for itself at night.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { jobs, readers } from '../../src/background.ts'
-import { createFeeder } from '../../src/jobs/event-consumers.ts'
+import { createEventDispatcher } from '../../src/jobs/event-consumers.ts'
 import { claim } from '../../src/jobs/leases.ts'
 import { defineJob, enqueue } from '../../src/jobs/queue.ts'
 import { createWorker, maxCrashes } from '../../src/jobs/worker.ts'
@@ -18,7 +18,7 @@ let server: TestServer
 let isBroken: boolean
 const note = defineJob<{ name: string }>({
   kind: 'test.note',
-  retryAfter: [],
+  retryAfterSeconds: [],
   run: async () => {
     if (isBroken) throw new Error('It is broken.')
   },
@@ -155,7 +155,7 @@ async function delivery() {
 
 /** What follows events becomes jobs, which do not run yet. */
 async function createFeederOf({ app: { services } }: TestServer): Promise<void> {
-  const { feed } = createFeeder(services, readers)
+  const { dispatch: feed } = createEventDispatcher(services, readers)
   while (await feed());
 }
 
@@ -246,7 +246,7 @@ describe('retryJob of what was given up', () => {
   })
 
   it('is possible for every kind that says what giving up means', () => {
-    expect(jobs.filter(({ buried, revive }) => buried && !revive).map(({ kind }) => kind)).toEqual([])
+    expect(jobs.filter(({ onBuried: buried, revive }) => buried && !revive).map(({ kind }) => kind)).toEqual([])
   })
 })
 
@@ -502,7 +502,7 @@ describe('each night', () => {
     await prune.run(
       ctx(),
       { due: start },
-      { id: 1, attempt: 1, isLast: false, signal: new AbortController().signal, isOurs: async () => true },
+      { id: 1, attempt: 1, isLast: false, signal: new AbortController().signal, holdsLease: async () => true },
     )
     isOver = true
     expect(turns).toBeGreaterThanOrEqual(20)

@@ -120,7 +120,7 @@ describe('the disk of getReadiness', () => {
     expect(await told()).toEqual(full)
     disk.takes = 2_000_000
     expect(await told()).toBe('ok')
-    watched.store.retry = async () => 'readonly'
+    watched.store.retryWrite = async () => 'readonly'
     expect(await told()).toEqual(full)
   })
 

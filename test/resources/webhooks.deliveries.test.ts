@@ -2,7 +2,7 @@
 // misbehave. The receiver is a real server.
 import { Webhook as Verifier } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createFeeder } from '../../src/jobs/event-consumers.ts'
+import { createEventDispatcher } from '../../src/jobs/event-consumers.ts'
 import { finish } from '../../src/jobs/leases.ts'
 import { createWorker } from '../../src/jobs/worker.ts'
 import { systemContext } from '../../src/kernel/context.ts'
@@ -273,14 +273,14 @@ describe('an event', () => {
     const { id } = await create()
     await lead()
     const { services } = server.app
-    await createFeeder(services, [subscriptions]).feed()
+    await createEventDispatcher(services, [subscriptions]).dispatch()
     // The reader lost its place, and the job its end.
     await server.store.db
       .updateTable('event_readers')
       .set({ last_event_id: 0 })
       .where('name', '=', 'webhooks')
       .execute()
-    while (await createFeeder(services, [subscriptions]).feed());
+    while (await createEventDispatcher(services, [subscriptions]).dispatch());
     const [job, ...more] = await server.store.db
       .selectFrom('jobs')
       .selectAll()
@@ -604,7 +604,11 @@ describe('a receiver that misbehaves', () => {
       const signal = { aborted: false } as AbortSignal
       Object.defineProperty(signal, 'aborted', { get: () => steps-- === 0 })
       const ctx = systemContext(server.app.services, 'api')
-      return job.run(ctx, { webhook_id: id }, { id: 1, attempt: 1, isLast: false, signal, isOurs: async () => true })
+      return job.run(
+        ctx,
+        { webhook_id: id },
+        { id: 1, attempt: 1, isLast: false, signal, holdsLease: async () => true },
+      )
     }
     expect([await run(1), await waiting()]).toEqual([{ runAgainAt: expect.any(Date) }, 1000])
     expect([await run(-1), await waiting()]).toEqual([undefined, 0])
@@ -857,7 +861,7 @@ describe('replayWebhookDelivery', () => {
   it('sends one again whose job is about to end, behind it', async () => {
     const { id } = await create()
     await lead()
-    await createFeeder(server.app.services, [subscriptions]).feed()
+    await createEventDispatcher(server.app.services, [subscriptions]).dispatch()
     const [waiting] = await jobs()
     if (!waiting) throw new Error('No job was made.')
     await server.work()
@@ -929,7 +933,7 @@ describe('a worker that lost its job', () => {
   async function overtaken(stale: 'failed' | 'succeeded', rival: 'failed' | 'succeeded') {
     const { id } = await create()
     await lead()
-    await createFeeder(server.app.services, [subscriptions]).feed()
+    await createEventDispatcher(server.app.services, [subscriptions]).dispatch()
     let answer = (): void => undefined
     const { services } = server.app
     const outbound: Outbound = {

@@ -1,7 +1,7 @@
 // What runs of workflows promise: what each action does, what the log says and to whom, and what a try would do.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createFeeder } from '../../src/jobs/event-consumers.ts'
+import { createEventDispatcher } from '../../src/jobs/event-consumers.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { type Emitter, Veto } from '../../src/kernel/write/events.ts'
 import { runWorkflow } from '../../src/resources/workflows/run.ts'
@@ -485,7 +485,7 @@ describe('a run', () => {
     const lead = await make.lead()
     await server.admin.put(`/leads/${lead.id}`, { lead_value: 1 })
     const { services } = server.app
-    await createFeeder(services, [workflowTriggers]).feed()
+    await createEventDispatcher(services, [workflowTriggers]).dispatch()
     const [{ id: run_id }] = await runs(id)
     const job = { id: 1, attempt: 1, isLast: false, signal: AbortSignal.abort() }
     expect(await runWorkflow.run(systemContext(services, 'api'), { run_id }, job as never)).toMatchObject({
@@ -504,7 +504,7 @@ describe('a run', () => {
     await server.work()
     await server.admin.put(`/contacts/persons/${person.id}`, { job_title: 'x' })
     await server.admin.put(`/leads/${lead.id}`, { title: 'y', lead_value: 2 })
-    await createFeeder(server.app.services, [workflowTriggers]).feed()
+    await createEventDispatcher(server.app.services, [workflowTriggers]).dispatch()
     await server.admin.put(`${path}/${off}`, { is_active: false })
     await server.admin.put(`${path}/${other}`, {
       entity_type: 'persons',

@@ -1,5 +1,5 @@
 // Readers of the event log as tests look at them: where one is, and a feeder that goes on until there is nothing more.
-import type { Feeder } from '../../src/jobs/event-consumers.ts'
+import type { EventDispatcher } from '../../src/jobs/event-consumers.ts'
 import type { TestServer } from './app.ts'
 
 /** The last event that the reader is through with. */
@@ -8,6 +8,6 @@ export async function placeOf({ store }: TestServer, name: string): Promise<numb
   return (await place.executeTakeFirstOrThrow()).last_event_id
 }
 
-export async function drain({ feed }: Feeder): Promise<void> {
+export async function drain({ dispatch: feed }: EventDispatcher): Promise<void> {
   while (await feed());
 }

@@ -1,16 +1,16 @@
 // What those get who take their turn at the connection that writes (write-queue.ts).
 
 import type { QueryResult } from 'kysely'
-import type { Query } from '../prepared-statements.ts'
+import type { SqlQuery } from '../prepared-statements.ts'
 import type { Membership } from './group.ts'
 
 export interface WriteQueue<Late> {
   /** `own group`: with a commit of its own, for long work: earlier members do not wait for it, and it sees no uncommitted work. */
   begin(as: Exclude<Membership, 'alone'>): Promise<WriteTransaction>
   /** One statement that changes rows: a transaction of its own, in a group like any other. */
-  change<R>(query: Query): Promise<QueryResult<R>>
+  change<R>(query: SqlQuery): Promise<QueryResult<R>>
   /** One statement that stands in no transaction. */
-  outside<R>(query: Query): Promise<QueryResult<R>>
+  outside<R>(query: SqlQuery): Promise<QueryResult<R>>
   /** The same for more than one: nobody else has the connection until it is given back. */
   alone(): Promise<ExclusiveConnection>
   /** Whether nobody is waiting, under way or waiting for the commit. */
@@ -23,7 +23,7 @@ export interface WriteQueue<Late> {
 
 /** A transaction, which has the connection for itself until it ends one way or the other. */
 export interface WriteTransaction {
-  run<R>(query: Query): QueryResult<R>
+  run<R>(query: SqlQuery): QueryResult<R>
   /** Settles with the commit of the group. */
   commit(): Promise<void>
   /** What it did is gone at once. What it has seen of the others of its group holds once this settles. */
@@ -31,6 +31,6 @@ export interface WriteTransaction {
 }
 
 export interface ExclusiveConnection {
-  run<R>(query: Query): QueryResult<R>
+  run<R>(query: SqlQuery): QueryResult<R>
   giveBack(): void
 }

@@ -9,18 +9,18 @@ import type Database from 'better-sqlite3'
 import { createMaintenanceThread } from '../maintenance/maintenance-thread.ts'
 
 /** It is committed, and may not survive a power cut. */
-export class NotOnDisk extends Error {}
+export class UnconfirmedCommitError extends Error {}
 
-export interface Sync {
+export interface WalSync {
   /** To be called with each commit that has written. */
-  note(): void
+  markDirty(): void
   /** Settles once all that was committed until now is on the disk. Null when it is there already. Rejects with `NotOnDisk`. */
-  settled(): Promise<void> | null
+  whenDurable(): Promise<void> | null
   /**
    * Null unless the next transaction would begin the log again, for which SQLite syncs the header of the log within the commit, and the
    * disk is slow: then a thread begins it. To be asked before a transaction begins. Never rejects.
    */
-  prepare(): Promise<void> | null
+  prepareLog(): Promise<void> | null
   close(): Promise<void>
 }
 
@@ -28,10 +28,10 @@ interface Told {
   /** A disk that takes longer to sync is slow. */
   slowMs: number
   /** The disk did not confirm a sync. */
-  onFailure: (error: NotOnDisk) => void
+  onFailure: (error: UnconfirmedCommitError) => void
 }
 
-export function syncOf(connection: Database.Database, file: string, { slowMs, onFailure }: Told): Sync {
+export function createWalSync(connection: Database.Database, file: string, { slowMs, onFailure }: Told): WalSync {
   const log = connection.prepare<[], number[]>('pragma wal_checkpoint(noop)').raw()
   const thread = createMaintenanceThread(file)
   let handle: Promise<FileHandle> | null = null
@@ -51,7 +51,7 @@ export function syncOf(connection: Database.Database, file: string, { slowMs, on
       isBroken = true
       // A commit can be read before its sync, so replies that depend on it wait for the disk as well.
       isDirty = true
-      const error = new NotOnDisk('The disk did not confirm what was committed.', { cause })
+      const error = new UnconfirmedCommitError('The disk did not confirm what was committed.', { cause })
       onFailure(error)
       throw error
     } finally {
@@ -77,7 +77,7 @@ export function syncOf(connection: Database.Database, file: string, { slowMs, on
    */
   async function repair(): Promise<boolean> {
     const [busy, pages = -1, done] = (await thread.run('pragma wal_checkpoint(truncate)')).row
-    thread.rest()
+    thread.idle()
     if (pages < 0 || pages !== done) throw new Error('The log cannot come into the database at the moment.')
     return busy === 0
   }
@@ -98,7 +98,7 @@ export function syncOf(connection: Database.Database, file: string, { slowMs, on
     } catch {
       // Another process writes, or the disk fails. The transaction that comes next meets it too.
     } finally {
-      thread.rest()
+      thread.idle()
     }
   }
 
@@ -108,10 +108,10 @@ export function syncOf(connection: Database.Database, file: string, { slowMs, on
   }
 
   return {
-    note() {
+    markDirty() {
       isDirty = true
     },
-    settled() {
+    whenDurable() {
       // Between the end of one sync and the beginning of the next there is none under way.
       if (next !== null) return next
       if (running === null) return isDirty ? begin() : null
@@ -122,7 +122,7 @@ export function syncOf(connection: Database.Database, file: string, { slowMs, on
       })
       return next
     },
-    prepare: () => (isSlow && isLogDone() ? beginLog() : null),
+    prepareLog: () => (isSlow && isLogDone() ? beginLog() : null),
     async close() {
       await (next ?? running)?.catch(nothing)
       await thread.end()

@@ -3,14 +3,14 @@
 
 import type Database from 'better-sqlite3'
 import type { QueryResult } from 'kysely'
-import type { Trouble } from '../../dialect.ts'
-import { sqliteTrouble } from '../errors.ts'
-import { hasChanged, type Query, run, type Statements } from '../prepared-statements.ts'
-import type { Faults } from '../storage-faults.ts'
+import type { StorageFault } from '../../dialect.ts'
+import { sqliteStorageFault } from '../errors.ts'
+import { hasChanged, type PreparedStatements, runStatement, type SqlQuery } from '../prepared-statements.ts'
+import type { FaultLog } from '../storage-faults.ts'
 
 /** What keeps the connection from writing: null again with the next write that has come to the disk. */
 export interface SqliteHealth {
-  trouble: Exclude<Trouble, 'busy'> | null
+  trouble: Exclude<StorageFault, 'busy'> | null
   /** How often this connection has committed a change of more than bookkeeping. */
   commits: number
   /** Another number once what a transaction of this connection sees of the vocabulary may have changed. */
@@ -20,9 +20,9 @@ export interface SqliteHealth {
 export type OldPages = 'file' | 'memory'
 
 export interface Guarded {
-  run<R>(query: Query): QueryResult<R>
+  run<R>(query: SqlQuery): QueryResult<R>
   /** The same for whoever has the connection alone and says itself where a transaction begins and ends. */
-  runAlone<R>(query: Query): QueryResult<R>
+  runAlone<R>(query: SqlQuery): QueryResult<R>
   /** `oldPages`: where the pages are kept that undo a statement or a savepoint. In a file when one may change much of the database. */
   begin(oldPages: OldPages): void
   /** Commits, or throws what keeps all of it from being kept; then nothing of it is there. */
@@ -50,12 +50,12 @@ interface Callbacks {
   onForeign: () => void
   /** Throws when the file is not where it was opened. */
   assertPlace: () => void
-  faults: Faults
+  faults: FaultLog
 }
 
 export function createWriteConnection(
   database: Database.Database,
-  statements: Statements,
+  statements: PreparedStatements,
   { health, onSchema, onWriting, onCommitted, others, onForeign, assertPlace, faults }: Callbacks,
 ): Guarded {
   let isInside = false
@@ -72,8 +72,8 @@ export function createWriteConnection(
     try {
       return work()
     } catch (error) {
-      faults.note(error)
-      const trouble = sqliteTrouble(error)
+      faults.record(error)
+      const trouble = sqliteStorageFault(error)
       if (trouble !== null && trouble !== 'busy') {
         // What cannot be read is told to whoever reads it.
         if (isForWriting) health.trouble = trouble
@@ -101,7 +101,7 @@ export function createWriteConnection(
       if (database.inTransaction) database.exec('rollback')
     } catch (error) {
       // What failed has undone it, or the disk cannot; then it is tried again before the next one begins.
-      if (sqliteTrouble(error) === null) throw error
+      if (sqliteStorageFault(error) === null) throw error
     }
     undone()
     told()
@@ -132,24 +132,24 @@ export function createWriteConnection(
 
   function plainly(text: string): void {
     check()
-    const { prepared } = statements.of(text)
+    const { prepared } = statements.prepare(text)
     attempt(() => prepared.run(), text === 'commit')
   }
 
-  function runOne<R>(query: Query): QueryResult<R> {
+  function runOne<R>(query: SqlQuery): QueryResult<R> {
     check()
-    const statement = attempt(() => statements.of(query.sql), false)
+    const statement = attempt(() => statements.prepare(query.sql), false)
     if (!isInside) onWriting()
     if (!isInside && statement.writes) assertPlace()
     if (statement.changesVocabulary) {
       health.vocabulary++
       isVocabularyChanged = true
     }
-    const done = attempt(() => run<R>(statement, query.parameters), statement.writes)
+    const done = attempt(() => runStatement<R>(statement, query.parameters), statement.writes)
     const isChange = hasChanged(statement, done)
     isChanged ||= isChange
-    isMoreChanged ||= isChange && !statement.isBookkeeping
-    if (isChange && statement.leavesPiece) pieces++
+    isMoreChanged ||= isChange && !statement.isHousekeeping
+    if (isChange && statement.addsSegment) pieces++
     isSchemaChanged ||= statement.isSchema
     // Before the next statement is prepared; and once more when it is certain which tables there are.
     if (statement.isSchema) onSchema()
@@ -163,7 +163,7 @@ export function createWriteConnection(
     assertPlace()
     onWriting()
     keepOldPages(where)
-    const { prepared } = statements.of('begin')
+    const { prepared } = statements.prepare('begin')
     attempt(() => prepared.run(), true)
     isInside = true
     const now = others()

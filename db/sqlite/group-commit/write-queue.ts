@@ -3,8 +3,8 @@
 // While another process holds the write lock, transactions wait in line and the event loop goes on.
 
 import type { QueryResult } from 'kysely'
-import { isBusy, patiently, pauseAfter } from '../busy-retry.ts'
-import type { Query } from '../prepared-statements.ts'
+import { isBusy, retryDelayMs, retryWhileBusy } from '../busy-retry.ts'
+import type { SqlQuery } from '../prepared-statements.ts'
 import { type Group, type Groups, type Membership, newGroup, type Waiting } from './group.ts'
 import type { ExclusiveConnection, WriteQueue, WriteTransaction } from './types.ts'
 import type { Guarded } from './write-connection.ts'
@@ -112,7 +112,7 @@ export function createWriteQueue<Late>(
     nextTry = setTimeout(() => {
       nextTry = null
       dispatch()
-    }, pauseAfter(held.tries))
+    }, retryDelayMs(held.tries))
   }
 
   function end(one: Group<Late>): void {
@@ -227,7 +227,7 @@ export function createWriteQueue<Late>(
     }
   }
 
-  function changeIn<R>(one: Group<Late>, query: Query): Promise<QueryResult<R>> {
+  function changeIn<R>(one: Group<Late>, query: SqlQuery): Promise<QueryResult<R>> {
     const isFirst = one.members++ === 0
     try {
       const result = connection.run<R>(query)
@@ -272,11 +272,11 @@ export function createWriteQueue<Late>(
 
   return {
     begin: (as) => inLine(as, () => turnIn(group as Group<Late>)),
-    change: <R>(query: Query) => inLine('member', () => changeIn<R>(group as Group<Late>, query)),
-    outside: <R>(query: Query) =>
+    change: <R>(query: SqlQuery) => inLine('member', () => changeIn<R>(group as Group<Late>, query)),
+    outside: <R>(query: SqlQuery) =>
       inLine('alone', async () => {
         try {
-          return await patiently(() => connection.run<R>(query), waitMs)
+          return await retryWhileBusy(() => connection.run<R>(query), waitMs)
         } finally {
           giveBack()
           await settled()

@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
-import { LONGEST_LOG } from '../connection.ts'
+import { maxWalBytes } from '../connection.ts'
 
 interface Done {
   /** What a pragma answers. */
@@ -14,11 +14,11 @@ interface Done {
 }
 
 /** Who runs statements, one at a time. */
-export interface Thread {
+export interface MaintenanceThread {
   /** Rejects when it fails. */
   run(text: string, parameters?: readonly unknown[]): Promise<Done>
   /** There is nothing to do for now. */
-  rest(): void
+  idle(): void
   end(): Promise<void>
 }
 
@@ -76,14 +76,14 @@ const errorOf = ({ failure = '', code = '' }: Failed): Error =>
 export function createMaintenanceThread(
   file: string,
   { idleMs = 10_000, isReading = false, isUnsafe = false } = {},
-): Thread {
+): MaintenanceThread {
   let worker: Worker | null = null
   let ending: Promise<unknown> = Promise.resolve()
   let idle: NodeJS.Timeout | undefined
 
   function begun(): Worker {
     const library = createRequire(import.meta.url).resolve('better-sqlite3')
-    const workerData = { library, file, longest: LONGEST_LOG, isReading, isUnsafe }
+    const workerData = { library, file, longest: maxWalBytes, isReading, isUnsafe }
     const made = new Worker(program, { eval: true, workerData, env: {}, execArgv: [], stdin: false })
     // Whoever asked it for something is told; otherwise nobody misses it.
     made.on('error', () => undefined)
@@ -129,7 +129,7 @@ export function createMaintenanceThread(
         one.unref()
       }
     },
-    rest() {
+    idle() {
       clearTimeout(idle)
       if (worker !== null) idle = setTimeout(() => void end(), idleMs).unref()
     },

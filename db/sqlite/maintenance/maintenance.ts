@@ -3,18 +3,18 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import Database from 'better-sqlite3'
-import { LOG_PAGES, LONGEST_LOG, sizeOfLog } from '../connection.ts'
+import { checkpointPages, maxWalBytes, walBytes } from '../connection.ts'
 import type { ExclusiveConnection } from '../group-commit/types.ts'
 import { createMaintenanceThread } from './maintenance-thread.ts'
 
-export interface Upkeep {
+export interface Maintenance {
   /**
    * To be called after a commit, which has left so many pieces of full text, outside of transactions: asks whether much was written, and
    * lets what is due go on by itself.
    */
-  look(pieces: number): void
+  afterCommit(pieces: number): void
   /** Waits for what is under way, and does what is left. Never rejects: what cannot be done now is done next time. */
-  tend(): Promise<void>
+  run(): Promise<void>
   /** Waits for the step that is under way; no more is begun. */
   close(): Promise<void>
 }
@@ -37,7 +37,7 @@ const patience = 64
 /** While much is written there may always be more to put together; the log, which is looked at after that, must not wait for ever. */
 const maxSteps = 50
 /** A log that long begins anew only when all of it is in the file, for which those who write have to wait. */
-const maxPages = 3 * LOG_PAGES
+const maxPages = 3 * checkpointPages
 /** Between two steps. Another process that waits for its turn to write looks for it ten times a second. */
 const pauseMs = 120
 
@@ -54,7 +54,7 @@ export function createMaintenance(
   connection: Database.Database,
   file: string,
   { alone, merges, tended }: Wanted,
-): Upkeep {
+): Maintenance {
   const own = connection.prepare<[], number[]>(asking).raw()
   const thread = createMaintenanceThread(file)
   const closing = new AbortController()
@@ -83,7 +83,7 @@ export function createMaintenance(
     }
   }
 
-  const isTooLong = (): boolean => sizeOfLog(file) > LONGEST_LOG
+  const isTooLong = (): boolean => walBytes(file) > maxWalBytes
 
   async function held<T>(work: () => Promise<T>): Promise<T> {
     const { giveBack } = await alone()
@@ -116,7 +116,7 @@ export function createMaintenance(
       }
       unfinished = changing
       if (unfinished.length === 0) break
-      if ((await logAfter(asking)).open >= LOG_PAGES) await emptied()
+      if ((await logAfter(asking)).open >= checkpointPages) await emptied()
       await sleep(pauseMs, undefined, { signal: closing.signal, ref: false })
     }
     if (unfinished.length === 0) pieces -= counted
@@ -147,7 +147,7 @@ export function createMaintenance(
       )
       .finally(() => {
         underWay = null
-        thread.rest()
+        thread.idle()
       })
     return underWay
   }
@@ -157,7 +157,7 @@ export function createMaintenance(
   function isDue(): boolean {
     const open = openPages()
     if (open !== null) left = Math.min(left, open)
-    return (open !== null && open - left >= LOG_PAGES) || pieces >= manyPieces
+    return (open !== null && open - left >= checkpointPages) || pieces >= manyPieces
   }
 
   /** Whoever waits for the commit is told first. */
@@ -170,12 +170,12 @@ export function createMaintenance(
   }
 
   return {
-    look(more) {
+    afterCommit(more) {
       commits++
       pieces += more
       if (isFree() && !isComing && commits >= notBefore && isDue()) beginSoon()
     },
-    async tend() {
+    async run() {
       while (underWay) await underWay
       if (isFree() && (hasFailed || pieces >= minPieces || left > 0 || isTooLong() || isDue())) await begin()
     },
@@ -188,7 +188,7 @@ export function createMaintenance(
 }
 
 /** Of a database in memory, which has no log and no other connection: at once, by whoever has left many pieces. */
-export function upkeepInPlace(connection: Database.Database, merges: readonly string[]): Upkeep {
+export function createInMemoryMaintenance(connection: Database.Database, merges: readonly string[]): Maintenance {
   const total = connection.prepare<[], number>('select total_changes()').pluck()
   let pieces = 0
 
@@ -199,13 +199,13 @@ export function upkeepInPlace(connection: Database.Database, merges: readonly st
   }
 
   return {
-    look(more) {
+    afterCommit(more) {
       pieces += more
       if (pieces < manyPieces) return
       pieces = 0
       for (const merge of merges) while (changedBy(merge) >= 2);
     },
-    tend: async () => undefined,
+    run: async () => undefined,
     close: async () => undefined,
   }
 }

@@ -7,7 +7,7 @@ import { type Kysely, sql } from 'kysely'
 const fewest = 1000
 
 /** To be run after `analyze`. The second makes this connection believe it; others do when they read the tables anew. */
-export const forgetSmallTables: readonly string[] = [
+export const discardSmallTableStatistics: readonly string[] = [
   // An index of some rows says how many these are; the table has as many as the longest.
   `delete from sqlite_stat1 where tbl in (select tbl from sqlite_stat1 group by tbl having max(cast(stat as integer)) < ${fewest})`,
   'analyze sqlite_schema',
@@ -23,7 +23,7 @@ const asking = 'pragma optimize(0xffff)'
 const shadows = `select shadow.name from pragma_table_list as shadow where shadow.type = 'shadow'`
 
 /** One table after another: nobody writes while one is looked at. */
-export async function noteSizes<Tables>(db: Kysely<Tables>): Promise<void> {
+export async function updatePlannerStatistics<Tables>(db: Kysely<Tables>): Promise<void> {
   await sql.raw(`pragma analysis_limit = ${maxRows}`).execute(db)
   const { rows: due } = await sql.raw<Record<string, string>>(asking).execute(db)
   const { rows: unread } = await sql.raw<{ name: string }>(shadows).execute(db)
@@ -34,5 +34,5 @@ export async function noteSizes<Tables>(db: Kysely<Tables>): Promise<void> {
   }
   const { rows } = await sql`select 1 from sqlite_schema where name = 'sqlite_stat1'`.execute(db)
   if (rows.length === 0) return
-  for (const text of forgetSmallTables) await sql.raw(text).execute(db)
+  for (const text of discardSmallTableStatistics) await sql.raw(text).execute(db)
 }

@@ -6,7 +6,7 @@ import type { Kysely } from 'kysely'
 import { isFull, megabytes, noRoomFor, syncPath } from '../../../db/disk.ts'
 import { installationOf } from '../../../db/installation.ts'
 import { databaseFile, openCopy, openStore, type Store, storeExists } from '../../../db/store.ts'
-import { digests } from '../../../db/table-checksums.ts'
+import { tableChecksums } from '../../../db/table-checksums.ts'
 import type { Config } from '../../config/config.ts'
 import { writeFileAtomic } from '../../installation/atomic-file.ts'
 import { filesFolder, presentSecret, restoringMark, secretFile } from '../../installation/data-folder.ts'
@@ -167,7 +167,7 @@ async function fill(
       engine: copy.dialect.name,
       ...(await factsOf(copy)),
       database: await hashFile(database),
-      tables: await digests(copy),
+      tables: await tableChecksums(copy),
       files: bytes.sizes(),
       lost_files: lost,
       contract,

@@ -2,9 +2,9 @@
 // what is restored before it gets its place. Changes nothing.
 import { join } from 'node:path'
 import type { Kysely } from 'kysely'
-import { pending } from '../../../db/migrate.ts'
-import { type Copy, openCopy } from '../../../db/store.ts'
-import { digests } from '../../../db/table-checksums.ts'
+import { pendingMigrations } from '../../../db/migrate.ts'
+import { type DatabaseCopy, openCopy } from '../../../db/store.ts'
+import { tableChecksums } from '../../../db/table-checksums.ts'
 import type { Config } from '../../config/config.ts'
 import { createEncryption } from '../../kernel/auth/encryption.ts'
 import { placeOf } from '../../kernel/files/file-store.ts'
@@ -33,7 +33,7 @@ export async function examine(examined: Examined): Promise<{ due: string[] }> {
   for (const [name, written] of Object.entries(manifest.contract)) await sameBytes(examined, name, written)
   for (const [sha256, size] of Object.entries(manifest.files))
     await sameBytes({ ...examined, folder: join(folder, names.files) }, placeOf('', sha256), { sha256, size })
-  let copy: Copy
+  let copy: DatabaseCopy
   try {
     copy = openCopy(join(folder, names.database))
   } catch (cause) {
@@ -62,19 +62,19 @@ async function sameBytes(examined: Examined, name: string, written: Written): Pr
     throw damaged(examined, `the bytes of ${name} are not those that were backed up.`)
 }
 
-async function knownMigrations(copy: Copy): Promise<string[]> {
+async function knownMigrations(copy: DatabaseCopy): Promise<string[]> {
   try {
-    return await pending(copy)
+    return await pendingMigrations(copy)
   } catch (cause) {
     throw new CommandError(cause instanceof Error ? cause.message : String(cause), cause)
   }
 }
 
-async function sameRows(copy: Copy, examined: Examined): Promise<void> {
+async function sameRows(copy: DatabaseCopy, examined: Examined): Promise<void> {
   const { manifest } = examined
-  const [finding] = await copy.dialect.findings(copy.db as unknown as Kysely<unknown>)
+  const [finding] = await copy.dialect.integrityProblems(copy.db as unknown as Kysely<unknown>)
   if (finding !== undefined) throw damaged(examined, `its database says: ${finding}`)
-  const found = await digests(copy)
+  const found = await tableChecksums(copy)
   for (const table of new Set([...Object.keys(manifest.tables), ...Object.keys(found)])) {
     const [was, is] = [manifest.tables[table], found[table]]
     if (!was || !is) throw damaged(examined, `the table ${table} is ${was ? 'missing' : 'not in its manifest'}.`)
@@ -90,7 +90,7 @@ async function sameRows(copy: Copy, examined: Examined): Promise<void> {
   if (without !== undefined) throw damaged(examined, `the bytes of the file ${without} were not backed up.`)
 }
 
-async function sameSecrets(copy: Copy, { called, manifest, config, secret }: Examined): Promise<void> {
+async function sameSecrets(copy: DatabaseCopy, { called, manifest, config, secret }: Examined): Promise<void> {
   if (secret === null) return
   const { check } = manifest.secret
   if (check !== null && checkOf(secret, manifest.created_at) !== check) throw wrongSecret(called, manifest, config)
@@ -106,18 +106,18 @@ function wrongSecret(called: string, { secret: { kept } }: Manifest, config: Con
 }
 
 /** Whether the database had got so far that there is such a table. */
-export async function hasTable({ db }: Pick<Copy, 'db'>, name: string): Promise<boolean> {
+export async function hasTable({ db }: Pick<DatabaseCopy, 'db'>, name: string): Promise<boolean> {
   return (await db.introspection.getTables()).some((table) => table.name === name)
 }
 
 /** Hashes of all files that rows refer to. */
-export async function filesOf(copy: Copy): Promise<string[]> {
+export async function filesOf(copy: DatabaseCopy): Promise<string[]> {
   if (!(await hasTable(copy, 'files'))) return []
   const rows = await copy.db.selectFrom('files').select('sha256').distinct().orderBy('sha256').execute()
   return rows.map(({ sha256 }) => sha256)
 }
 
-export async function factsOf(copy: Copy): Promise<Pick<Contents, 'last_migration' | 'newest_event'>> {
+export async function factsOf(copy: DatabaseCopy): Promise<Pick<Contents, 'last_migration' | 'newest_event'>> {
   const { db } = copy
   const event = (await hasTable(copy, 'events'))
     ? await db.selectFrom('events').select('id').orderBy('id', 'desc').limit(1).executeTakeFirst()

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { syncPath } from '../../../db/disk.ts'
-import type { Digest } from '../../../db/table-checksums.ts'
+import type { TableChecksum } from '../../../db/table-checksums.ts'
 import { version } from '../../installation/package-info.ts'
 import { CommandError } from '../fail.ts'
 
@@ -28,7 +28,7 @@ export interface Contents {
   last_migration: string | null
   newest_event: number | null
   database: Written
-  tables: Record<string, Digest>
+  tables: Record<string, TableChecksum>
   /** Size by hash, which is the name as well. */
   files: Record<string, number>
   /** Hashes of files whose bytes the installation itself had lost. */

@@ -65,7 +65,7 @@ export function room(config: Config, free = freeBytes): Finding {
 }
 
 export function log({ dialect, url }: Store): Finding {
-  const bytes = dialect.copies.logSizeOf(url)
+  const bytes = dialect.copies.walBytes(url)
   return bytes > hugeLogBytes
     ? new Hint(
         `the log beside the database has ${megabytes(bytes)}. Restart the server, and whatever else reads it for so long.`,

@@ -1,6 +1,6 @@
 // What the doctor asks of the rows: whether the engine trusts its own file, and whether what happens by itself does happen.
 import type { Kysely } from 'kysely'
-import { migrations as known, pending } from '../../../db/migrate.ts'
+import { migrations as known, pendingMigrations } from '../../../db/migrate.ts'
 import { finding as searchFinding } from '../../../db/search/search-index.ts'
 import type { Store } from '../../../db/store.ts'
 import type { Config } from '../../config/config.ts'
@@ -20,7 +20,7 @@ export async function database(store: Store | string | null, config: Config): Pr
   if (lost !== null) return lost
   // The engine gives up where a page makes no sense at all.
   const findings = await store.dialect
-    .findings(store.db as unknown as Kysely<unknown>)
+    .integrityProblems(store.db as unknown as Kysely<unknown>)
     .catch((cause: unknown) => [`${cause instanceof Error ? cause.message : String(cause)}.`])
   if (findings.length === 0) return null
   const more = findings.length > 3 ? ` and ${findings.length - 3} more` : ''
@@ -34,7 +34,7 @@ function missing(config: Config): string | null {
 }
 
 export async function migrations(store: Store, config: Config): Promise<Finding> {
-  const due = await pending(store)
+  const due = await pendingMigrations(store)
   if (due.length === known.length) return missing(config) ?? 'nothing is in it. Run: accord install'
   return due.length === 0 ? null : `${due.length} are to be applied (${due.join(', ')}). Run: accord migrate`
 }

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } fro
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { isFull, makeFolder, megabytes, noRoomFor } from '../../../db/disk.ts'
-import { databaseFile, openStore, settleAlone } from '../../../db/store.ts'
+import { checkpointIfUnused, databaseFile, openStore } from '../../../db/store.ts'
 import type { Config } from '../../config/config.ts'
 import { filesFolder, presentSecret, restoringMark, secretFile } from '../../installation/data-folder.ts'
 import { placeOf } from '../../kernel/files/file-store.ts'
@@ -170,7 +170,7 @@ async function restore(config: Config, from: string, manifest: Manifest, isForce
 
 /** Sound: a database that any other connection has open cannot be taken, and a process that was killed holds none. */
 export function stopIfOpen(database: string): void {
-  if (existsSync(database) && !settleAlone(database))
+  if (existsSync(database) && !checkpointIfUnused(database))
     throw new CommandError(
       `A server, a worker or another program has ${database} open. Stop it first; nothing was changed.`,
     )

@@ -197,7 +197,7 @@ export async function insert(ctx: Context, table: string, row: Readonly<Record<s
     values.push(value)
     isPlain &&= typeof value !== 'object' || value === null
   }
-  const { tellsIds } = ctx.services.store.dialect
+  const { returnsInsertId: tellsIds } = ctx.services.store.dialect
   const build = (): Compilable<{ id: number }> => {
     const insertion = ctx.db.insertInto(table as never).values(row as never)
     return (tellsIds ? insertion : insertion.returning('id' as never)) as Compilable<{ id: number }>

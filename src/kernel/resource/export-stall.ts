@@ -19,14 +19,14 @@ export interface Patience {
 /** To be made when the snapshot is opened. */
 export function patienceOf({ services: { store, log }, operation, user }: Context, cutOff: () => void): Patience {
   // This export does not hold the pages that were in the log before it began.
-  const bound = Math.max(maxHeldLogBytes, store.logBytes())
+  const bound = Math.max(maxHeldLogBytes, store.walBytes())
   let waitedMs = 0
   let timer: NodeJS.Timeout | undefined
   let endListening = (): void => undefined
 
   function isHolding(): boolean {
     if (waitedMs < stallMs) return false
-    const bytes = store.logBytes()
+    const bytes = store.walBytes()
     if (bytes <= bound) return false
     log.warn(
       { operation, user_id: user?.id ?? null, log_bytes: bytes },

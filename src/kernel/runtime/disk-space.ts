@@ -50,7 +50,7 @@ export const realVolume: Volume = {
 }
 
 /** Of the database: why it could not write the last time it tried, or null; and whether it can by now. */
-type Written = Pick<Store, 'health' | 'retry'>
+type Written = Pick<Store, 'health' | 'retryWrite'>
 
 /** `folders`: all that data is written to. The worst of them counts. */
 export function createDisk(
@@ -63,7 +63,7 @@ export function createDisk(
     const bytes = store.health() === null ? probeBytes : probeBytesAfterTrouble
     const states = await Promise.all(folders.map((folder) => lookAt(folder, bytes)))
     // Where there is room the database may not be written all the same, and nobody else may try.
-    if (states.includes('full') || (await store.retry()) !== null) return 'full'
+    if (states.includes('full') || (await store.retryWrite()) !== null) return 'full'
     return states.includes('low') ? 'low' : 'ok'
   }
 

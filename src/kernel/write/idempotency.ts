@@ -131,7 +131,7 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
     }
     if (first?.state !== 'completed' || first.body === null) throw inFlight()
     // The first request may still wait for the disk.
-    await ctx.services.store.confirmed()
+    await ctx.services.store.whenDurable()
     return {
       status: Number(first.status),
       headers: JSON.parse(first.headers ?? '{}') as Record<string, string>,

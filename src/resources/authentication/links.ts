@@ -31,7 +31,7 @@ type Wanted = { email: string; network?: string } | { user_id: number }
 
 export const passwordLink = defineJob<Wanted>({
   kind: 'authentication.password-link',
-  retryAfter: [60, 300, 1800],
+  retryAfterSeconds: [60, 300, 1800],
   isMail: true,
   async run(ctx, wanted, { signal }) {
     const user = await recipientOf(ctx, wanted)

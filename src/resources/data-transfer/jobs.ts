@@ -1,6 +1,6 @@
 // Imports in the background (DOMAIN 25.1). A run that a crash ends is taken up by the next try where its last batch was kept.
 
-import { defineJob, enqueue, type Later, type Running } from '../../jobs/queue.ts'
+import { defineJob, enqueue, type JobRun, type RunAgain } from '../../jobs/queue.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { newOwnerId } from '../../kernel/runtime/process-identity.ts'
@@ -21,11 +21,11 @@ const whileOccupiedMs = 5000
 async function attempt(
   ctx: Context,
   { import_id: id }: Payload,
-  { signal }: Running,
+  { signal }: JobRun,
   work: (run: Run) => Promise<boolean>,
 ) {
   const { services } = ctx
-  const later = (ms: number): Later => ({ runAgainAt: new Date(services.clock.now().getTime() + ms) })
+  const later = (ms: number): RunAgain => ({ runAgainAt: new Date(services.clock.now().getTime() + ms) })
   try {
     if (!(await work({ services, id, own: newOwnerId(), signal }))) return later(0)
   } catch (error) {
@@ -64,18 +64,18 @@ async function revived(
 
 export const validateImport = defineJob<Payload>({
   kind: 'imports.validate',
-  retryAfter,
+  retryAfterSeconds: retryAfter,
   run: (ctx, payload, job) => attempt(ctx, payload, job, rehearse),
-  buried: (ctx, payload, cause) => ifThere(ctx, payload, (ctx, { id }) => giveUp(ctx, id, cause)),
+  onBuried: (ctx, payload, cause) => ifThere(ctx, payload, (ctx, { id }) => giveUp(ctx, id, cause)),
   revive: (ctx, payload) =>
     revived(ctx, payload, 'invalid', (ctx, row) => store(ctx, row, { ...fresh, state: 'validating' })),
 })
 
 export const processImport = defineJob<Payload>({
   kind: 'imports.process',
-  retryAfter,
+  retryAfterSeconds: retryAfter,
   run: (ctx, payload, job) => attempt(ctx, payload, job, processRows),
-  buried: (ctx, payload, cause) =>
+  onBuried: (ctx, payload, cause) =>
     ifThere(ctx, payload, (ctx, { id }) => fail(ctx, id, [faultOf(cause, 'import_failed')])),
   revive: (ctx, payload) =>
     revived(ctx, payload, 'failed', (ctx, { id }) => beginProcessing(ctx, id, { isRevived: true })),

@@ -3,7 +3,7 @@
 import type { Selectable } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
-import { acquire, release } from '../../jobs/locks.ts'
+import { acquireLock, releaseLock } from '../../jobs/locks.ts'
 import { signedInAgain } from '../../kernel/auth/tokens.ts'
 import { type Context, hasPermission, type Services, systemContext } from '../../kernel/context.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
@@ -56,10 +56,10 @@ const lockOf = (id: number): string => `import:${id}`
 
 /** Takes the lock of the import or keeps it; in the transaction of a batch. */
 export async function occupy(ctx: Context, { id, own }: Pick<Run, 'id' | 'own'>): Promise<void> {
-  if (!(await acquire(ctx, lockOf(id), own, lockMs))) throw new Elsewhere('Another process works on the import.')
+  if (!(await acquireLock(ctx, lockOf(id), own, lockMs))) throw new Elsewhere('Another process works on the import.')
 }
 
-export const vacate = (run: Run): Promise<void> => release(contextOf(run), lockOf(run.id), run.own)
+export const vacate = (run: Run): Promise<void> => releaseLock(contextOf(run), lockOf(run.id), run.own)
 
 /** The context of whose import it is, with the permissions of this moment. Throws `Refused` when there are none. */
 export async function actingFor<C extends Context>(ctx: C, { user_id: id }: ImportRow): Promise<C> {

@@ -22,11 +22,11 @@ const atOnce = 100
 /** Tries after 1, 5, 30 and 120 minutes (DOMAIN 14.2). */
 const send = defineJob<{ email_id: number }>({
   ...sendKind,
-  atOnce: 2,
-  retryAfter: [60, 300, 1800, 7200],
+  concurrency: 2,
+  retryAfterSeconds: [60, 300, 1800, 7200],
   isMail: true,
   run: (ctx, { email_id: id }, job) => sendMail(ctx, id, job),
-  buried: (ctx, { email_id: id }, cause) => giveUp(ctx, id, cause),
+  onBuried: (ctx, { email_id: id }, cause) => giveUp(ctx, id, cause),
   // The mail itself says so with its first try.
   async revive(ctx, { email_id: id }): Promise<undefined> {
     const mail = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirst()
@@ -56,7 +56,7 @@ async function forgotten({ db }: Context): Promise<number[]> {
 /** What cannot be reached now is asked again in five minutes. */
 const fetchMails = defineJob<Due>({
   kind: 'emails.poll',
-  retryAfter: [],
+  retryAfterSeconds: [],
   async run(ctx, _payload, { signal }) {
     await poll(ctx, signal)
   },

@@ -5,7 +5,7 @@
 import { Readable } from 'node:stream'
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
-import { BuryJob, type Running } from '../../jobs/queue.ts'
+import { BuryJob, type JobRun } from '../../jobs/queue.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Source } from '../../kernel/files/download.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
@@ -28,7 +28,7 @@ import { emails } from './resource.ts'
 import { referencesOf } from './threads.ts'
 
 /** One try. Throws when the mail was not taken; Bury when it never will be. */
-export async function sendMail(ctx: Context, id: number, job: Running): Promise<void> {
+export async function sendMail(ctx: Context, id: number, job: JobRun): Promise<void> {
   if (!(await begin(ctx, id, job.attempt))) return
   let sent: Sent
   let hidden: readonly string[] = []
@@ -47,8 +47,11 @@ export async function sendMail(ctx: Context, id: number, job: Running): Promise<
 }
 
 /** It waits for the next try. */
-const putOff = (ctx: Context, id: number, error: string, job: Running): Promise<boolean> =>
-  transaction(ctx, async (ctx) => (await job.isOurs(ctx)) && step(ctx, id, ['sending'], { status: 'queued', error }))
+const putOff = (ctx: Context, id: number, error: string, job: JobRun): Promise<boolean> =>
+  transaction(
+    ctx,
+    async (ctx) => (await job.holdsLease(ctx)) && step(ctx, id, ['sending'], { status: 'queued', error }),
+  )
 
 /** It is sent, whoever likes it: a listener that refuses to hear of it, or fails, must not have it sent again. */
 async function accept(ctx: Context, id: number, { refused }: { refused: string | null }): Promise<void> {

@@ -69,7 +69,7 @@ export async function readPart(
 ): Promise<Part> {
   const types = openTypes(ctx)
   const newest = Math.max(after, await newestEvent(ctx))
-  await ctx.services.store.confirmed()
+  await ctx.services.store.whenDurable()
   const begin = Math.max(after, ((await oldestOf(ctx)) ?? 1) - 1)
   // Ids grow in the order of commits, so what is there now and was passed over need never be looked at again.
   const end = types.length === 0 ? newest : Math.min(newest, begin + most.searched)

@@ -16,7 +16,7 @@ const listEvents: Handler<'listEvents'> = async (ctx, { query }) => {
   if (preferred(ctx, ['application/json', stream]) === stream) {
     const last = lastEventId(ctx)
     const after = last ?? query.after ?? (await newestEvent(ctx))
-    await ctx.services.store.confirmed()
+    await ctx.services.store.whenDurable()
     await checkPlace(ctx, last === undefined ? 'query.after' : 'header.Last-Event-ID', after, oldest)
     return follow(ctx, filters, after)
   }

@@ -1,7 +1,7 @@
 // A run of a campaign becomes rows of the ledger (DOMAIN 20.2): one mail for each e-mail address of each person, ready to be sent. The
 // ledger itself says how far that is, so a run that was interrupted goes on where it was, and one that is repeated adds what is new.
 import { v7 } from 'uuid'
-import { defineJob, letKeyGo } from '../../jobs/queue.ts'
+import { defineJob, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { fold } from '../../kernel/values/format.ts'
@@ -40,9 +40,9 @@ export const addressesIn = (emails: string): string[] => [
 
 export const queueMails = defineJob<Run>({
   kind: 'campaigns.queue',
-  retryAfter: [10, 60, 300, 300, 1800, 1800, 7200, 7200],
+  retryAfterSeconds: [10, 60, 300, 300, 1800, 1800, 7200, 7200],
   async run(ctx, run, { id, signal }) {
-    await letKeyGo(ctx, id)
+    await releaseDedupeKey(ctx, id)
     if (!(await queueAll(ctx, run, signal))) return { runAgainAt: ctx.services.clock.now() }
   },
 })

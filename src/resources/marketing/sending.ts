@@ -2,7 +2,7 @@
 // counted from the ledger so that a restart does not lose the count. A mail is sent at most once: its claim is committed before it is
 // handed over, and a claim whose end nobody knows makes it `uncertain`, which only a user sends again (resend.ts).
 import { randomUUID } from 'node:crypto'
-import { defineJob, enqueue, expedite, letKeyGo } from '../../jobs/queue.ts'
+import { defineJob, enqueue, expedite, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
 import { today } from '../../kernel/values/format.ts'
@@ -34,11 +34,11 @@ export const sendSoon = (ctx: Context, at: Date = ctx.time): Promise<void> =>
 
 export const sendMails = defineJob<Record<string, never>>({
   kind,
-  retryAfter: [5, 30, 60, 300],
+  retryAfterSeconds: [5, 30, 60, 300],
   isMail: true,
   async run(job, _payload, { id, signal }) {
     const current = (): Context => ({ ...job, origin: 'campaign', time: job.services.clock.now() })
-    await letKeyGo(job, id)
+    await releaseDedupeKey(job, id)
     await recover(current())
     const late = patient(signal)
     for (let tried = 0; tried < maxMails && !signal.aborted; tried++) {
@@ -55,7 +55,7 @@ export const sendMails = defineJob<Record<string, never>>({
     await sendSoon(current())
   },
   // What is queued is never forgotten: whatever made this one fail, the next begins.
-  buried: (ctx) => sendSoon(ctx),
+  onBuried: (ctx) => sendSoon(ctx),
   // It takes whatever is due.
   revive: async () => undefined,
 })

@@ -112,7 +112,7 @@ export const handlers: HandlersFor<Known> = {
   getReadiness: async (ctx) => {
     refuse(ctx, 'damaged')
     const told = await lastTold(ctx.services, ctx.time.getTime(), () => ask(ctx))
-    const lost = ctx.services.store.lost()
+    const lost = ctx.services.store.lostFiles()
     if (lost !== null)
       throw new Problem('unavailable', `Nothing is written: ${lost}. Put it back, or restart the server.`, {
         headers: { 'retry-after': '30' },

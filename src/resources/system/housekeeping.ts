@@ -83,7 +83,7 @@ async function pruneTokens(ctx: Context): Promise<void> {
 export const optimise = defineJob<Due>({
   kind: 'system.optimise',
   async run({ db, services: { store } }) {
-    await store.dialect.optimise(db)
+    await store.dialect.updateStatistics(db)
     await store.maintain()
   },
 })

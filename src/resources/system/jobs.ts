@@ -1,6 +1,6 @@
 // Jobs as people see them (DOMAIN 25.1): what waits, runs or was given up, and another try for it.
 import type { Schema } from '../../contract/types.ts'
-import { isBehind, unblock } from '../../jobs/leases.ts'
+import { isSequenceBusy, unblock } from '../../jobs/leases.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
 import type { Handler, HandlersFor } from '../../kernel/handler.ts'
@@ -83,7 +83,7 @@ async function begunAnew(ctx: Context, job: Row) {
     throw new Problem('state_conflict', `What a job ${job.kind} does cannot be taken up again once it was given up.`)
   const payload = await hooks?.revive?.(inItsName(ctx), JSON.parse(job.payload) as object)
   return {
-    state: (await isBehind(ctx, job)) ? 'blocked' : 'waiting',
+    state: (await isSequenceBusy(ctx, job)) ? 'blocked' : 'waiting',
     attempts: 0,
     crashes: 0,
     ...(payload && { payload: JSON.stringify(payload) }),

@@ -93,7 +93,7 @@ async function figuresOf(ctx: Context): Promise<string> {
 }
 
 /** Known without asking the database, which may be the one that fails. */
-async function healthOf({ lost, faults }: Store): Promise<string> {
+async function healthOf({ lostFiles: lost, faults }: Store): Promise<string> {
   const registers = [new Registry()]
   const labelNames = ['kind']
   new Gauge({

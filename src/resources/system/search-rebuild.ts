@@ -1,7 +1,7 @@
 // One rebuild of the search index at a time: a lock in the database says that one runs, so a second process stops before it touches
 // the index that the first one builds.
 import { discardRebuild, rebuildAll } from '../../../db/search/search-index.ts'
-import { acquire, release } from '../../jobs/locks.ts'
+import { acquireLock, releaseLock } from '../../jobs/locks.ts'
 import { type Context, systemContext } from '../../kernel/context.ts'
 import { newOwnerId } from '../../kernel/runtime/process-identity.ts'
 
@@ -12,14 +12,14 @@ const lockMs = 60_000
 /** Runs `work` while no other process rebuilds. Returns null without calling it when another one does. */
 async function alone<T>(ctx: Context, work: () => Promise<T>): Promise<T | null> {
   const own = newOwnerId()
-  const keep = (): Promise<boolean> => acquire(systemContext(ctx.services, ctx.origin), rebuildLock, own, lockMs)
+  const keep = (): Promise<boolean> => acquireLock(systemContext(ctx.services, ctx.origin), rebuildLock, own, lockMs)
   if (!(await keep())) return null
   const timer = setInterval(() => keep().catch(() => {}), lockMs / 3).unref()
   try {
     return await work()
   } finally {
     clearInterval(timer)
-    await release(ctx, rebuildLock, own)
+    await releaseLock(ctx, rebuildLock, own)
   }
 }
 

@@ -3,7 +3,7 @@
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import type { Schema } from '../../contract/types.ts'
-import { enqueue, enqueueAll, expedite, letKeyGo } from '../../jobs/queue.ts'
+import { enqueue, enqueueAll, expedite, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { transaction } from '../../kernel/write/write.ts'
@@ -112,7 +112,7 @@ async function leaveToEnd(ctx: Context, { id }: Delivery): Promise<void> {
     .where('dedupe_key', '=', keyOf(id))
     .where('state', '=', 'running')
     .executeTakeFirst()
-  if (job) await letKeyGo(ctx, job.id)
+  if (job) await releaseDedupeKey(ctx, job.id)
 }
 
 /** The delivery waits, as on its first day. Its job is for the caller to see to. */

@@ -2,7 +2,7 @@
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import { leaveSequence } from '../../jobs/leases.ts'
-import { defineJob, type Later, type Running } from '../../jobs/queue.ts'
+import { defineJob, type JobRun, type RunAgain } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { daysAfter, stamp } from '../../kernel/runtime/clock.ts'
@@ -30,14 +30,14 @@ type Webhook = Selectable<DB['webhooks']>
 const delivering = (kind: string, atOnce: number) =>
   defineJob<DeliverPayload>({
     kind,
-    atOnce,
-    retryAfter: [60, 300, 1800, 7200],
+    concurrency: atOnce,
+    retryAfterSeconds: [60, 300, 1800, 7200],
     async run(ctx, { delivery_id: id }, job) {
       const row = await pending(ctx, id)
       if (!row) return
       const webhook = await webhookOf(ctx, row.webhook_id)
       const stop = (reason: string): Promise<void> =>
-        transaction(ctx, async (ctx) => ((await job.isOurs(ctx)) ? giveUp(ctx, row, reason) : undefined))
+        transaction(ctx, async (ctx) => ((await job.holdsLease(ctx)) ? giveUp(ctx, row, reason) : undefined))
       if (webhook.is_active === 0) return stop('The webhook is switched off.')
       if (kind === kinds.healthy && webhook.failing_since !== null) {
         await ctx.db.updateTable('jobs').set({ kind: kinds.failing }).where('id', '=', job.id).execute()
@@ -51,7 +51,7 @@ const delivering = (kind: string, atOnce: number) =>
       const occasion = await occasionOf(tellers, row.message_id, event, recipe)
       return settle(ctx, row, await send(ctx, webhook, recipe, occasion, job.signal), job)
     },
-    async buried(ctx, { delivery_id: id }, cause) {
+    async onBuried(ctx, { delivery_id: id }, cause) {
       const row = await pending(ctx, id)
       if (row) await giveUp(ctx, row, cause)
     },
@@ -97,7 +97,7 @@ async function giveUp(ctx: Context, row: Delivery, reason: string): Promise<void
  * Writes down a try, and says when the next one is. Of a try whose job is another worker's by now only the attempt is listed: what
  * that worker finds out counts.
  */
-async function settle(ctx: Context, { id, webhook_id }: Delivery, { attempt, isUnsent }: Sent, job: Running) {
+async function settle(ctx: Context, { id, webhook_id }: Delivery, { attempt, isUnsent }: Sent, job: JobRun) {
   const at = ctx.services.clock.now()
   ctx.services.metrics.delivered(isTaken(attempt) ? 'succeeded' : 'failed')
   const { again, reason } = await transaction(ctx, async (ctx) => {
@@ -105,7 +105,7 @@ async function settle(ctx: Context, { id, webhook_id }: Delivery, { attempt, isU
     // Gone with its webhook while the receiver answered.
     if (!row) return { again: null, reason: null }
     const attempts = JSON.stringify([...attemptsOf(row), attempt])
-    if (!(await job.isOurs(ctx))) {
+    if (!(await job.holdsLease(ctx))) {
       await ctx.db.updateTable('webhook_deliveries').set({ attempts }).where('id', '=', id).execute()
       return { again: null, reason: null }
     }
@@ -128,7 +128,7 @@ async function settle(ctx: Context, { id, webhook_id }: Delivery, { attempt, isU
     return { again, reason: isUnsent ? null : await judge(ctx, webhook_id, attempt, at) }
   })
   const isOff = reason !== null && (await switchOff(ctx, webhook_id, reason))
-  return again && !isOff ? ({ runAgainAt: again } satisfies Later) : undefined
+  return again && !isOff ? ({ runAgainAt: again } satisfies RunAgain) : undefined
 }
 
 function nextTry(at: Date, tries: number): Date | null {

@@ -1,7 +1,7 @@
 // A stored event as something to tell (DOMAIN 18.5). It is told as it was stored, not as the record is by now, so that every try
 // says the same; only what placeholders say of its person and organization is of today.
 import { pathTo } from '../../contract/paths.ts'
-import { readEvent, type StoredEvent } from '../../jobs/event-consumers.ts'
+import { parseEvent, type StoredEvent } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
 import { asSeen } from '../../kernel/history/field-changes.ts'
 import type { Actor, Snapshot } from '../../kernel/write/events.ts'
@@ -15,7 +15,7 @@ const forUsers: Readonly<Record<string, readonly string[]>> = { emails: ['bcc'] 
 /** The stored event, null when it is not kept any more. */
 export async function storedEvent({ db }: Context, id: number): Promise<StoredEvent | null> {
   const row = await db.selectFrom('events').selectAll().where('id', '=', id).executeTakeFirst()
-  return row ? readEvent(row) : null
+  return row ? parseEvent(row) : null
 }
 
 /** As all of the tellers see it: what one of them may not read is not told. */

@@ -1,6 +1,6 @@
 // Which events a webhook is told (DOMAIN 18.5): those its patterns name, of its type of record, with a change it asks for. Read from
 // the event log, so that no event is missed and none is told twice.
-import { type EventReader, firstOf, type StoredEvent } from '../../jobs/event-consumers.ts'
+import { type EventConsumer, type StoredEvent, takeWithinLimit } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
 import { matcher } from '../../kernel/write/events.ts'
 import { transaction } from '../../kernel/write/write.ts'
@@ -29,19 +29,19 @@ export function subscribed({ events, changed, entity_type }: Subscription): (eve
     patterns.some((matches) => matches(event.name))
 }
 
-export const subscriptions: EventReader = {
+export const subscriptions: EventConsumer = {
   name: 'webhooks',
-  hears: async ({ db }) => {
+  entityTypes: async ({ db }) => {
     const listening = db.selectFrom('webhooks').where('is_active', '=', 1).where('events', '<>', '[]')
     const rows = await listening.select('entity_type').distinct().execute()
     const types = rows.flatMap(({ entity_type: type }) => type ?? [])
     // One without a type is told of all of them.
     return types.length < rows.length ? null : types
   },
-  async take(ctx, events) {
+  async consume(ctx, events) {
     const listening = (await listeners(ctx)).map((webhook) => ({ ...webhook, isTold: subscribed(webhook) }))
     // What happened before there was a webhook, or while it was off, is no business of its.
-    const { asked, last } = firstOf(events, (event) =>
+    const { asked, last } = takeWithinLimit(events, (event) =>
       listening
         .filter(({ events_after, isTold }) => event.id > events_after && isTold(event))
         .map(({ id, changed_by_id }) => ({ webhookId: id, changerId: changed_by_id, event })),

@@ -1,6 +1,6 @@
 // What becomes of all that waits for a webhook: brought forward when its receiver is back, given up when it is switched off. Thousands
 // may wait, so it is done in steps, with a transaction each, between which others have their turn.
-import { defineJob, enqueue, expedite, type JobKind, type Later, type Running } from '../../jobs/queue.ts'
+import { defineJob, enqueue, expedite, type JobKind, type JobRun, type RunAgain } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
 import { transaction } from '../../kernel/write/write.ts'
@@ -70,9 +70,9 @@ const jobKey = ({ id }: Waiting): string => keyOf(id)
 async function inSteps(
   ctx: Context,
   webhookId: number,
-  { signal }: Running,
+  { signal }: JobRun,
   step: (ctx: Context, rows: readonly Waiting[]) => Promise<boolean>,
-): Promise<Later | undefined> {
+): Promise<RunAgain | undefined> {
   let place = 0
   for (;;) {
     if (signal.aborted) return { runAgainAt: ctx.time }

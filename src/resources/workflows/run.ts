@@ -2,8 +2,8 @@
 // log are one transaction, so that whatever ends the process, no action is done twice and none is left out. One that may be much has
 // a transaction for each part.
 import type { Schema } from '../../contract/types.ts'
-import { readEvent } from '../../jobs/event-consumers.ts'
-import { defineJob, type Later } from '../../jobs/queue.ts'
+import { parseEvent } from '../../jobs/event-consumers.ts'
+import { defineJob, type RunAgain } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { cleanUpUploads, type Uploads } from '../../kernel/files/multipart.ts'
@@ -26,10 +26,10 @@ type Run = NonNullable<Awaited<ReturnType<typeof load>>>
 
 export const runWorkflow = defineJob<{ run_id: number }>({
   kind: 'workflows.run',
-  atOnce: 2,
-  retryAfter: [10, 60, 600, 3600],
+  concurrency: 2,
+  retryAfterSeconds: [10, 60, 600, 3600],
   run: (ctx, { run_id: id }, { signal }) => run({ ...ctx, origin: 'workflow', workflowRun: id }, id, signal),
-  buried: (ctx, { run_id: id }) => giveUp(ctx, id),
+  onBuried: (ctx, { run_id: id }) => giveUp(ctx, id),
   revive: (ctx, { run_id: id }) => takeUp(ctx, id),
 })
 
@@ -43,7 +43,7 @@ const load = ({ db }: Context, id: number) =>
     .where('run.id', '=', id)
     .executeTakeFirst()
 
-async function run(ctx: Context, id: number, signal: AbortSignal): Promise<Later | undefined> {
+async function run(ctx: Context, id: number, signal: AbortSignal): Promise<RunAgain | undefined> {
   // It goes with its workflow.
   const pending = await load(ctx, id)
   if (pending?.state === 'pending') await begin(ctx, pending)
@@ -86,7 +86,7 @@ async function decide(ctx: Context, run: Run) {
     requireReading(acting, entity)
     const unseen = await blindness(acting, entity, run.entity_id, run.event_id)
     if (unseen !== null) return { state: 'skipped', reason: unseen }
-    const stored = readEvent(event)
+    const stored = parseEvent(event)
     const { matches, held } = evaluate(
       { condition_type: run.condition_type, conditions },
       await snapshotOf(acting, stored),
@@ -165,7 +165,7 @@ const isRefusal = (error: unknown): error is Problem => error instanceof Problem
 /** The record as the event leaves it, for what is deleted meanwhile. */
 async function lastOf({ db }: Context, { event_id }: Run): Promise<Snapshot> {
   const row = await db.selectFrom('events').selectAll().where('id', '=', event_id).executeTakeFirst()
-  const event = row && readEvent(row)
+  const event = row && parseEvent(row)
   return event?.after ?? event?.before ?? {}
 }
 

@@ -1,7 +1,7 @@
 // Which events make which workflows run (DOMAIN 18.1, 18.3): a reader of the event log that writes a run for each and enqueues it,
 // and the guard against workflows that set each other off for ever.
 
-import { type EventReader, firstOf, type Heard } from '../../jobs/event-consumers.ts'
+import { type EventConsumer, type EventSummary, takeWithinLimit } from '../../jobs/event-consumers.ts'
 import { enqueueAll } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { runWorkflow } from './run.ts'
@@ -19,13 +19,13 @@ interface Run {
   parent_run_id: number | null
 }
 
-export const workflowTriggers: EventReader = {
+export const workflowTriggers: EventConsumer = {
   name: 'workflows',
-  hears: async ({ db }) => {
+  entityTypes: async ({ db }) => {
     const active = db.selectFrom('workflows').select('entity_type').distinct().where('is_active', '=', 1)
     return (await active.execute()).map((workflow) => workflow.entity_type)
   },
-  async take(ctx, events) {
+  async consume(ctx, events) {
     const triggers = [...new Set(events.map(({ name }) => triggerOf(name)))]
     const workflows = await ctx.db
       .selectFrom('workflows')
@@ -35,7 +35,7 @@ export const workflowTriggers: EventReader = {
       .orderBy('sort_order')
       .orderBy('id')
       .execute()
-    const { asked, last } = firstOf(events, (event) =>
+    const { asked, last } = takeWithinLimit(events, (event) =>
       // A workflow knows nothing of what was before it, or while it was switched off.
       workflows.flatMap((workflow): Asked[] =>
         event.entity_id !== null &&
@@ -54,7 +54,7 @@ export const workflowTriggers: EventReader = {
 
 interface Asked {
   workflow: { id: number; name: string }
-  event: Heard & { entity_id: number }
+  event: EventSummary & { entity_id: number }
 }
 
 /** A run for each, with as many statements as for one. */
@@ -117,7 +117,7 @@ function circleIn(
 }
 
 /** By event, the runs that led to it, the last one first; read generation by generation, for all events together. */
-async function chains({ db }: Context, events: readonly Heard[]): Promise<(event: Heard) => Run[]> {
+async function chains({ db }: Context, events: readonly EventSummary[]): Promise<(event: EventSummary) => Run[]> {
   const known = new Map<number, Run>()
   let wanted = new Set(events.flatMap(({ workflow_run_id: cause }) => cause ?? []))
   for (let depth = 0; wanted.size > 0 && depth <= deepest; depth++) {

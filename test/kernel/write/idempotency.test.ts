@@ -1,6 +1,6 @@
 // A key means: done once. Also when the server dies between the work and its answer, and only for the token that sent it.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { NotOnDisk } from '../../../db/sqlite/group-commit/wal-sync.ts'
+import { UnconfirmedCommitError } from '../../../db/sqlite/group-commit/wal-sync.ts'
 import { type Context, systemContext } from '../../../src/kernel/context.ts'
 import { inMass } from '../../../src/kernel/resource/mass.ts'
 import { nameOf, self } from '../../../src/kernel/runtime/process-identity.ts'
@@ -47,8 +47,8 @@ describe('Idempotency-Key', () => {
   it('gives an answer again once it is on the disk, which the first request may still wait for', async () => {
     await create()
     const confirmed = vi
-      .spyOn(server.store, 'confirmed')
-      .mockImplementation(() => Promise.reject(new NotOnDisk('The disk did not confirm it.')))
+      .spyOn(server.store, 'whenDurable')
+      .mockImplementation(() => Promise.reject(new UnconfirmedCommitError('The disk did not confirm it.')))
     expect((await create()).status).toBe(503)
     confirmed.mockRestore()
     const { status, headers } = await create()
@@ -64,7 +64,7 @@ describe('Idempotency-Key', () => {
           name === 'executeTakeFirst'
             ? async () => {
                 await target.executeTakeFirst()
-                throw new NotOnDisk('The disk did not confirm it.')
+                throw new UnconfirmedCommitError('The disk did not confirm it.')
               }
             : (...given: unknown[]) => unconfirmed(target[name](...given)),
       })

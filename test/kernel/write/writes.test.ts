@@ -166,7 +166,7 @@ describe('a locked database', () => {
     server = await startServer()
     const { dialect } = server.store
     const busy = new Database.SqliteError('database is locked', 'SQLITE_BUSY')
-    expect(dialect.trouble(busy)).toBe('busy')
+    expect(dialect.storageFault(busy)).toBe('busy')
     Object.defineProperty(server.app.services.store, 'db', {
       get: () => {
         throw busy
