@@ -10,14 +10,14 @@ import { transaction } from '../../kernel/write/write.ts'
 import { bytesOf } from '../files/handlers.ts'
 import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
-import { tagging } from '../tags/tagging.ts'
+import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { attachmentOf } from './attachments.ts'
 import { send, untrash } from './changes.ts'
 import { filedOf } from './folders.ts'
 import { emails } from './resource.ts'
 
 const noun = { one: 'e-mail', many: 'e-mails' }
-const tagged = tagging('emails', emails)
+const tagged = createTagHandlers('emails', emails)
 
 /** Deletes a mail in the trash, moves any other there; `type` says otherwise (DOMAIN 14.2). Answers what was done. */
 const discard = (ctx: Context, id: number, type: 'trash' | 'delete' | undefined): Promise<string> =>

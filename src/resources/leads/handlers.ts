@@ -11,13 +11,13 @@ import { transaction, write } from '../../kernel/write/write.ts'
 import { organizations } from '../organizations/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { pricedProducts } from '../products/prices.ts'
-import { tagging } from '../tags/tagging.ts'
+import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { leadColumns } from './columns.ts'
 import { kanbanLeads } from './kanban.ts'
 import { keepLine, linesOf, planLine, presentLine } from './products.ts'
 import { leads } from './resource.ts'
 
-const tagged = tagging('leads', leads)
+const tagged = createTagHandlers('leads', leads)
 type LineBody = { quantity?: number; price?: number }
 
 /** Both moves, of one lead and of many, take a stage of the pipeline the lead is in (DOMAIN 9.2). */

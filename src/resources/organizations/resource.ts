@@ -13,7 +13,8 @@ import { expandReferences, unique } from '../../kernel/resource/references.ts'
 import { addressParts, mergeAddress, readAddress } from '../../kernel/values/address.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { withAttributes } from '../attributes/values.ts'
-import { checkTagIds, readTags, setTags, tagging, tagsIn } from '../tags/tagging.ts'
+import { createTagHandlers } from '../tags/tag-handlers.ts'
+import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { ownerOf, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
@@ -115,7 +116,7 @@ const leadsCount = (ctx: Context) =>
     'leads_count',
   )
 
-const tags = tagging('organizations', organizations)
+const tags = createTagHandlers('organizations', organizations)
 
 export const handlers: HandlersFor<
   | 'listOrganizations'

@@ -4,11 +4,11 @@ import type { HandlersFor } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
 import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
 import { organizations } from '../organizations/resource.ts'
-import { tagging } from '../tags/tagging.ts'
+import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { personColumns } from './columns.ts'
 import { persons } from './resource.ts'
 
-const tagged = tagging('persons', persons)
+const tagged = createTagHandlers('persons', persons)
 
 export const handlers: HandlersFor<
   | 'listPersons'

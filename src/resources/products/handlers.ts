@@ -5,14 +5,14 @@ import type { Handler, HandlersFor } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
 import { massDestroy } from '../../kernel/resource/mass.ts'
 import { transaction } from '../../kernel/write/write.ts'
-import { tagging } from '../tags/tagging.ts'
+import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { warehouses } from '../warehouses/resource.ts'
 import { productColumns } from './columns.ts'
 import { inventoriesOf, stockOf, writeInventories } from './inventories.ts'
 import { products } from './resource.ts'
 import { carryOut, planStock } from './stocking.ts'
 
-const tags = tagging('products', products)
+const tags = createTagHandlers('products', products)
 
 const listProductInventories: Handler<'listProductInventories'> = async (ctx, { params, query }) => {
   await products.assertVisible(ctx, params.id)

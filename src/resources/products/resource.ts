@@ -8,7 +8,7 @@ import { unique } from '../../kernel/resource/references.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { fromScaled, scaled } from '../../kernel/values/money.ts'
 import { withAttributes } from '../attributes/values.ts'
-import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tagging.ts'
+import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { inventoriesOf } from './inventories.ts'
 
 export const products = defineResource(

@@ -6,13 +6,13 @@ import { exportOf } from '../../kernel/resource/export.ts'
 import { massDestroy } from '../../kernel/resource/mass.ts'
 import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
-import { tagging } from '../tags/tagging.ts'
+import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { quoteColumns } from './columns.ts'
-import { handlers as links } from './links.ts'
+import { linkHandlers } from './link-handlers.ts'
 import { printQuote } from './print.ts'
 import { quotes } from './resource.ts'
 
-const tagged = tagging('quotes', quotes)
+const tagged = createTagHandlers('quotes', quotes)
 
 export const handlers: HandlersFor<
   | 'listQuotes'
@@ -26,7 +26,7 @@ export const handlers: HandlersFor<
   | 'listQuoteTags'
   | 'attachQuoteTag'
   | 'detachQuoteTag'
-  | keyof typeof links
+  | keyof typeof linkHandlers
 > = {
   ...quotes.handlers,
   massDestroyQuotes: massDestroy(quotes),
@@ -35,7 +35,7 @@ export const handlers: HandlersFor<
   listQuoteTags: tagged.list,
   attachQuoteTag: tagged.attach,
   detachQuoteTag: tagged.detach,
-  ...links,
+  ...linkHandlers,
 }
 
 /** Lists of quotes below another record; the parent must be visible (DOMAIN 7.3). */

@@ -1,5 +1,5 @@
 // Offers to persons (DOMAIN 12). How an item is written is in items.ts, what the quote comes to in totals.ts, which leads it
-// is for in links.ts, how it is printed in print.ts.
+// is for in lead-links.ts, how it is printed in print.ts.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -15,12 +15,12 @@ import { withAttributes } from '../attributes/values.ts'
 import { leads } from '../leads/resource.ts'
 import { personRef } from '../persons/contacts.ts'
 import { persons } from '../persons/resource.ts'
-import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tagging.ts'
+import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { ownerOf, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 import { itemsOf, keepItems, type PlannedItem, planItems, presentItem } from './items.ts'
-import { gatherLeads, isLinked, linkLead } from './links.ts'
+import { isLinked, linkLead, loadLeadRefs } from './lead-links.ts'
 import { quoteTotals } from './totals.ts'
 
 type Body = Schema<'QuoteUpdate'>
@@ -206,7 +206,7 @@ export const quotes = defineResource(
         replies.map(({ id }) => id),
       )
       for (const reply of replies) reply.items = items.filter(({ quote_id }) => quote_id === reply.id).map(presentItem)
-      await gatherLeads(ctx, replies)
+      await loadLeadRefs(ctx, replies)
       await expandReferences(ctx, replies, include, { user: () => users, person: () => persons, leads: () => leads })
     },
     afterSave: async (ctx, id, { items }) => {

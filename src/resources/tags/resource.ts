@@ -13,7 +13,7 @@ import { fold } from '../../kernel/values/format.ts'
 import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
-import { detachEverywhere } from './tagging.ts'
+import { detachFromAll } from './tag-links.ts'
 
 const palette = ['#0E90D9', '#D92D20', '#DC6803', '#039855', '#7A5AF8', '#475467']
 
@@ -68,7 +68,7 @@ export const tags = defineResource({
     version: row.version,
   }),
   loadRelated: (ctx, replies, include) => expandReferences(ctx, replies, include, { user: () => users }),
-  beforeDelete: (ctx, row) => detachEverywhere(ctx, row),
+  beforeDelete: (ctx, row) => detachFromAll(ctx, row),
 })
 
 /** The tag of that name, created when there is none. Throws 403 when the caller may not create tags. */

@@ -1,9 +1,9 @@
 // What can be done with warehouses through the API. Their products are listed by the products' slice.
 import type { HandlersFor } from '../../kernel/handler.ts'
-import { tagging } from '../tags/tagging.ts'
+import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { warehouses } from './resource.ts'
 
-const tags = tagging('warehouses', warehouses)
+const tags = createTagHandlers('warehouses', warehouses)
 
 export const handlers: HandlersFor<
   | 'listWarehouses'

@@ -9,7 +9,7 @@ import { fold } from '../../kernel/values/format.ts'
 import { withAttributes } from '../attributes/values.ts'
 import { checkUnique, cleanPoints, keepUnique } from '../persons/contacts.ts'
 import { clearInventories, refuseStocked } from '../products/inventories.ts'
-import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tagging.ts'
+import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { gatherActivities, gatherLocations } from './children.ts'
 
 type Row = { id: number; contact_address: string }

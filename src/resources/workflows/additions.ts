@@ -7,14 +7,14 @@ import { fillIn } from '../email-templates/placeholders.ts'
 import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { quotes } from '../quotes/resource.ts'
-import { tagging } from '../tags/tagging.ts'
+import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { type Effect, type Occasion, refuse, requireRecord } from './action-subject.ts'
 import { type Action, longest } from './actions.ts'
 
 const tagged = {
-  leads: tagging('leads', leads),
-  persons: tagging('persons', persons),
-  quotes: tagging('quotes', quotes),
+  leads: createTagHandlers('leads', leads),
+  persons: createTagHandlers('persons', persons),
+  quotes: createTagHandlers('quotes', quotes),
 }
 const linkOf = { leads: 'lead_id', persons: 'person_id', quotes: 'quote_id' } as const
 

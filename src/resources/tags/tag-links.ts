@@ -1,17 +1,15 @@
-// Tags on records (DOMAIN 9.6): the same list, attach and detach for every taggable resource, and `tag_ids` in bodies. Each
-// link is a write of its own, with the events of its resource, after the record's own pair.
+// Tags on records (DOMAIN 9.6): reading them and writing `tag_ids` of a body. Each link is a write of its own with the
+// events of its resource, after the record's own pair.
 import { type AliasedRawBuilder, type Kysely, sql } from 'kysely'
 import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
-import { notFound, Problem, ValidationErrors } from '../../kernel/errors.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
 import { queryByIds, queryCached } from '../../kernel/query/statement-cache.ts'
-import type { Resource } from '../../kernel/resource/define-resource.ts'
-import { transaction, write } from '../../kernel/write/write.ts'
-import { findOrCreateTag } from './resource.ts'
+import { write } from '../../kernel/write/write.ts'
 
-/** Per taggable resource: its link table, the column of its id there, and the stem of its event names. */
-export const taggable = {
+/** Per taggable resource: the link table, the link table's column for the record, and the stem of the event names. */
+const taggable = {
   leads: { table: 'lead_tags', column: 'lead_id', event: 'leads.tag' },
   persons: { table: 'person_tags', column: 'person_id', event: 'persons.tag' },
   organizations: { table: 'organization_tags', column: 'organization_id', event: 'organizations.tag' },
@@ -23,26 +21,24 @@ export const taggable = {
 
 export type Taggable = keyof typeof taggable
 type TagRef = Schema<'TagRef'>
-const most = 50
 
-/** Tags by name, of the records that `link` says. */
+/** The tags of linked records, sorted by name. */
 const linked = (db: Db, entity: Taggable) =>
-  // biome-ignore lint/suspicious/noExplicitAny: one of seven tables of links, all of them alike
+  // biome-ignore lint/suspicious/noExplicitAny: one of seven link tables that have the same columns
   (db as unknown as Kysely<any>)
     .selectFrom(`${taggable[entity].table} as link`)
     .innerJoin('tags', 'tags.id', 'link.tag_id')
     .select(['tags.id', 'tags.name', 'tags.color'])
     .orderBy('tags.name_key')
 
-/** The tags of a record. */
-const tagsOf = (ctx: Context, entity: Taggable, id: number): Promise<TagRef[]> =>
+export const tagsOf = (ctx: Context, entity: Taggable, id: number): Promise<TagRef[]> =>
   queryCached<TagRef>(ctx, {
     name: `tags of ${entity}`,
     values: [id],
     build: () => linked(ctx.db, entity).where(`link.${taggable[entity].column}`, '=', id),
   })
 
-/** A column of a query of taggable records: the tags of each, for `readTags`. */
+/** A column for a query of taggable records: the tags of each row as JSON, for `readTags`. */
 export const tagsIn = ({ db, services }: Context, entity: Taggable): AliasedRawBuilder<string, 'tags'> =>
   services.store.dialect
     .jsonRows(linked(db, entity).whereRef(`link.${taggable[entity].column}`, '=', `${entity}.id`))
@@ -50,7 +46,7 @@ export const tagsIn = ({ db, services }: Context, entity: Taggable): AliasedRawB
 
 export const readTags = (stored: string): TagRef[] => JSON.parse(stored)
 
-/** Finds what is wrong with `tag_ids` of a body. */
+/** Adds a finding for each of `tag_ids` that is not a tag. */
 export async function checkTagIds(
   ctx: Context,
   found: ValidationErrors,
@@ -61,7 +57,7 @@ export async function checkTagIds(
   for (const [index, id] of ids.entries()) if (!known.has(id)) found.invalid(`tag_ids.${index}`, `No tag has id ${id}.`)
 }
 
-/** Makes `ids` the complete set of tags of a record, which has none yet when it is new. True when something changed. */
+/** Replaces the tags of a record by `ids`; a new record has none to read. Returns whether anything changed. */
 export async function setTags(
   ctx: Context,
   entity: Taggable,
@@ -74,13 +70,13 @@ export async function setTags(
   const wanted = new Set(ids)
   const removed = present.filter((tag) => !wanted.has(tag.id))
   const added = [...wanted].filter((tagId) => !present.some((tag) => tag.id === tagId))
-  for (const tag of removed) await unlink(ctx, entity, id, tag)
+  for (const tag of removed) await unlinkTag(ctx, entity, id, tag)
   const tags = new Map((await tagRefs(ctx, added)).map((tag) => [tag.id, tag]))
-  for (const tagId of added) await link(ctx, entity, id, tagId, tags.get(tagId))
+  for (const tagId of added) await linkTag(ctx, entity, id, tagId, tags.get(tagId))
   return removed.length + added.length > 0
 }
 
-const tagRefs = (ctx: Context, ids: readonly number[]): Promise<TagRef[]> =>
+export const tagRefs = (ctx: Context, ids: readonly number[]): Promise<TagRef[]> =>
   queryByIds(
     ctx,
     'tags: some',
@@ -89,7 +85,13 @@ const tagRefs = (ctx: Context, ids: readonly number[]): Promise<TagRef[]> =>
     true,
   )
 
-async function link(ctx: Context, entity: Taggable, id: number, tagId: number, tag: TagRef | undefined): Promise<void> {
+export async function linkTag(
+  ctx: Context,
+  entity: Taggable,
+  id: number,
+  tagId: number,
+  tag: TagRef | undefined,
+): Promise<void> {
   const { table, column, event } = taggable[entity]
   await write(
     ctx,
@@ -107,7 +109,7 @@ async function link(ctx: Context, entity: Taggable, id: number, tagId: number, t
   )
 }
 
-async function unlink(ctx: Context, entity: Taggable, id: number, tag: TagRef): Promise<void> {
+export async function unlinkTag(ctx: Context, entity: Taggable, id: number, tag: TagRef): Promise<void> {
   const { table, column, event } = taggable[entity]
   const before = { [column]: id, tag_id: tag.id, tag }
   await write(
@@ -121,8 +123,8 @@ async function unlink(ctx: Context, entity: Taggable, id: number, tag: TagRef): 
   )
 }
 
-/** Takes a tag off every record, with one event each (DOMAIN 15.2); the records change with it. */
-export async function detachEverywhere(ctx: Context, tag: { id: number; name: string; color: string }): Promise<void> {
+/** Detaches a tag from every record, with one event each, and raises the version of these records (DOMAIN 15.2). */
+export async function detachFromAll(ctx: Context, tag: { id: number; name: string; color: string }): Promise<void> {
   for (const entity of Object.keys(taggable) as Taggable[]) {
     const { table, column } = taggable[entity]
     const { rows } = await sql<{
@@ -138,52 +140,6 @@ export async function detachEverywhere(ctx: Context, tag: { id: number; name: st
         rows.map(({ id }) => id),
       )
       .execute()
-    for (const { id } of rows) await unlink(ctx, entity, id, { id: tag.id, name: tag.name, color: tag.color })
+    for (const { id } of rows) await unlinkTag(ctx, entity, id, { id: tag.id, name: tag.name, color: tag.color })
   }
-}
-
-type Target = Pick<Resource<unknown, never>, 'assertVisible' | 'touch'>
-interface Attach {
-  params: { id: number }
-  body: Schema<'TagAttach'>
-}
-
-/** The three handlers of a taggable resource. */
-export function tagging(entity: Taggable, target: Target) {
-  return {
-    list: async (ctx: Context, { params }: { params: { id: number } }) => {
-      await target.assertVisible(ctx, params.id)
-      return { data: await tagsOf(ctx, entity, params.id) }
-    },
-    attach: (ctx: Context, { params, body }: Attach) =>
-      transaction(ctx, async (ctx) => {
-        await target.assertVisible(ctx, params.id)
-        const tagId = await namedTag(ctx, body)
-        const present = await tagsOf(ctx, entity, params.id)
-        if (!present.some((tag) => tag.id === tagId)) {
-          if (present.length >= most) throw new Problem('state_conflict', `A record has at most ${most} tags.`)
-          await link(ctx, entity, params.id, tagId, (await tagRefs(ctx, [tagId]))[0])
-          await target.touch(ctx, params.id)
-        }
-        return { data: await tagsOf(ctx, entity, params.id), message: 'Tag attached.' }
-      }),
-    detach: (ctx: Context, { params }: { params: { id: number; tag_id: number } }) =>
-      transaction(ctx, async (ctx) => {
-        await target.assertVisible(ctx, params.id)
-        const tag = (await tagsOf(ctx, entity, params.id)).find(({ id }) => id === params.tag_id)
-        if (!tag) throw notFound('attached tag', params.tag_id)
-        await unlink(ctx, entity, params.id, tag)
-        await target.touch(ctx, params.id)
-        return { message: 'Tag detached.' }
-      }),
-  }
-}
-
-async function namedTag(ctx: Context, body: Schema<'TagAttach'>): Promise<number> {
-  if (!('tag_id' in body)) return findOrCreateTag(ctx, body.name)
-  const found = new ValidationErrors()
-  const known = await ctx.db.selectFrom('tags').select('id').where('id', '=', body.tag_id).executeTakeFirst()
-  if (!known) found.invalid('tag_id', `No tag has id ${body.tag_id}.`)
-  found.throwIfAny()
-  return body.tag_id
 }

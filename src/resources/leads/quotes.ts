@@ -1,0 +1,32 @@
+// The quotes of a lead: their number and `include=quotes`. Quotes import leads, so the quotes are reached through the
+// services.
+import { sql } from 'kysely'
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { visible } from '../../kernel/query/visibility.ts'
+import { expandReferences } from '../../kernel/resource/references.ts'
+
+/** `include=quotes` for a page of leads: one query for the references, then the queries for the quotes themselves. */
+export async function includeQuotes(ctx: Context, replies: readonly Schema<'Lead'>[]): Promise<void> {
+  const rows = await ctx.db
+    .selectFrom('lead_quotes')
+    .innerJoin('quotes', 'quotes.id', 'lead_quotes.quote_id')
+    .select(['lead_quotes.lead_id', 'quotes.id', 'quotes.subject'])
+    .where(
+      'lead_quotes.lead_id',
+      'in',
+      replies.map(({ id }) => id),
+    )
+    .orderBy('quotes.id')
+    .execute()
+  for (const reply of replies)
+    reply.quotes = rows.filter(({ lead_id }) => lead_id === reply.id).map(({ id, subject }) => ({ id, subject }))
+  const quotes = ctx.services.resources.get('quotes')
+  if (quotes) await expandReferences(ctx, replies, ['quotes'], { quotes: () => quotes })
+}
+
+/** A column for a query of leads: how many of the lead's quotes the caller may see. */
+export const quotesCount = (ctx: Context) =>
+  sql<number>`(select count(*) from lead_quotes as link join quotes on quotes.id = link.quote_id where link.lead_id = leads.id and ${visible(ctx, 'quotes.user_id')})`.as(
+    'quotes_count',
+  )
