@@ -1,4 +1,5 @@
-// The benchmark in small: that both servers still answer everything it asks, and the same. What it measures is not looked at.
+// The benchmark in small: both servers still answer every request of it, and the same bytes. The
+// figures are not checked.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// Both servers on fresh copies of a filled folder: compared, and then measured kind by kind.
+// Starts both servers on fresh copies of a filled folder, compares their answers, then measures
+// them kind by kind.
 import { Client } from './client.ts'
 import type { Filled } from './fill.ts'
 import { measure } from './measure.ts'
@@ -11,14 +12,14 @@ import { copyOf, quiet, remove, type Server, start } from './servers.ts'
 export interface Options {
   kinds: readonly Kind[]
   rounds: number
-  /** Of a round of one server, and the most requests in it. */
+  /** Per round of one server: the seconds, and the most requests. */
   seconds: number
   requests: number
-  /** Where profiles of accord go, one for each kind. */
+  /** The folder for profiles of accord, one per kind. */
   profile?: string
   /** Another build of accord. */
   program?: string
-  /** Without the memory for replies: each answer is made anew. */
+  /** Without the response cache: each reply is built anew. */
   fresh?: boolean
 }
 
@@ -40,7 +41,7 @@ export async function measureBoth(filled: Filled, options: Options, say: Say): P
     const servers = [accord, limit] as const
     await mustAnswerTheSame(servers, kinds, { world, token, times: 5 })
     say(`Both servers answer the same bytes and leave the same rows: ${kinds.join(', ')}.`)
-    // Until all that it does by itself after its start is done.
+    // Waits until the work that follows a start is done.
     await quiet(accord, 30 * seconds)
     const profiler = accord.inspector && profile ? await connectProfiler(accord.inspector, profile) : null
     const rows: Row[] = []

@@ -1,5 +1,5 @@
-// Asks a server for some time over some connections, in a process of its own that stays for the whole run; `Client` is the other end.
-// Every task is a message, its figures are the answer.
+// The load generator. It runs in a process of its own for the whole run; `Client` is its other end.
+// Each task is a message, and its figures are the reply.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { Connection } from '../support/connection.ts'
@@ -10,11 +10,11 @@ export interface Task {
   url: string
   token: string
   world: World
-  /** Drawn by turns, one for each request. */
+  /** Drawn in turn, one per request. */
   kinds: Kind[]
   connections: number
   seed: number
-  /** Ends with whichever comes first. */
+  /** A task ends at the first of these limits. */
   seconds: number
   requests: number
 }
@@ -22,7 +22,7 @@ export interface Task {
 export interface Figures extends Omit<Times, 'count'> {
   requests: number
   seconds: number
-  /** Answered 503 because the machine had too much else to do, and asked again a little later. */
+  /** Requests answered 503 because the machine was busy, and sent again later. */
   refused: number
 }
 
@@ -53,7 +53,7 @@ export class Client {
   }
 }
 
-/** Walks go on where they were in the round before. */
+/** A walk continues where it was in the round before. */
 const walks = new Map<string, Walk>()
 function walkOf(task: Task, index: number): Walk {
   const name = `${task.url} ${index}`

@@ -1,5 +1,5 @@
-// Asks for one lead after the other, so many a second whether they are answered or not, from a process of its own: nothing else that
-// a measurement does is in the figures.
+// Requests one lead after another at a fixed rate, answered or not. It runs in a process of its
+// own, so that other parts of a measurement do not disturb its figures.
 import { spawn } from 'node:child_process'
 import { Agent, request } from 'node:http'
 import { fileURLToPath } from 'node:url'
@@ -18,7 +18,7 @@ export interface Figures extends Times {
 
 const here = fileURLToPath(import.meta.url)
 
-/** Asks as long as `work` takes. */
+/** Sends requests as long as `work` takes. */
 export async function during<T>(task: Task, work: () => Promise<T>): Promise<{ figures: Figures; done: T }> {
   const child = spawn(process.execPath, [...fromSource, here, JSON.stringify(task)], {
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -28,7 +28,7 @@ export async function during<T>(task: Task, work: () => Promise<T>): Promise<{ f
     output += bytes
   })
   const ended = new Promise<void>((done) => child.once('close', () => done()))
-  // It has to start first.
+  // The child process has to start first.
   await new Promise((done) => child.stdout.once('data', done))
   try {
     const done = await work()
@@ -51,7 +51,7 @@ async function ask({ url, token, leads, aSecond }: Task): Promise<Figures> {
 
   const one = (): Promise<void> =>
     new Promise((done) => {
-      // Somewhere else each time, and the same places in each run.
+      // A different lead each time, and the same leads in each run.
       const path = `/api/admin/leads/${1 + ((made++ * 7919) % leads)}`
       const since = performance.now()
       const fail = (): void => {
@@ -70,7 +70,8 @@ async function ask({ url, token, leads, aSecond }: Task): Promise<Figures> {
         .end()
     })
 
-  // A process that just started answers its first reads slowly itself; that is not the server's time.
+  // The first requests of a new process are slow on the client's side; they must not count as the
+  // server's time.
   for (let warm = 0; warm < 500; warm++) await one()
   taken.length = 0
   process.stdout.write('asking\n')

@@ -1,4 +1,5 @@
-// Two users who print a quote of 200 items and ask for charts without pause, while during.ts measures what a reader feels.
+// Two users who print a quote of 200 items and request charts without pause, while during.ts
+// measures how long a reader waits.
 
 interface Drawing {
   tokens: string[]
@@ -18,7 +19,7 @@ async function call<T>(url: string, path: string, token: string, body: object): 
   return ((await answer.json()) as { data: T }).data
 }
 
-/** The quote with the most items and the longest names there can be, and two users. */
+/** Creates the largest quote the contract allows, with the longest names, and two users. */
 export async function prepareDrawing(url: string, token: string): Promise<Drawing> {
   const tokens: string[] = []
   for (const name of ['first', 'second']) {
@@ -47,7 +48,10 @@ export async function prepareDrawing(url: string, token: string): Promise<Drawin
   return { tokens, quote: quote.id }
 }
 
-/** Answers how many were drawn. Each user has two requests under way, so one of them always waits. */
+/**
+ * Returns the number of drawings. Each user has two requests under way, so one of them always
+ * waits.
+ */
 export async function drawFor(url: string, { tokens, quote }: Drawing, seconds: number): Promise<number> {
   const over = performance.now() + seconds * 1000
   let drawn = 0

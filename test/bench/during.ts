@@ -1,6 +1,6 @@
-// What one reader feels while the server works for others: how long `show` takes when nothing else happens, while all leads are
-// exported, while a file is validated and imported in the background, while both happen, and while quotes are printed and charts are
-// drawn. `npx tsx test/bench/during.ts` measures the built program in a copy of the folder that fill.ts keeps.
+// How long one reader waits for `show` while the server is otherwise idle, exports all leads,
+// validates and imports a file, does both, or prints quotes and draws charts. `npx tsx
+// test/bench/during.ts` measures the built program in a copy of the folder that fill.ts keeps.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
@@ -18,11 +18,11 @@ const imports = '/settings/data-transfer/imports'
 interface Server {
   url: string
   process: ChildProcess
-  /** Seconds of processors it has used. */
+  /** Processor seconds used so far. */
   cpu(): number
 }
 
-/** As in production, but nobody is limited. */
+/** The settings of production, without rate limits. */
 async function serve(program: string, folder: string): Promise<Server> {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('ACCORD_'))
   const settings = { ACCORD_ENV: 'production', ACCORD_PORT: '0', ACCORD_RATE_LIMIT: 'off' }
@@ -74,7 +74,7 @@ function client(url: string, token: string) {
   return {
     at,
     begin: (id: number, what: 'validate' | 'start') => api('POST', `${imports}/${id}/${what}`),
-    /** All leads as CSV, read as fast as they come; answers how many lines there were. */
+    /** Reads all leads as CSV as fast as they come; returns the number of lines. */
     exportAll: (): Promise<number> =>
       new Promise((found, failed) => {
         request(`${url}/api/admin/leads/export?format=csv`, { headers: { authorization: headers.authorization } })
@@ -94,7 +94,7 @@ function client(url: string, token: string) {
           })
           .end()
       }),
-    /** A file of leads, as an import that waits. */
+    /** Uploads a file of leads and creates an import that has not started. */
     async newImport(rows: number): Promise<number> {
       const lines = Array.from({ length: rows }, (_, index) =>
         [
@@ -136,7 +136,7 @@ async function run(server: Server, token: string, { leads, rows, aSecond, second
   const { at, begin, exportAll, newImport, until } = client(server.url, token)
   const task = { url: server.url, token, leads, aSecond }
 
-  /** `work` answers how many rows it was. */
+  /** `work` returns the number of rows it processed. */
   async function measured(what: string, work: () => Promise<number>): Promise<void> {
     let [took, cost] = [0, 0]
     const { figures, done } = await during(task, async () => {
@@ -154,7 +154,7 @@ async function run(server: Server, token: string, { leads, rows, aSecond, second
     )
   }
 
-  /** How far the import comes in some seconds, if its end does not come first. */
+  /** Runs the import for some seconds, or to its end if that comes first. */
   async function progress(id: number, name: string): Promise<number> {
     const begun = await until(id, ({ state, processed_rows_count: done }) => state !== name || done > 0)
     const over = performance.now() + seconds * 1000

@@ -1,5 +1,5 @@
-// How many records of each kind there are for N leads, and how they come into their tables: one prepared statement a table, many rows a
-// transaction.
+// The number of records of each kind for N leads, and their insertion: one prepared statement per
+// table, many rows per transaction.
 import type { Database } from 'better-sqlite3'
 
 export const sizes = (leads: number) => ({
@@ -19,7 +19,9 @@ export type Many = ReturnType<typeof sizes>
 type Value = string | number | null
 type Row = Record<string, Value>
 
-/** Inserts rows of one table with a statement prepared once; all rows have the same columns. */
+/**
+ * Inserts rows of one table with a statement that is prepared once; all rows have the same columns.
+ */
 export function inserter(database: Database, table: string): (row: Row) => void {
   let run: ((values: Value[]) => unknown) | undefined
   return (row) => {
@@ -49,7 +51,7 @@ export const addressOf = (index: number): string =>
 
 const part = 100_000
 
-/** A transaction for every so many records. */
+/** One transaction per batch of records. */
 export function inParts(database: Database, total: number, write: (index: number) => void): void {
   for (let from = 0; from < total; from += part) {
     database.transaction(() => {

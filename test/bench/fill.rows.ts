@@ -1,5 +1,6 @@
-// The records of a filled database, written in bulk past the program: contacts, products, leads and what hangs on them, as the program
-// itself would have stored them. Every row follows from its number, so that a database of N leads is always the same one.
+// The records of a filled database, inserted in bulk without the program: contacts, products, leads
+// and their dependents, as the program itself would have stored them. Each row follows from its
+// number, so a database of N leads is always the same.
 import type { Database } from 'better-sqlite3'
 import { caseFold } from '../../db/schema/case-folding.ts'
 import { randomOf } from '../fuzz/random.ts'
@@ -11,7 +12,7 @@ const lastNames = 'Abel Brandt Costa Dahl Eriksen Fischer García Haddad Ivanov 
 const kinds = 'Renewal Upgrade Pilot Rollout Support Migration Audit Training Licence Expansion'.split(' ')
 const things = 'sensors pumps laptops valves panels scanners robots filters drives cables turbines ovens'.split(' ')
 const trades = 'Foods Motors Logistics Energy Textiles Optics Marine Steel Media Pharma'.split(' ')
-const regions = ['north', 'south', 'east', 'west', 'centre']
+const regions = ['north', 'south', 'east', 'west', 'center']
 const stages = [
   { id: 1, status: 1 },
   { id: 2, status: 1 },
@@ -21,19 +22,19 @@ const stages = [
   { id: 6, status: 3 },
 ]
 const dayMs = 24 * 60 * 60 * 1000
-/** All of it lies in the two years before this day. */
+/** All records date from the two years before this day. */
 const lastDay = Date.UTC(2026, 0, 1)
 const span = 730 * dayMs
 const money = 10_000
 
 const stamp = (time: number): string => new Date(time).toISOString()
-/** Records come into being in the order of their ids. */
+/** Records are created in the order of their ids. */
 const bornAt = (index: number, total: number): number => lastDay - span + Math.floor((index / total) * span)
 
 export function fillRows(database: Database, leads: number, seed: number): void {
   const many = sizes(leads)
   const into: Into = (table) => inserter(database, table)
-  /** What keeps the addresses of persons unique. */
+  /** The table that keeps the addresses of persons unique. */
   const emails = database
     .prepare(`select id from attributes where entity_type = 'persons' and code = 'emails'`)
     .pluck()

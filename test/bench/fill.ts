@@ -1,5 +1,6 @@
-// Makes the data folder of a server with N leads, always the same for the same N, and keeps it as long as neither the tables nor this
-// filler change. `npx tsx test/bench/fill.ts --leads 1000000 --to <folder>`: `accord serve` in that folder serves it.
+// Fills the data folder of a server with N leads, always the same for the same N, and keeps it
+// until a table or this filler changes. `npx tsx test/bench/fill.ts --leads 1000000 --to <folder>`
+// makes one that `accord serve` can serve.
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,7 +22,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const seed = 6
 const secret = 'secret of the benchmark, at least thirty-two characters'
 
-/** What whoever measures needs to know; in `bench.json` beside `data`. */
+/** The facts that a measurement needs; stored in `bench.json` beside `data`. */
 export interface Filled {
   folder: string
   leads: number
@@ -36,7 +37,10 @@ export interface Filled {
 const hashOf = (text: string | Buffer): string => createHash('sha256').update(text).digest('hex').slice(0, 16)
 const read = (path: string): Buffer => readFileSync(join(root, path))
 
-/** Of all that decides what a filled database looks like, but for the migrations and the search index. */
+/**
+ * Hashes everything that decides the content of a filled database, without migrations and search
+ * index.
+ */
 function fingerprintOf(leads: number): string {
   const own = readdirSync(join(root, 'test/bench')).filter((name) => /^fill.*\.ts$/.test(name))
   const paths = ['db/schema/columns.ts', 'db/seed.ts']
@@ -44,21 +48,21 @@ function fingerprintOf(leads: number): string {
   return hashOf([leads, ...files.map((path) => hashOf(read(path)))].join())
 }
 
-/** Of what the search index is made of: where only that has changed, only that is made anew. */
+/** Hashes the sources of the search index: if only these changed, only the index is rebuilt. */
 const searchFingerprint = (): string =>
   hashOf(['db/search/documents.ts', 'db/sqlite/full-text.ts'].map((path) => hashOf(read(path))).join())
 
-/** Of each migration, in their order. */
+/** Hashes each migration, in order. */
 const migrations = (): string[] =>
   readdirSync(join(root, 'db/migrations'))
     .filter((name) => name.endsWith('.ts'))
     .sort()
     .map((name) => `${name} ${hashOf(read(`db/migrations/${name}`))}`)
 
-/** Where folders are kept from one run to the next. */
+/** The place of folders that are kept between runs. */
 export const keptFolder = (leads: number): string => join(tmpdir(), 'accord-bench', `${leads}`)
 
-/** Fills the folder, or leaves it as it is when it is what would be made. */
+/** Fills the folder, or keeps it when it is already right. */
 export async function fill(folder: string, leads: number, say: (text: string) => void = () => {}): Promise<Filled> {
   const note = join(folder, 'bench.json')
   const fingerprint = fingerprintOf(leads)
@@ -67,7 +71,7 @@ export async function fill(folder: string, leads: number, say: (text: string) =>
   if (kept?.fingerprint === fingerprint && kept.migrations.every((each, index) => each === known.migrations[index])) {
     const filled = { ...kept, ...known, folder }
     if (kept.search === known.search && kept.migrations.length === known.migrations.length) return filled
-    // Whoever is stopped on the way begins anew.
+    // A run that is stopped halfway starts again from nothing.
     rmSync(note)
     await renew(folder, kept.search !== known.search)
     say('brought up to date')
@@ -87,7 +91,7 @@ export async function fill(folder: string, leads: number, say: (text: string) =>
   writeFileSync(file, start.image, { mode: 0o600 })
   told('installed')
   const database = new Sqlite(file)
-  // Whoever is killed on the way leaves a folder without a note, which is made anew.
+  // A run that is killed halfway leaves a folder without this note, so the next run fills it anew.
   for (const pragma of ['journal_mode = off', 'synchronous = off', 'cache_size = -200000', 'foreign_keys = off'])
     database.pragma(pragma)
   const indexes = takeIndexes(database)
@@ -106,13 +110,13 @@ export async function fill(folder: string, leads: number, say: (text: string) =>
   return { ...filled, folder }
 }
 
-/** Migrates as `accord serve` would when it is newer than its database. */
+/** Migrates as `accord serve` does when it is newer than its database. */
 async function renew(folder: string, withSearch: boolean): Promise<void> {
   const file = join(folder, 'data/accord.db')
   const store = openStore(`sqlite:${file}`)
   await migrate(store)
   await store.close()
-  // The copy made before: nobody would go back to it.
+  // Removes the copy made before the migration; a benchmark never restores it.
   rmSync(join(folder, 'data/backups'), { recursive: true, force: true })
   const database = new Sqlite(file)
   database.pragma('synchronous = off')
@@ -121,12 +125,15 @@ async function renew(folder: string, withSearch: boolean): Promise<void> {
   database.close()
 }
 
-/** As the server does every night. */
+/** The server does this every night. */
 function noteSizes(database: Sqlite.Database): void {
   for (const text of ['analyze', ...discardSmallTableStatistics]) database.exec(text)
 }
 
-/** A new installation with its administrator, a token that ends never, and two attributes of leads made through the front door. */
+/**
+ * A new installation with its administrator, a token without expiry, and two lead attributes
+ * created through the API.
+ */
 async function installation(): Promise<{ image: Buffer; token: string; password: string }> {
   const password = 'correct horse battery'
   const server = await startServer()
@@ -140,7 +147,7 @@ async function installation(): Promise<{ image: Buffer; token: string; password:
     if (made.status !== 201) throw new Error(`The attribute ${code} could not be made: ${made.text}`)
   }
   const { db } = server.store
-  // With the parameters of production, since a login is measured.
+  // With the parameters of production, because the benchmark measures a login.
   const password_hash = await hashPassword(testConfig({ passwordMemoryKiB: 19 * 1024 }), password)
   await db.updateTable('users').set({ password_hash }).where('id', '=', 1).execute()
   const terms = { abilities: ['*'], expiresAt: null, allowedIps: [] } as const
@@ -150,7 +157,10 @@ async function installation(): Promise<{ image: Buffer; token: string; password:
   return { image, token: token.text, password }
 }
 
-/** Takes away the indexes that are not part of a table and no rule; made again over all rows they cost a fraction. */
+/**
+ * Drops the indexes that enforce no rule. Creating them again after all rows are inserted costs a
+ * fraction.
+ */
 function takeIndexes(database: Sqlite.Database): string[] {
   const found = database
     .prepare(
@@ -161,7 +171,10 @@ function takeIndexes(database: Sqlite.Database): string[] {
   return found.map(({ sql }) => sql)
 }
 
-/** The search index as the program would rebuild it: its documents and its full text, but rows inserted by a plain statement. */
+/**
+ * Fills the search index as the program would rebuild it: same documents, same full text, but
+ * inserted by plain statements.
+ */
 async function fillSearch(database: Sqlite.Database, url: string): Promise<void> {
   const store = openStore(url)
   const { fullText } = store.dialect

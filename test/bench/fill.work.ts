@@ -1,4 +1,5 @@
-// What hangs on the leads of a filled database: calls, e-mails and quotes, from which the counts in a reply come.
+// The dependents of the leads of a filled database: calls, e-mails and quotes, which the counts in
+// a reply come from.
 import { addressOf, born, type Into, type Many } from './fill.insert.ts'
 
 /** Activities, e-mails and quotes of leads: every second, fifth and tenth lead has one. */

@@ -1,6 +1,6 @@
-// What it brings to commit many writes at once: leads created by 64 clients at a time, by accord as it is, by accord with a commit for
-// each, and by the limit server, which knows nothing else; all of them on the disk before they are answered. And how much of that the
-// database alone can give.
+// The gain of group commit: leads created by 64 clients at a time, by accord as it is, by accord
+// with a commit for each, and by the limit server, which has only that. All are on disk before the
+// reply. Beside them, the rate that the database alone can reach.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Client } from './client.ts'
@@ -12,20 +12,20 @@ import { requestOf, type World, walkFrom } from './requests.ts'
 import { copyOf, remove, type Server, start } from './servers.ts'
 
 const clients = 64
-/** Engines compile for as long, with 64 at a time. */
+/** The compiler of the engine takes as long with 64 clients. */
 const warmUp = { requests: 10_000, seconds: 20 }
 
 export interface Rates {
-  /** Creates a second. */
+  /** Creates per second. */
   accord64: number
   /** With `ACCORD_GROUP_COMMIT_MS=0`. */
   alone64: number
   limit64: number
   accord1: number
-  /** The statements of the limit server without a server: 64 in a commit, and a commit for each. */
+  /** The statements of the limit server without a server: 64 per commit, and one commit each. */
   together: number
   apart: number
-  /** Commits a second of one row each, by a program that does nothing else. */
+  /** Commits per second of one row each, by a program that does only this. */
   commits: number
 }
 
@@ -75,7 +75,10 @@ export async function groupCommit(
   }
 }
 
-/** The limit of the database: the same rows by the same statements, and transactions of one small row, again and again. */
+/**
+ * The limit of the database: the same rows by the same statements, and transactions of one small
+ * row.
+ */
 function onTheDisk(folder: string, world: World, { rounds, seconds }: { rounds: number; seconds: number }) {
   const database = openDatabase(folder)
   const secret = readFileSync(join(folder, 'data/secret'), 'utf8').trim()
@@ -96,7 +99,7 @@ function onTheDisk(folder: string, world: World, { rounds, seconds }: { rounds: 
   }
   for (let round = 0; round <= rounds; round++) {
     const rates = { together: clients * rate(inOne), apart: clients * rate(all) }
-    // The first round warms up.
+    // The first round only warms up.
     if (round > 0) for (const name of ['together', 'apart'] as const) found[name].push(rates[name])
   }
   const change = database.prepare('update leads set version = version + 1 where id = ?')

@@ -1,5 +1,6 @@
-// Where the time of a profile went: `npx tsx test/bench/hot.ts <file.cpuprofile>` prints the functions with the most time of their own,
-// and the sums of files and packages. `npm run bench -- --profile <folder>` writes such a file.
+// Shows where the time of a profile went: `npx tsx test/bench/hot.ts <file.cpuprofile>` prints the
+// functions with the most self time, and sums by file and package. `npm run bench -- --profile
+// <folder>` writes such a file.
 import { readFileSync } from 'node:fs'
 
 interface Profile {
@@ -11,7 +12,7 @@ interface Profile {
   timeDeltas: number[]
 }
 
-/** A package by its name, a file of ours by its path, what has no file by what it is. */
+/** Names a package by its name, our own file by its path, and everything else by its kind. */
 function placeOf(url: string, name: string): string {
   const [, scoped] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url) ?? []
   if (scoped !== undefined) return scoped

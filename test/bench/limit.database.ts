@@ -1,4 +1,5 @@
-// The database as the limit server opens it: as durable as that of the program, with the one function its tables ask for.
+// Opens the database for the limit server: as durable as the program's, with the one SQL function
+// that its tables need.
 import { join } from 'node:path'
 import Sqlite, { type Database } from 'better-sqlite3'
 import { foldText } from './limit.events.ts'

@@ -1,4 +1,4 @@
-// One lead of the limit server: the columns and joins it takes, and the object a row of them becomes.
+// One lead of the limit server: its columns and joins, and the object built from a row.
 
 export const scale = 10_000
 const dayMs = 24 * 60 * 60 * 1000

@@ -1,4 +1,5 @@
-// Signing in as the limit server does it: the same hash with the same parameters, a token, and no more tokens than the contract allows.
+// Signs in as the limit server does: the same hash with the same parameters, a token, and no more
+// tokens than the contract allows.
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { verify } from 'argon2'
 import type { Database } from 'better-sqlite3'

@@ -1,5 +1,5 @@
-// Leads out of the database as the limit server reads them: statements prepared once, joins, plain objects. Written for these replies
-// and nothing else; what they look like is the contract's, which is why their keys stand here in its order.
+// Reads leads for the limit server: statements prepared once, joins, plain objects. The keys stand
+// here in the order of the contract, because both servers must answer the same bytes.
 import { createHash, createHmac, hkdfSync } from 'node:crypto'
 import type { Database, Statement } from 'better-sqlite3'
 import { type Cells, columns, contacts, joins, presentRow, scale } from './limit.lead.ts'
@@ -12,7 +12,7 @@ const sortColumn: Record<string, string> = { title: 'title_key' }
 
 export function createReader(database: Database, { base, secret }: { base: string; secret: string }) {
   const kept = new Map<string, Statement<unknown[]>>()
-  /** Prepared when it is first asked for, rows as arrays. */
+  /** Prepared on first use; rows come as arrays. */
   function prepared(text: string, how: 'raw' | 'pluck' = 'raw'): Statement<unknown[]> {
     let statement = kept.get(text)
     if (statement === undefined) {
@@ -28,7 +28,7 @@ export function createReader(database: Database, { base, secret }: { base: strin
   const seal = (text: string): string => createHmac('sha256', fingerprintKey).update(text).digest('hex').slice(0, 22)
   const hasPieces =
     database.prepare(`select 1 from sqlite_schema where name = 'search_index_pieces'`).get() !== undefined
-  /** Of the default list without filters: the only one walked by cursor here. */
+  /** The default list without filters: the only one that the limit server walks by cursor. */
   const listMark = createHash('sha256')
     .update(JSON.stringify(['/api/admin/leads', [['id', true]], []]))
     .digest('base64url')
@@ -79,13 +79,13 @@ export function createReader(database: Database, { base, secret }: { base: strin
     return [...replies.values()]
   }
 
-  /** `now`: of a write, the time it says. */
+  /** `now`: the time that a write uses. */
   function show(id: number, now?: number) {
     const rows = byIds(1, 'l.id').all(id) as Cells[]
     return rows.length === 0 ? undefined : present(rows, now)[0]
   }
 
-  /** What a query asks for: the shape is a statement, the values are bound. */
+  /** The statement and the bound values for a query. */
   function shapeOf(query: Query) {
     const used = filters.filter((name) => query[name] !== undefined)
     const where = used.length === 0 ? '' : `where ${used.map((name) => `l.${name} = ?`).join(' and ')}`
@@ -109,8 +109,8 @@ export function createReader(database: Database, { base, secret }: { base: strin
   }
 
   /**
-   * Ids of the leads with these words, the newest first; one look gives the page and the total. The index of three letters says which
-   * leads may have them, and these are looked into.
+   * Ids of the leads that contain these words, newest first. One query gives the page and the
+   * total. The trigram index names candidates, which are then checked.
    */
   function matching(q: string): number[] {
     const words = [...new Set(q.toLowerCase().split(/\s+/).filter(Boolean))]
@@ -162,7 +162,7 @@ export function createReader(database: Database, { base, secret }: { base: strin
     }
   }
 
-  /** This request's address with another value of one parameter. */
+  /** The URL of this request with another value for one parameter. */
   function linksTo(path: string, search: string, name: string): (value: string) => string {
     const parameters = new URLSearchParams(search)
     parameters.set(name, '~')
@@ -170,7 +170,7 @@ export function createReader(database: Database, { base, secret }: { base: strin
     return (value) => `${base}${path}?${before}${name}=${value}${after}`
   }
 
-  /** Forwards only: that is what is asked. */
+  /** Forwards only: the benchmark does not page backwards. */
   function cursorPage(path: string, search: string, cursor: string, size: number) {
     let from = Number.MAX_SAFE_INTEGER
     if (cursor !== '') {

@@ -1,5 +1,6 @@
-// Writing as the limit server does it: one prepared transaction for each request, with all rows that somebody could find afterwards:
-// the record, its tags and product lines, the events of the log, the text for search.
+// Writes as the limit server does: one prepared transaction per request, with every row that a
+// later request could read: the record, its tags and product lines, the events of the log, the
+// search text.
 import { randomUUID } from 'node:crypto'
 import type { Database } from 'better-sqlite3'
 import { eventLog, foldText, Refused } from './limit.events.ts'

@@ -1,5 +1,6 @@
-// Measures kinds of requests of both servers by turns: a warm-up, then rounds in which each server has its turn, so that whatever
-// else the machine does meets both. A round is a number of seconds or of requests, whichever ends first.
+// Measures kinds of requests on both servers in turn: a warm-up, then rounds in which each server
+// has its turn, so that other load on the machine meets both. A round is a number of seconds or of
+// requests, whichever is reached first.
 import type { Client } from './client.ts'
 import { type Cost, median, type Row } from './report.ts'
 import type { Kind, World } from './requests.ts'
@@ -9,14 +10,16 @@ export interface Plan {
   world: World
   token: string
   rounds: number
-  /** Of one round of one server. */
+  /** Per round of one server. */
   seconds: number
   requests: number
-  /** Called when both are warm. */
+  /** Called when both servers are warm. */
   warm?(): Promise<void> | undefined
 }
 
-/** Enough that a server never waits for the client: it answers one after the other, and while it answers one, seven are in the queue. */
+/**
+ * Enough that a server never waits for the client: while it answers one request, seven are queued.
+ */
 const connections = 8
 
 export async function measure(
@@ -27,7 +30,8 @@ export async function measure(
 ): Promise<Row> {
   const found: Record<Name, Cost[]> = { accord: [], limit: [] }
   let refused = 0
-  // Round 0 warms up: statements are prepared, pages come into memory, and code is compiled, which takes engines some thousand requests.
+  // Round 0 is the warm-up: statements are prepared, pages are read into memory, and the engine
+  // compiles code, which takes some thousand requests.
   for (let round = 0; round <= rounds; round++) {
     for (const { name, pid, url } of servers) {
       const before = cpuMs(pid)
@@ -46,7 +50,7 @@ export async function measure(
   return { leads: world.leads, kind, rounds, refused, costs, ratio: costs.accord.cpuMs / costs.limit.cpuMs }
 }
 
-/** Until all that runs is compiled, which takes a slower server some seconds. */
+/** Until the engine has compiled the hot code; a slower server needs some seconds. */
 const warmUp = (seconds: number) => ({ seconds: 10 * seconds, requests: 10_000 })
 
 const middle = (costs: readonly Cost[]): Cost => ({

@@ -1,5 +1,5 @@
-// Profiles of one server, a file for each kind of request: begun and ended from outside over the protocol of the inspector, so that
-// neither start-up nor warm-up is in them. hot.ts reads them.
+// Profiles of one server, one file per kind of request. The inspector protocol starts and stops
+// them from outside, so they contain neither start-up nor warm-up. hot.ts reads them.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { WebSocket } from 'undici'
@@ -10,7 +10,7 @@ export interface Profiler {
   close(): void
 }
 
-/** `url`: where the server's inspector listens. */
+/** `url`: the address of the server's inspector. */
 export async function connectProfiler(url: string, folder: string): Promise<Profiler> {
   mkdirSync(folder, { recursive: true })
   const socket = new WebSocket(url)

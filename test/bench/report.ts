@@ -1,4 +1,5 @@
-// What a run has measured, as a table for people and a file for later: one row for each kind of request and number of leads.
+// Shows the results of a run as a table for people and as a file for later: one row per kind of
+// request and number of leads.
 import { cpus } from 'node:os'
 import Sqlite from 'better-sqlite3'
 import type { Rates } from './group.ts'
@@ -6,9 +7,9 @@ import type { Kind } from './requests.ts'
 import type { Name } from './servers.ts'
 import type { Loaded, Started } from './start.ts'
 
-/** Of one server and one kind of request: medians over the rounds. */
+/** One server and one kind of request: medians over the rounds. */
 export interface Cost {
-  /** Milliseconds of processors for a request. */
+  /** Processor milliseconds per request. */
   cpuMs: number
   perSecond: number
   p50: number
@@ -19,7 +20,7 @@ export interface Row {
   leads: number
   kind: Kind
   rounds: number
-  /** Requests the server turned away because the machine was busy; with many of them a row says little. */
+  /** Requests refused because the machine was busy; with many of them the row says little. */
   refused: number
   costs: Record<Name, Cost>
   /** Of the processor time. */

@@ -1,5 +1,5 @@
-// The requests of the benchmark: one kind a row of the table, each drawn from a seeded generator, so that both servers are asked the
-// same, in the same order, and hardly ever the same twice.
+// The requests of the benchmark: one kind per row of the table. A seeded generator draws them, so
+// both servers get the same requests in the same order, and rarely the same request twice.
 import { type Random, randomOf } from '../fuzz/random.ts'
 import type { Asked } from '../support/connection.ts'
 import { sizes } from './fill.insert.ts'
@@ -33,7 +33,7 @@ const get = (path: string): Asked => ({ method: 'GET', path: `/api/admin${path}`
 const filter = (random: Random): string =>
   random.chance(0.5) ? `user_id=${random.whole(1, 10)}` : `lead_pipeline_stage_id=${random.whole(1, 6)}`
 
-/** No sort twice in the index of a filter: values, and days of creation. */
+/** The sorts differ, so no filter's index serves two of them: values, and days of creation. */
 const sort = (random: Random): string => random.pick(['-lead_value', 'lead_value', '-created_at', 'created_at'])
 
 const draw: Record<Kind, (random: Random, world: World, walk: Walk) => Asked> = {
@@ -73,16 +73,16 @@ const draw: Record<Kind, (random: Random, world: World, walk: Walk) => Asked> = 
   }),
 }
 
-/** Where a connection is on its way through the whole list. */
+/** The position of a connection on its walk through the whole list. */
 export interface Walk {
   next: string
-  /** Of a size of its own, so that the pages of no two connections are the same. */
+  /** Its own page size, so that the pages of no two connections are the same. */
   first: number
 }
 
 export const walkFrom = (first: number): Walk => ({ next: '', first })
 
-/** Takes the walk on; behind the last page it begins again. */
+/** Moves the walk one page on; after the last page it starts again. */
 export function walkOn(walk: Walk, body: string): void {
   walk.next = /"next_cursor":"([^"]+)"/.exec(body)?.[1] ?? ''
 }

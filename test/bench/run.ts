@@ -1,5 +1,5 @@
-// `npm run bench`: what requests cost this program, and what they cost a server written by hand for nothing else (limit.ts), side by
-// side in one run. README.md says how it is to be read.
+// `npm run bench`: the cost of a request to this program beside its cost to a server written by
+// hand for the same requests (limit.ts), in one run. README.md explains the figures.
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -14,7 +14,7 @@ import { type Loaded, memory, type Started, startUp } from './start.ts'
 import { draw } from './svg.ts'
 
 const path = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
-/** Rows that are no kind of request. */
+/** Rows of the table that are not a kind of request. */
 const others = ['start', 'group']
 
 const { values } = parseArgs({

@@ -1,5 +1,6 @@
-// Whether both servers do the same work: every kind of request is asked of both, and their bodies must be the same bytes; of writes
-// also the rows that are left behind. Ids, times and secrets that differ by nature are made equal first.
+// Checks that both servers do the same work: both get every kind of request, and their bodies must
+// be the same bytes; after writes, so must the rows they leave. Ids, times and secrets that differ
+// by nature are made equal first.
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { type Answer, type Asked, Connection } from '../support/connection.ts'
@@ -11,7 +12,7 @@ const secrets = /"\d+\|[\w-]{43}"/g
 const hashes = /"[0-9a-f]{64}"/g
 const requestIds = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
 
-/** Of what was just written: when, and what nobody can foresee. */
+/** Replaces the time and the random values of a record that was just written. */
 const foreseen = (text: string): string =>
   text
     .replace(times, '"<time>"')
@@ -19,7 +20,7 @@ const foreseen = (text: string): string =>
     .replace(hashes, '"<hash>"')
     .replace(requestIds, '<request>')
 
-/** Throws with the first difference; both servers are on fresh copies of one folder. */
+/** Throws with the first difference. Both servers run on fresh copies of one folder. */
 export async function mustAnswerTheSame(
   servers: readonly [Server, Server],
   kinds: readonly Kind[],
@@ -39,7 +40,7 @@ export async function mustAnswerTheSame(
         return bodies
       }
       let [one = '', other = ''] = await ask()
-      // How many days a lead has been rotten changes between two requests now and then.
+      // The number of days a lead has been rotten may change between the two requests.
       if (one !== other && !isWrite(kind)) [one = '', other = ''] = await ask()
       if (one !== other) throw new Error(`${kind}: ${asked.method} ${asked.path} differs.\n${difference(one, other)}`)
       if (!one.startsWith('2')) throw new Error(`${kind}: ${asked.method} ${asked.path} answered ${one}`)
@@ -51,7 +52,7 @@ export async function mustAnswerTheSame(
   if (left !== right) throw new Error(`Rows in the database differ.\n${difference(left, right)}`)
 }
 
-/** Asks again where there was too much else to do. */
+/** Sends a request again after a 503. */
 async function patiently(connection: Connection, asked: Asked): Promise<Answer> {
   for (let tries = 0; ; tries++) {
     const answer = await connection.ask(asked)
@@ -60,7 +61,7 @@ async function patiently(connection: Connection, asked: Asked): Promise<Answer> 
   }
 }
 
-/** Everything the requests may have written; a row a line. */
+/** All rows that the requests may have written, one per line. */
 function rowsIn(folder: string): string {
   const database = new Sqlite(join(folder, 'data/accord.db'), { readonly: true })
   const some = (text: string): string[] => (database.prepare(text).all() as object[]).map((row) => JSON.stringify(row))
@@ -79,7 +80,7 @@ function rowsIn(folder: string): string {
   return foreseen(lines.join('\n').replaceAll('\\"', '"'))
 }
 
-/** The first place where they part, with what stands around it. */
+/** The first place where the texts differ, with the text around it. */
 function difference(one: string, other: string): string {
   let at = 0
   while (at < one.length && one[at] === other[at]) at++

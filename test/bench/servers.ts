@@ -1,5 +1,5 @@
-// The servers that are measured, each a process of its own on a copy of the filled folder, and what the system knows of a process:
-// the time of processors it has used, and its memory.
+// The servers under measurement, each a process on its own copy of the filled folder, and the
+// system's figures for a process: its processor time and its memory.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ export interface Server {
   folder: string
   url: string
   pid: number
-  /** Where its inspector listens, when it has one. */
+  /** The address of its inspector, when it has one. */
   inspector: string | null
   stop(): Promise<void>
 }
@@ -22,31 +22,31 @@ export interface Server {
 const path = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
 const built = path('../../dist/src/cli.js')
 const limit = path('limit.ts')
-/** What links begin with in both of them, unless it is said. */
+/** The start of links in both servers' replies, unless a test sets another. */
 const usualBase = 'http://127.0.0.1:8000'
 
-/** A copy that is gone with the run. */
+/** A copy that is removed after the run. */
 export function copyOf(folder: string): string {
   const copy = mkdtempSync(join(tmpdir(), 'accord-bench-run-'))
   mkdirSync(join(copy, 'data'), { mode: 0o700 })
-  // Databases are large, and some file systems copy without copying.
+  // Databases are large, and some file systems can share the blocks of a copy.
   execFileSync('cp', ['-r', '--reflink=auto', join(folder, 'data'), join(folder, 'bench.json'), copy])
   return copy
 }
 
 export interface Starting {
-  /** The program, when it is not the one built here; sources will do. */
+  /** Another build of the program, or its sources; by default the build of this checkout. */
   program?: string
   /** Arguments of node itself, such as those of a profile. */
   node?: string[]
   base?: string
-  /** Without the memory for replies. */
+  /** Without the response cache. */
   fresh?: boolean
-  /** What is set otherwise than usual. */
+  /** Settings that differ from the usual ones. */
   settings?: Readonly<Record<string, string>>
 }
 
-/** Production settings; nobody is limited, everything else is on. */
+/** Production settings, without rate limits. */
 const usual = {
   ACCORD_ENV: 'production',
   ACCORD_HOST: '127.0.0.1',
@@ -81,7 +81,7 @@ export async function start(
   return { name, folder, url, pid: child.pid ?? 0, inspector, stop: () => stop(child) }
 }
 
-/** Reads what it prints, as a supervisor would, and keeps nothing of it. */
+/** Reads the output of the server, as a supervisor would, and drops it. */
 function listening(name: Name, child: ChildProcess): Promise<Pick<Server, 'url' | 'inspector'>> {
   return new Promise((resolve, reject) => {
     let said = ''
@@ -106,7 +106,10 @@ function stop(child: ChildProcess): Promise<void> {
 
 export const remove = (folder: string): void => rmSync(folder, { recursive: true, force: true })
 
-/** Milliseconds of processors a process has used, over all its threads; the system counts in hundredths of a second. */
+/**
+ * Processor milliseconds of a process, all threads included; the system counts in hundredths of a
+ * second.
+ */
 export function cpuMs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /, '')
@@ -114,14 +117,17 @@ export function cpuMs(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
-/** Megabytes that are in memory of a process, and the most that ever were. */
+/** Resident megabytes of a process, now and at most. */
 export function memoryMb(pid: number): { now: number; most: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const of = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1024
   return { now: of('VmRSS'), most: of('VmHWM') }
 }
 
-/** Waits until a server does nothing any more, as after its start, or so many seconds. */
+/**
+ * Waits until the server is idle, as it is some time after its start, or until so many seconds have
+ * passed.
+ */
 export async function quiet({ pid }: Server, atMost: number): Promise<void> {
   for (let second = 0; second < atMost; second++) {
     const before = cpuMs(pid)

@@ -1,4 +1,5 @@
-// How long the program takes from its start to its first answers, and how much memory it holds: idle, and after many requests.
+// Measures the time from the start of the program to its first replies, and its memory: idle, and
+// after many requests.
 import { Connection } from '../support/connection.ts'
 import type { Client } from './client.ts'
 import { median } from './report.ts'
@@ -6,15 +7,15 @@ import type { World } from './requests.ts'
 import { copyOf, memoryMb, remove, start } from './servers.ts'
 
 export interface Started {
-  /** Milliseconds from its start until it answered 200. */
+  /** Milliseconds from the start to the first 200. */
   health: number
   leads: number
-  /** Megabytes in memory, five seconds after the start. */
+  /** Resident megabytes five seconds after the start. */
   idleMb: number
 }
 
 export interface Loaded {
-  /** Megabytes in memory after the requests, and the most that ever were. */
+  /** Resident megabytes after the requests, and at most. */
   loadedMb: number
   maxMb: number
 }
@@ -28,7 +29,10 @@ export interface Wish {
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** The first answer of a server that has just been started, to one request: the next one would find it warm. */
+/**
+ * The first reply of a server that has just been started. One request only: the next one would find
+ * the server warm.
+ */
 async function firstAnswer({ folder, token, program }: Wish, path: string): Promise<number> {
   const since = performance.now()
   const server = await start('accord', folder, program === undefined ? {} : { program })
@@ -62,7 +66,7 @@ export async function startUp(wish: Wish): Promise<Started> {
   }
 }
 
-/** What it holds after so many requests of all kinds but logins, of ten one writes. */
+/** Memory after this many requests of all kinds but logins, one in ten a write. */
 export async function memory(
   client: Client,
   { folder: from, token, program }: Wish,

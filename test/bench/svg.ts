@@ -1,9 +1,10 @@
-// The cost of each kind of request against the number of leads, drawn by hand: one small field a kind, both servers in it. Both axes
-// are logarithmic, so a line that is level costs the same for a million leads as for ten thousand.
+// Draws the cost of each kind of request against the number of leads: one small chart per kind,
+// with both servers. Both axes are logarithmic, so a level line means that a million leads cost as
+// much as ten thousand.
 import type { Row } from './report.ts'
 
 const [width, height, columns, edge] = [230, 150, 4, 38]
-const colours = { accord: '#1f77b4', limit: '#999999' } as const
+const colors = { accord: '#1f77b4', limit: '#999999' } as const
 
 const log = Math.log10
 const short = (leads: number): string => (leads >= 1e6 ? `${leads / 1e6}M` : `${leads / 1e3}k`)
@@ -33,9 +34,9 @@ export function draw(rows: readonly Row[]): string {
         const points = own.map(({ leads, costs: found }) => [x(leads), y(found[name].cpuMs)] as const)
         const line = points.map(([left, top]) => `${left.toFixed(1)},${top.toFixed(1)}`).join(' ')
         return [
-          `<polyline points="${line}" fill="none" stroke="${colours[name]}" stroke-width="1.5"/>`,
+          `<polyline points="${line}" fill="none" stroke="${colors[name]}" stroke-width="1.5"/>`,
           ...points.map(
-            ([left, top]) => `<circle cx="${left.toFixed(1)}" cy="${top.toFixed(1)}" r="2.5" fill="${colours[name]}"/>`,
+            ([left, top]) => `<circle cx="${left.toFixed(1)}" cy="${top.toFixed(1)}" r="2.5" fill="${colors[name]}"/>`,
           ),
         ]
       }),
@@ -49,7 +50,7 @@ export function draw(rows: readonly Row[]): string {
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${wide} ${high2}" width="${wide}" height="${high2}" font-family="sans-serif" font-size="9">`,
     '<title>What a request costs against the number of leads</title>',
     `<rect width="${wide}" height="${high2}" fill="white"/>`,
-    `<text x="8" y="16" font-size="11">Milliseconds of processor for a request against the number of leads: <tspan fill="${colours.accord}">accord</tspan>, <tspan fill="${colours.limit}">limit</tspan></text>`,
+    `<text x="8" y="16" font-size="11">Milliseconds of processor for a request against the number of leads: <tspan fill="${colors.accord}">accord</tspan>, <tspan fill="${colors.limit}">limit</tspan></text>`,
     ...kinds.map(field),
     '</svg>\n',
   ].join('\n')

@@ -1,5 +1,5 @@
-// The command line as people use it: a process of its own in a folder of its own, run from the sources as they are now, packed once
-// for all tests of a thread as `npm run build` packs them.
+// The command line as people use it: a process of its own in a folder of its own, run from the
+// current sources, which are packed once per test thread as `npm run build` packs them.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { threadId } from 'node:worker_threads'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 let packed: string | undefined
 
-/** The program's own file. */
+/** The entry file of the program. */
 function cli(): string {
   if (packed === undefined) {
     const folder = join(root, 'node_modules', '.cache', `accord-${process.pid}-${threadId}`)
@@ -29,9 +29,9 @@ export interface Finished {
 }
 
 export interface ServingLimits {
-  /** What `ulimit -n` allows it. */
+  /** The limit that `ulimit -n` sets. */
   maxDescriptors?: number
-  /** A program and its options that runs the command given behind them, as the same process. */
+  /** A program with options that runs the command after them, in the same process. */
   under?: string[]
 }
 
@@ -65,7 +65,7 @@ export function accord(
   return new Promise((resolve) => child.once('close', (code) => resolve({ code, ...said })))
 }
 
-/** Runs a command whose reader goes away after the first bytes, as `head -1` does. */
+/** Runs a command whose reader closes the pipe after the first bytes, as `head -1` does. */
 export function accordCutShort(folder: string, args: string[], environment: Environment = {}): Promise<Finished> {
   const child = spawnAccord(folder, args, environment)
   const { said } = listen(child)
@@ -73,7 +73,7 @@ export function accordCutShort(folder: string, args: string[], environment: Envi
   return new Promise((resolve) => child.once('close', (code) => resolve({ code, ...said })))
 }
 
-/** Runs a command until it has printed something, and kills it then as a power cut would. */
+/** Runs a command until it prints a text, then kills it, as a power cut would. */
 export async function accordKilled(
   folder: string,
   args: string[],
@@ -88,7 +88,7 @@ export async function accordKilled(
   return { code: await ended, ...said }
 }
 
-/** Runs a command and kills it so long after it was started, unless it has ended before. */
+/** Runs a command and kills it after this time, unless it has ended before. */
 export async function accordKilledAfter(
   folder: string,
   args: string[],
@@ -106,17 +106,18 @@ export async function accordKilledAfter(
 export interface Serving {
   url: string
   pid: number
-  /** What it has printed until now. */
+  /** Its output so far. */
   said: { stdout: string; stderr: string }
-  /** Its exit code, once it has ended by itself or by `stop`. */
+  /** Its exit code, after it ended by itself or by `stop`. */
   ended: Promise<number | null>
-  /** Asks it to stop; answers its exit code and how long that took. */
+  /** Signals it to stop; returns its exit code and the time that took. */
   stop(signal?: NodeJS.Signals): Promise<{ code: number | null; ms: number }>
 }
 
 /**
- * Runs a command that serves, on a free port, until it says where; a worker until it says that it runs. Without limits of rates,
- * and in an environment where the delays of a machine that runs other tests are not taken for too much to do.
+ * Runs a command that serves on a free port until it prints its address, or a worker until it says
+ * that it runs. It has no rate limits, and an environment in which delays from other tests on the
+ * machine do not count as overload.
  */
 export async function accordServing(
   folder: string,
@@ -149,24 +150,24 @@ export async function accordServing(
 
 function listen(child: ChildProcess) {
   const said = { stdout: '', stderr: '' }
-  let look = (): void => {}
+  let scan = (): void => {}
   for (const stream of ['stdout', 'stderr'] as const) {
     child[stream]?.on('data', (bytes: Buffer) => {
       said[stream] += bytes
-      look()
+      scan()
     })
   }
   const until = (mark: RegExp): Promise<string> =>
     new Promise((resolve, reject) => {
-      look = () => {
+      scan = () => {
         const found = mark.exec(said.stdout)?.[1]
         if (found === undefined) return
-        // A server that is asked much says much.
-        look = () => {}
+        // A busy server prints much: it is scanned no further.
+        scan = () => {}
         resolve(found)
       }
       child.once('close', (code) => reject(new Error(`It ended with ${code}: ${said.stdout}${said.stderr}`)))
-      look()
+      scan()
     })
   return { said, until }
 }

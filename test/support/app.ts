@@ -1,5 +1,6 @@
-// A whole server in memory for one test: a copy of a migrated and seeded database, a clock that stands still, cheap password
-// hashing, every reply checked against the closed contract. Everything goes through the front door (house rule 10).
+// A whole server in memory for one test: a copy of a migrated and seeded database, a clock that
+// stands still, cheap password hashing. Every reply is checked against the contract. Tests use the
+// API alone (house rule 10).
 import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -45,7 +46,7 @@ export function testConfig(changes: Partial<Config> = {}): Config {
 
 let image: Promise<Buffer> | undefined
 
-/** The seeded database, made once per worker. */
+/** The seeded database, built once per worker thread. */
 export function seededImage(): Promise<Buffer> {
   image ??= (async () => {
     const store = openStore('sqlite::memory:')
@@ -89,16 +90,21 @@ export interface TestServer {
   /** A caller with a token of its own for a user. */
   as(userId: number, abilities?: string[]): Promise<Caller>
   caller(token: string | null): Caller
-  /** Names of the events since the last look, in order. Expecting a list means: these and no others. */
+  /**
+   * Names of the events since the last call, in order. An expected list means: these and no others.
+   */
   events(): string[]
   /** The same events in full. */
   seen: AccordEvent[]
-  /** Does all that is due in the background, until nothing is. */
+  /** Runs all background work that is due. */
   work(): Promise<void>
-  /** The scheduler looks once, at the time of the clock. */
+  /** Runs the scheduler once, at the time of the clock. */
   tick(): Promise<boolean>
   inject(options: InjectOptions): Promise<LightMyRequestResponse>
-  /** Remembers the database as it is; `rewind` goes back to it, or to another image, faster than a new server. */
+  /**
+   * Keeps the database as it is; `rewind` goes back to it, or to another image, faster than a new
+   * server would start.
+   */
   keep(): Promise<void>
   rewind(to?: Buffer): Promise<void>
   close(): Promise<void>
@@ -110,19 +116,22 @@ export interface ServerOptions {
   /** Another contract than the generated one. */
   contract?: Record<string, unknown>
   extensions?: ((events: Emitter) => void)[]
-  /** Replies that break the contract are for the server to deal with, not for the test. */
+  /** The server handles replies that break the contract; the test does not fail on them. */
   refusesBreaches?: boolean
   mailer?: AppOptions['mailer']
   outbound?: AppOptions['outbound']
   offload?: AppOptions['offload']
   volume?: AppOptions['volume']
-  /** Where the log goes; then it is written, from `info` on. */
+  /** Receives the log, from level `info` on. */
   lines?: AppOptions['lines']
-  /** How the image becomes a store; in memory when left out. */
+  /** Opens a store from the image; in memory by default. */
   open?: (image: Buffer) => Store
 }
 
-/** Starts a server in memory. Close it in `afterEach`. Paths are relative to /api/admin unless they start with `//`. */
+/**
+ * Starts a server in memory. Close it in `afterEach`. Paths are relative to /api/admin unless they
+ * start with `//`.
+ */
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
   let kept = await seededImage()
   const { open = openImage } = options
@@ -139,12 +148,13 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     },
   }
   const seen: AccordEvent[] = []
-  // Made when the first file comes.
+  // Created for the first file.
   const dataDir = join(tmpdir(), `accord-test-${randomUUID()}`)
   const breaches: string[] = []
   const headers = headerChecker((options.contract ?? contract) as Document)
   const app = await buildApp({
-    // The walkers over the contract post without the secret; the tests of inbound mail say otherwise.
+    // The walkers over the contract post inbound mail without the secret; the tests of inbound mail
+    // set this otherwise.
     config: testConfig({ dataDir, inboundOpen: true, ...(options.lines && { logLevel: 'info' }), ...options.config }),
     store,
     secret: 'test secret of at least thirty-two characters',
@@ -153,7 +163,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     clock,
     ...(options.mailer && { mailer: options.mailer }),
     ...(options.outbound && { outbound: options.outbound }),
-    // A machine that runs other tests takes its time.
+    // A machine that runs other tests is slow.
     offload: options.offload ?? createOffload({ maxRunMs: 100_000, maxWaitMs: 100_000, idleMs: 3_000 }),
     ...(options.volume && { volume: options.volume }),
     ...(options.lines && { lines: options.lines }),
@@ -164,7 +174,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
 
   async function inject(request: InjectOptions): Promise<LightMyRequestResponse> {
     const reply = await app.http.inject(request)
-    // As the server got it: `inject` leaves out `.` and `..` of a path.
+    // The URL as the server received it: `inject` resolves `.` and `..` in a path.
     const { method = 'GET', url = '/' } = reply.raw.req
     const asked = { method, url }
     const found = [...breaches.splice(0), ...headers.findings(asked, reply.statusCode, reply.headers)]

@@ -1,4 +1,4 @@
-// Databases of before their workflows and webhooks knew who changed them last.
+// Databases from before workflows and webhooks stored their last changer.
 import { sql } from 'kysely'
 import { migrate, migrations } from '../../db/migrate.ts'
 import { type Db, openStore } from '../../db/store.ts'
@@ -12,8 +12,9 @@ interface Before {
 }
 
 /**
- * Who changed the rows 1 to 3 last, after the migration: the first user is not active, users 2 and 3 are; 2 and then 3 changed row 1, a
- * user who is gone changed row 2, and nobody is known to have changed row 3.
+ * The last changers of rows 1 to 3 after the migration. The first user is inactive, users 2 and 3
+ * are active. User 2 and then user 3 changed row 1, a deleted user changed row 2, and row 3 has no
+ * known changer.
  */
 export async function changersAfter({ migration, table, event, insert }: Before): Promise<(number | null)[]> {
   const place = migrations.findIndex(({ name }) => name === migration)

@@ -1,5 +1,6 @@
-// Loaded before a program: shifts its clock of the day, as somebody or a time server does. It begins ACCORD_CLOCK_LEAD_MS before a minute
-// ends; on SIGUSR2 the milliseconds in the file ACCORD_CLOCK_FILE are added.
+// Preloaded before a program: shifts its system clock, as an administrator or a time server does. The
+// clock starts ACCORD_CLOCK_LEAD_MS before the end of a minute; SIGUSR2 adds the milliseconds in
+// the file ACCORD_CLOCK_FILE.
 import { readFileSync } from 'node:fs'
 
 const RealDate = Date

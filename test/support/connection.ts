@@ -1,5 +1,6 @@
-// A connection that asks one request after the other, as cheaply as that can be done: the client shares two cores with the server it
-// measures. It understands what these servers answer: HTTP/1.1 with a length and kept alive.
+// A connection that sends one request after another as cheaply as possible, because the client
+// shares two cores with the server it measures. It reads only what these servers send: HTTP/1.1
+// with a content length, kept alive.
 import { connect, type Socket } from 'node:net'
 
 export interface Asked {

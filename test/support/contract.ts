@@ -1,4 +1,4 @@
-// The generated contract, as the server of a test follows it.
+// The generated contract, as a test's server follows it.
 import { readFileSync } from 'node:fs'
 
 export const contract = JSON.parse(

@@ -1,4 +1,5 @@
-// Leads with nothing but what a test about amounts says of them; those of given.ts have all that the contract's example has.
+// Leads with only the values that a test about amounts sets; those of given.ts have every value of
+// the contract's example.
 import { expect } from 'vitest'
 import type { TestServer } from './app.ts'
 

@@ -1,5 +1,5 @@
-// multipart/form-data for tests, as a browser writes it: texts as they are, files as `file(name, content)`. Answers what
-// `post` and `put` take: the body and the header with its boundary.
+// multipart/form-data for tests, as a browser writes it: texts as they are, files as `file(name,
+// content)`. Returns the arguments of `post` and `put`: the body, and the header with its boundary.
 export interface Form {
   body: Buffer
   headers: Record<string, string>

@@ -1,5 +1,5 @@
-// Records for tests, made through the API from the contract's own examples, each with names of its own so that nothing is
-// taken. `given(server.admin).lead({ title: 'Big one' })` answers the lead.
+// Records for tests, created through the API from the contract's own examples, each with unique
+// values. `given(server.admin).lead({ title: 'Big one' })` returns the lead.
 import type { Body, Data, OperationId } from '../../src/contract/types.ts'
 import type { Caller } from './app.ts'
 import {
@@ -20,15 +20,15 @@ type Json = Record<string, unknown>
 
 let count = 0
 
-/** A number no other call got: what must be unique is made with it. */
+/** A number that no other call gets, for values that must be unique. */
 export const unique = (): number => ++count
 
-/** Id of a record to refer to; undefined leaves the reference out. */
+/** The id of a record to refer to; undefined leaves the reference out. */
 export type Known = (entity: string) => number | undefined
 
 /**
- * A valid body of an operation, from its example; `required` keeps only what it must have. References are replaced by ids
- * that exist, and left out when there are none.
+ * A valid body of an operation, from its example; `required` keeps only the required properties.
+ * References become ids that exist, or are left out when there are none.
  */
 export function validBody(operation: string, known: Known, part: 'example' | 'required' = 'example'): Json | undefined {
   const schema = bodySchema(operation)
@@ -36,12 +36,12 @@ export function validBody(operation: string, known: Known, part: 'example' | 're
   const example = sample(schema) as Json
   const needed = requiredOf(schema)
   const body = part === 'example' ? example : Object.fromEntries(needed.map((name) => [name, example[name]]))
-  // JSON has no files.
+  // A JSON body cannot hold files.
   const sent = Object.entries(body).filter(([name]) => takesFormOnly(operation) || !isFile(schema.properties?.[name]))
   return fill(Object.fromEntries(sent), schema, known) as Json
 }
 
-/** A value of the schema with ids that exist and names of its own. */
+/** A value of the schema with ids that exist and unique texts. */
 export function fill(value: unknown, shape: Schema | undefined, known: Known): unknown {
   const schema = choose(value, follow(shape))
   if (Array.isArray(value)) return value.map((each) => fill(each, schema.items, known))
@@ -50,7 +50,7 @@ export function fill(value: unknown, shape: Schema | undefined, known: Known): u
   for (const [name, each] of Object.entries(value)) {
     const property = follow(schema.properties?.[name])
     if (isReference(name, property) || name === 'entity_id') {
-      // Of a record whose kind the body says; a workflow of the examples is about leads.
+      // The body names the type of the record; a workflow of the examples is about leads.
       const kind = name === 'entity_id' ? String((value as Json).entity_type ?? 'leads') : (entityOf(name) ?? '')
       const id = known(kind)
       if (id !== undefined) filled[name] = Array.isArray(each) ? [id] : id
@@ -71,11 +71,14 @@ function distinct(name: string, text: string, schema: Schema): string {
   return ['name', 'title', 'sku'].includes(name) && !schema.enum ? `${text} ${unique()}` : text
 }
 
-/** Seeded records: what a reference means when the test does not care. The stage is the one that wins a lead. */
+/**
+ * Seeded records, for references that the test does not care about. The stage is the one that wins
+ * a lead.
+ */
 export const seeded: Known = (entity) =>
   entity === 'stages' ? 5 : ['users', 'roles', 'sources', 'types', 'pipelines'].includes(entity) ? 1 : undefined
 
-/** Makers of one record each; what they are given wins over the example. */
+/** Creates one record each; the changes given win over the example. */
 export function given(caller: Caller) {
   const maker =
     <O extends OperationId>(operation: O) =>

@@ -1,5 +1,5 @@
-// Checks the headers of replies as bodies are checked: a header that the contract declares anywhere may come only where it is declared,
-// must come where it is required, and has the value its schema allows.
+// Checks the headers of replies as bodies are checked: a header that the contract declares anywhere
+// may come only where it is declared, must come where it is required, and must match its schema.
 import type { ServerResponse } from 'node:http'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import ajvFormats from 'ajv-formats'
@@ -17,7 +17,7 @@ interface Checked {
 
 const checkers = new WeakMap<Document, Checked>()
 
-/** Checkers of the same contract are shared. */
+/** Contracts share their checker. */
 export function headerChecker(document: Document): Checked {
   const known = checkers.get(document) ?? createChecker(document)
   checkers.set(document, known)
@@ -42,7 +42,7 @@ function createChecker(document: Document): Checked {
       if (!sent.has('x-request-id')) return [`${method} ${url} answered ${status} without X-Request-Id.`]
       const operation = place && document.paths?.[place.path]?.[place.method]
       const replies = (operation as { responses?: Record<string, { $ref?: string; headers?: object }> })?.responses
-      // What is refused before it is known what is asked for, and failures of the server, are not in the contract.
+      // Refusals before routing and server failures are not in the contract.
       const reply = resolve(document, replies?.[String(status)])
       if (reply === undefined) return []
       const declared = new Map(
@@ -67,7 +67,9 @@ function createChecker(document: Document): Checked {
   }
 }
 
-/** The same for what a server has sent. Node keeps headers that came with the status as text alone. */
+/**
+ * The same for a sent response. Node keeps headers that were passed with the status only as text.
+ */
 export function sentFindings(document: Document, response: ServerResponse): string[] {
   const { _header: head } = response as ServerResponse & { _header: string }
   const lines = head.split('\r\n').slice(1).filter(Boolean)

@@ -1,5 +1,5 @@
-// A little IMAP4rev1 server on the loopback, enough for a client that looks and takes: folders, searches, fetches. It misbehaves
-// on demand and remembers whether anybody marked a message as read.
+// A small IMAP4rev1 server on the loopback, enough for a client that lists folders, searches and
+// fetches. It misbehaves on demand and records whether a client marked a message as read.
 import { createServer, type Socket } from 'node:net'
 
 export type ImapMode = 'accept' | 'refuse' | 'hang' | 'hang-fetch' | 'drop' | 'huge'
@@ -24,15 +24,18 @@ export interface ImapServer {
   port: number
   username: string
   password: string
-  /** From now on: refuse logins, say nothing at all, say nothing to a fetch, break off in a message, announce too much. */
+  /**
+   * From now on: refuse logins, send nothing, send nothing to a fetch, break off within a message,
+   * announce too large a size.
+   */
   behave(mode: ImapMode): void
   addFolder(path: string, attributes?: string[]): ImapFolder
   folder(path: string): ImapFolder
-  /** Answers the uid. */
+  /** Returns the uid. */
   deliver(path: string, raw: string | Buffer, about?: { date?: Date; flags?: string[] }): number
-  /** Numbers all messages of a folder anew, as a server does that was restored. */
+  /** Gives all messages of a folder new uids, as a restored server does. */
   renumber(path: string): void
-  /** Commands as they came, without tags; logins without what they said. */
+  /** Commands as received, without tags; logins without their credentials. */
   commands: string[]
   connections(): { total: number; open: number }
   close(): Promise<void>
@@ -44,7 +47,7 @@ const internalDate = (date: Date): string =>
   `${two(date.getUTCDate())}-${months[date.getUTCMonth()]}-${date.getUTCFullYear()} ${two(date.getUTCHours())}:${two(date.getUTCMinutes())}:${two(date.getUTCSeconds())} +0000`
 const unquoted = (text: string): string => text.replace(/^"(.*)"$/s, '$1').replaceAll(/\\(.)/g, '$1')
 
-/** The uids a set such as `3:*,9` means; `*` is the last one there is. */
+/** The uids of a set such as `3:*,9`; `*` is the highest uid. */
 function inSet(set: string, uids: readonly number[]): Set<number> {
   const last = uids.at(-1) ?? 0
   const number = (text: string): number => (text === '*' ? last : Number(text))
@@ -79,7 +82,7 @@ export async function startImap({ username = 'crm', password = 'p"ass w\\rd' } =
     const say = (line: string): boolean => socket.write(`${line}\r\n`)
     const login = (tag: string, user: string, pass: string): void => {
       const isKnown = mode !== 'refuse' && user === username && pass === password
-      // Some servers repeat what they were told.
+      // Some servers repeat the credentials in their reply.
       say(isKnown ? `${tag} OK done` : `${tag} NO [AUTHENTICATIONFAILED] no entry for ${user} with ${pass}`)
     }
 

@@ -1,10 +1,11 @@
-// Imports for tests: a table is uploaded, recorded as an import, and validated and started through the API.
+// Imports for tests: uploads a table, records it as an import, and validates and starts it through
+// the API.
 import type { Caller } from './app.ts'
 import { file, form } from './form.ts'
 
 export const path = '/settings/data-transfer/imports'
 
-/** Lines of a CSV from rows of cells. */
+/** A CSV from rows of cells. */
 export const csvOf = (rows: readonly (readonly (string | number)[])[]): string =>
   rows
     .map((row) =>
@@ -13,7 +14,7 @@ export const csvOf = (rows: readonly (readonly (string | number)[])[]): string =
     .join('\n')
 
 export function importing(caller: Caller) {
-  /** The import of a table; at once unless the options say otherwise. */
+  /** Imports a table; in the request unless the options differ. */
   const record = async (type: string, table: string | Uint8Array, options: Record<string, unknown> = {}) => {
     const name = typeof table === 'string' ? 'table.csv' : 'table.xlsx'
     const sent = await form({ file: file(name, table) })

@@ -1,5 +1,6 @@
-// An installed data folder of its own with a server in this process on it, for commands that work on folders: backups, restores, the
-// doctor. Commands are called as functions; what they print and how they end is answered.
+// An installed data folder with a server of this process on it, for commands that work on folders:
+// backup, restore, doctor. Commands are called as functions, and their output and exit code are
+// returned.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -12,7 +13,7 @@ import { seededImage, startServer, type TestServer, testConfig } from './app.ts'
 import { file, form } from './form.ts'
 import { given } from './given.ts'
 
-/** What every server of the tests seals with. */
+/** The secret that every server of the tests encrypts with. */
 export const testSecret = 'test secret of at least thirty-two characters'
 
 export interface Folder {
@@ -28,7 +29,7 @@ export interface Installed extends Folder {
   server: TestServer
 }
 
-/** Installed, and nobody works on it. */
+/** Installed, without a server. */
 export async function installedFolder(changes: Partial<Config> = {}): Promise<Folder> {
   const dataDir = join(mkdtempSync(join(tmpdir(), 'accord-installed-')), 'data')
   mkdirSync(dataDir, { mode: 0o700 })
@@ -45,7 +46,10 @@ export async function installedFolder(changes: Partial<Config> = {}): Promise<Fo
   return { config, dataDir, store, stop: () => store.close(), close }
 }
 
-/** Where commands run in processes of their own, as `accord install` leaves it: the data are in its folder `data`. */
+/**
+ * For commands that run in processes of their own, as `accord install` leaves it: the data is in
+ * its folder `data`.
+ */
 export async function workingFolder(): Promise<string> {
   const { dataDir, stop } = await installedFolder()
   await stop()
@@ -64,7 +68,10 @@ export async function installed(changes: Partial<Config> = {}): Promise<Installe
   return { ...folder, server, close }
 }
 
-/** The same with what a backup must bring back: a record, a file of these bytes, and a sealed value. */
+/**
+ * The same with everything that a backup must bring back: a record, a file of these bytes, and an
+ * encrypted value.
+ */
 export async function filled(content: string): Promise<Installed> {
   const place = await installed()
   const { admin } = place.server
@@ -85,7 +92,7 @@ export interface Said {
   code: number
 }
 
-/** Runs a command as the command line does, in this process. */
+/** Runs a command in this process, as the command line does. */
 export async function said(command: () => Promise<unknown>): Promise<Said> {
   const lines = { stdout: '', stderr: '' }
   const out = vi.spyOn(console, 'log').mockImplementation((text: unknown) => {

@@ -1,14 +1,14 @@
-// The mailbox of development as a test reads it: a folder into which outgoing mail is written, each mail read back as a mail program
-// would. And a mail as such a program sends it.
+// The mail folder of development as a test reads it: outgoing mail is written into a folder, and
+// each mail is parsed as a mail program would. Also builds a mail as such a program sends it.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseMail, type ReceivedMail } from '../../src/mail/parse/parse.ts'
 
 export interface Mailbox {
-  /** As ACCORD_SMTP_URL takes it. */
+  /** The value for ACCORD_SMTP_URL. */
   url: string
-  /** What has come since the last look. */
+  /** The mails that arrived since the last call. */
   take(): Promise<ReceivedMail[]>
   close(): void
 }
@@ -27,7 +27,7 @@ export function openMailbox(): Mailbox {
   }
 }
 
-/** A mail from outside, with these headers. */
+/** A mail from outside with these headers. */
 export const letter = (about: { id: string; from?: string; to?: string; subject?: string; more?: string[] }): string =>
   [
     `Message-ID: <${about.id}>`,

@@ -1,14 +1,15 @@
-// What measurements from a process of their own have in common: how that process is started, and how the times it took are told.
+// Shared by measurements that run in a process of their own: starting that process, and reporting
+// its times.
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 
-/** Arguments of node that let it run a module as it is written. */
+/** Arguments of node for running a TypeScript module from source. */
 export const fromSource: readonly string[] = [
   '--import',
   pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href,
 ]
 
-/** Milliseconds. */
+/** In milliseconds. */
 export interface Times {
   count: number
   p50: number

@@ -1,8 +1,8 @@
-// What a subprocess can be made to do, for tests of kernel/runtime/offload.ts.
+// A job whose misbehavior a test can choose, for tests of kernel/runtime/offload.ts.
 
 export type Order = { sleepMs: number } | { spin: true } | { allocate: true } | { fail: string } | { bytes: number }
 
-/** Answers the process it ran in. */
+/** Returns the id of the process that ran it. */
 export async function run(order: Order): Promise<{ pid: number; bytes?: Uint8Array }> {
   const { pid } = process
   if ('sleepMs' in order) await new Promise((resolve) => setTimeout(resolve, order.sleepMs))

@@ -1,4 +1,4 @@
-// A process that has had one job done by a subprocess and has nothing else to do: it must end by itself.
+// A process that runs one offloaded job and has nothing else to do: it must end by itself.
 import { createOffload, programAt } from '../../src/kernel/runtime/offload.ts'
 import type * as Misbehaving from './misbehaving.entry.ts'
 

@@ -1,10 +1,10 @@
-// A page in a browser, as far as the server can tell: it keeps cookies, says where it is from, and sends the value of the CSRF cookie
-// with what it writes, unless a test says otherwise.
+// A browser page as the server sees it: it keeps cookies, sends its origin, and sends the value of
+// the CSRF cookie with its writes, unless a test says otherwise.
 import { adminPassword, type Reply, type TestServer } from './app.ts'
 
 export interface Page {
   jar: Map<string, string>
-  /** The cookies of the last answer, in full. */
+  /** The Set-Cookie headers of the last reply, in full. */
   set: string[]
   call<T = any>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply<T>>
   get<T = any>(path: string, headers?: Record<string, string>): Promise<Reply<T>>
@@ -54,7 +54,7 @@ export function openPage(server: Pick<TestServer, 'inject'>): Page {
   return page
 }
 
-/** A page on which somebody has signed in; the administrator when nobody else is named. */
+/** A page with a signed-in user: the administrator unless another is named. */
 export async function signedInPage(
   server: Pick<TestServer, 'inject'>,
   as: Record<string, unknown> = {},

@@ -1,11 +1,12 @@
-// What a PDF of pdfmake shows: pieces of text with their place and glyphs. It reads what that library writes, and no other PDF.
+// Reads a PDF of pdfmake: pieces of text with their place and glyphs. It understands only the files
+// that this library writes.
 import { inflateSync } from 'node:zlib'
 
 export interface Shown {
   page: number
   x: number
   y: number
-  /** As the PDF says it to whoever copies it, in the order of sight. */
+  /** The text that a reader copies from the PDF, in visual order. */
   text: string
   glyphs: number[]
   font: string
@@ -35,7 +36,7 @@ export function textOf(pdf: Buffer): Shown[] {
   return shown
 }
 
-/** The lines of a document as they are seen, from left to right. */
+/** The lines of a document in visual order, from left to right. */
 export function linesOf(shown: readonly Shown[]): string[] {
   const lines = new Map<string, Shown[]>()
   for (const each of shown) {
@@ -73,7 +74,7 @@ function objectsOf(pdf: Buffer): Map<number, PdfObject> {
   return objects
 }
 
-/** What each glyph of a font stands for. */
+/** The character of each glyph of a font. */
 function mapOf(objects: Map<number, PdfObject>, font: string): Map<number, string> {
   const ref = /\/ToUnicode (\d+) 0 R/.exec(objects.get(Number(font))?.head ?? '')?.[1]
   const cmap = objects.get(Number(ref))?.stream.toString('latin1') ?? ''

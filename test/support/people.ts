@@ -1,4 +1,4 @@
-// Users for tests about who may do what: each with a role of its own that holds exactly the keys named.
+// Users for tests about permissions: each has a role of its own with exactly the keys named.
 import type { Schema } from '../../src/contract/types.ts'
 import type { Caller, TestServer } from './app.ts'
 import { given } from './given.ts'
@@ -12,7 +12,7 @@ export interface Someone {
   caller: Caller
 }
 
-/** Creates a role and a user who has it, signed in. Leaves no events behind. */
+/** Creates a role and a signed-in user who has it. Clears the events this fired. */
 export async function someone(
   server: TestServer,
   keys: readonly string[] | 'all',

@@ -1,4 +1,4 @@
-// Pictures for tests, and what a server has on its disk.
+// Pictures for tests, and the files that a server has on disk.
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestServer } from './app.ts'
@@ -9,7 +9,7 @@ export const pixel = Buffer.from(
   'base64',
 )
 
-/** Every file below the folder of files, such as `3f/3f9a…`; temporary ones as well. */
+/** Every file below the folder of files, such as `3f/3f9a…`, temporary ones included. */
 export async function keptBytes(server: TestServer): Promise<string[]> {
   const folder = join(server.app.services.config.dataDir, 'files')
   const names = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])

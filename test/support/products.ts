@@ -1,4 +1,4 @@
-// Many products, straight into the table: how they came to be is not the question.
+// Many products, inserted straight into the table because the test is not about creating them.
 import { sql } from 'kysely'
 import type { Db } from '../../db/store.ts'
 import { start } from './app.ts'

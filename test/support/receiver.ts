@@ -1,4 +1,5 @@
-// A real HTTP server on the loopback that takes webhooks and can misbehave in every way a stranger's server does.
+// A real HTTP server on the loopback that receives webhooks and can misbehave in every way a
+// stranger's server does.
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -8,7 +9,7 @@ import {
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-export type Behaviour =
+export type Behavior =
   | { mode: 'ok' | 'hang' | 'drop' | 'half' | 'gone' | 'slowBody' | 'huge' }
   | { mode: 'late'; ms: number }
   | { mode: 'say'; text: string }
@@ -21,7 +22,7 @@ export interface Received {
   query: Record<string, string>
   headers: IncomingHttpHeaders
   body: string
-  /** What the receiver's own clock said. */
+  /** The time by the receiver's clock. */
   at: number
 }
 
@@ -29,20 +30,20 @@ export interface Receiver {
   /** Without a trailing slash. */
   url: string
   port: number
-  /** Every request that came in whole, in order. */
+  /** Every request received in full, in order. */
   received: Received[]
-  behave(behaviour: Behaviour | Behaviour['mode'], for_?: (request: Received) => boolean): void
-  /** Nobody listens: connections are refused. */
+  behave(behavior: Behavior | Behavior['mode'], for_?: (request: Received) => boolean): void
+  /** Stops listening: connections are refused. */
   stop(): Promise<void>
-  /** Listens again, at the same address. */
+  /** Listens again at the same address. */
   start(): Promise<void>
   close(): Promise<void>
 }
 
-/** Behaves well until it is told otherwise. Close it in `afterAll`. */
+/** Behaves well until a test says otherwise. Close it in `afterAll`. */
 export async function startReceiver(host = '127.0.0.1'): Promise<Receiver> {
   const received: Received[] = []
-  let behaviour: Behaviour = { mode: 'ok' }
+  let behavior: Behavior = { mode: 'ok' }
   let only: (request: Received) => boolean = () => true
   let server: Server | undefined
   let port = 0
@@ -60,7 +61,7 @@ export async function startReceiver(host = '127.0.0.1'): Promise<Receiver> {
       at: Date.now(),
     }
     received.push(taken)
-    answer(only(taken) ? behaviour : { mode: 'ok' }, request, response)
+    answer(only(taken) ? behavior : { mode: 'ok' }, request, response)
   }
 
   async function listen(): Promise<void> {
@@ -83,7 +84,7 @@ export async function startReceiver(host = '127.0.0.1'): Promise<Receiver> {
     port,
     received,
     behave(next, for_ = () => true) {
-      behaviour = typeof next === 'string' ? ({ mode: next } as Behaviour) : next
+      behavior = typeof next === 'string' ? ({ mode: next } as Behavior) : next
       only = for_
     },
     stop,
@@ -92,8 +93,8 @@ export async function startReceiver(host = '127.0.0.1'): Promise<Receiver> {
   }
 }
 
-function answer(behaviour: Behaviour, { socket }: IncomingMessage, response: ServerResponse): void {
-  switch (behaviour.mode) {
+function answer(behavior: Behavior, { socket }: IncomingMessage, response: ServerResponse): void {
+  switch (behavior.mode) {
     case 'hang':
       return
     case 'drop':
@@ -101,31 +102,31 @@ function answer(behaviour: Behaviour, { socket }: IncomingMessage, response: Ser
       return
     case 'half':
       response.writeHead(200, { 'content-length': '1000' })
-      response.write('half of what was promised', () => socket.destroy())
+      response.write('half of the promised length', () => socket.destroy())
       return
     case 'slowBody':
       response.writeHead(200, { 'content-length': '1000' })
       response.write('more is to come')
       return
     case 'huge':
-      // Goes on as long as somebody reads.
+      // Continues as long as the client reads.
       response.writeHead(200, { 'content-type': 'text/plain' })
       pour(response)
       return
     case 'redirect':
-      response.writeHead(302, { location: behaviour.to }).end('elsewhere')
+      response.writeHead(302, { location: behavior.to }).end('elsewhere')
       return
     case 'gone':
       response.writeHead(410).end('gone')
       return
     case 'late':
-      setTimeout(() => response.writeHead(200).end('sorry for the delay'), behaviour.ms)
+      setTimeout(() => response.writeHead(200).end('sorry for the delay'), behavior.ms)
       return
     case 'say':
-      response.writeHead(200).end(behaviour.text)
+      response.writeHead(200).end(behavior.text)
       return
     case 'status':
-      response.writeHead(behaviour.status).end(`status ${behaviour.status}`)
+      response.writeHead(behavior.status).end(`status ${behavior.status}`)
       return
     default:
       response.writeHead(200, { 'content-type': 'text/plain' }).end('thank you')

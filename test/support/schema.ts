@@ -1,5 +1,5 @@
-// Questions the tests ask of the contract: the body, parameters and examples of an operation, and which properties name
-// other records. Everything generated at run time starts here.
+// Facts that tests read from the contract: the body, parameters and examples of an operation, and
+// the properties that name other records. Everything that tests generate at run time starts here.
 import {
   type Document,
   type Listed,
@@ -28,13 +28,13 @@ const listed = new Map<string, Listed>(listOperations(document).map((each) => [e
 export function follow(schema: Schema | undefined): Schema {
   const found = resolve(document, schema) ?? {}
   const value = found['x-value']
-  // What the value is says more than the format or pattern that others know it by.
+  // The format of our own says more about the value than the standard format or pattern beside it.
   if (typeof value !== 'string') return found
   const { pattern: _pattern, ...rest } = found
   return { ...rest, format: value }
 }
 
-/** The schema of an operation's body; undefined when it takes none. */
+/** The schema of an operation's body; undefined without one. */
 export function bodySchema(id: string): Schema | undefined {
   const body = widestOf(resolve(document, listed.get(id)?.operation.requestBody))
   return body && follow(body)
@@ -50,7 +50,7 @@ export function parametersOf(
   return found.map(({ name = '', schema, required = false }) => ({ name, schema: follow(schema), required }))
 }
 
-/** Whether the contract says why an operation that could write fires nothing. */
+/** Whether the contract gives a reason why a writing operation fires no event. */
 export const isSilent = (id: string): boolean => listed.get(id)?.operation['x-no-event'] !== undefined
 
 export const takesHeader = (id: string, name: string): boolean =>
@@ -59,19 +59,19 @@ export const takesHeader = (id: string, name: string): boolean =>
 export const typesOf = (schema: Schema): string[] => [schema.type ?? []].flat()
 export const requiredOf = (schema: Schema): string[] => (schema.required as string[] | undefined) ?? []
 
-/** Whether a property is a file, or a list of files: only a form can carry those. */
+/** Whether a property is a file or a list of files, which only a form can carry. */
 export function isFile(shape: Schema | undefined): boolean {
   const schema = follow(shape)
   return [schema, follow(schema.items)].some(({ format }) => format === 'binary')
 }
 
-/** Operations whose body is a form with files and nothing else. */
+/** Whether the body of an operation can only be a form with files. */
 export const takesFormOnly = (id: string): boolean => {
   const { consumes } = fact(id)
   return consumes.includes('multipart/form-data') && !consumes.includes('application/json')
 }
 
-/** A value the schema accepts: its first example, else one made up. */
+/** A value the schema accepts: its first example, or a generated one. */
 export function sample(shape: Schema | undefined): unknown {
   const schema = follow(shape)
   if (schema.examples !== undefined && schema.examples.length > 0) return structuredClone(schema.examples[0])
@@ -89,7 +89,7 @@ export function sample(shape: Schema | undefined): unknown {
 }
 
 const textOf: Record<string, string> = {
-  email: 'somebody@example.com',
+  email: 'someone@example.com',
   phone: '+1 202 555 0100',
   date: '2026-03-31',
   'date-time': '2026-03-01T09:30:00.000Z',
@@ -103,16 +103,19 @@ function sampleText({ format, pattern, minLength }: Schema): string {
   return 'demo'.padEnd((minLength as number | undefined) ?? 0, 'o')
 }
 
-/** Operations that create a record of their own and say where it is, by the last word of their path. */
+/** Operations that create a record and return its location, by the last word of their path. */
 export const creators: ReadonlyMap<string, string> = new Map(
   facts.filter(([, { location }]) => location).map(([id, { path }]) => [path.split('/').at(-1) ?? '', id]),
 )
 
 const singular = (entity: string): string => entity.replace(/ies$/, 'y').replace(/([^y])s$/, '$1')
 
-/** Which records a property of ids names: `lead_source_id` and `tag_ids` do, and lists such as `participants.users`. */
+/**
+ * The records that a property of ids names, such as `lead_source_id`, `tag_ids` and lists like
+ * `participants.users`.
+ */
 export function entityOf(property: string): string | undefined {
-  // Uploads become attachments; the attachments of a record have ids of their own.
+  // Uploads become attachments; the attachments of a record have other ids.
   if (property === 'attachment_ids') return 'files'
   for (const entity of [...creators.keys(), 'stages']) {
     if (property === entity || new RegExp(`(^|_)${singular(entity)}_ids?$`).test(property)) return entity
@@ -120,16 +123,16 @@ export function entityOf(property: string): string | undefined {
   return undefined
 }
 
-/** Whether a property holds an id, or a list of ids, of other records. */
+/** Whether a property holds the id, or a list of ids, of other records. */
 export function isReference(property: string, shape: Schema | undefined): boolean {
   const schema = follow(shape)
   const holder = typesOf(schema).includes('array') ? follow(schema.items) : schema
-  // A file may be named by its reference as well.
+  // A file may also be named by its reference.
   const branches = (holder.anyOf ?? holder.oneOf ?? [holder]).map(follow)
   return branches.some((each) => typesOf(each).includes('integer')) && entityOf(property) !== undefined
 }
 
-/** What operation is at a path; words win over parameters, whatever the method. */
+/** The operation at a path. Fixed words win over parameters, whatever the method. */
 export function operationAt(method: string, path: string): (OperationFact & { id: string }) | undefined {
   const wanted = method === 'HEAD' ? 'get' : method.toLowerCase()
   const [, place] = patterns.find(([pattern]) => pattern.test(path)) ?? []

@@ -1,5 +1,5 @@
-// A real SMTP server on the loopback that misbehaves on demand. It tells what it has taken, which is not always what the
-// client was told.
+// A real SMTP server on the loopback that misbehaves on demand. It reports the mails it has
+// accepted, which may differ from its replies to the client.
 import { domainToASCII } from 'node:url'
 import { SMTPServer, type SMTPServerEnvelope, type SMTPServerSession } from 'smtp-server'
 
@@ -11,28 +11,28 @@ export type SmtpMode =
   | { refuseRecipient: string }
   /** 451 to every recipient. */
   | 'greylist'
-  /** A reply of choice. */
+  /** A chosen reply. */
   | { reply: number; at: 'connect' | 'mail' | 'rcpt' | 'data'; text?: string }
-  /** Says nothing after the connection was made. */
+  /** Sends no greeting after the connection is made. */
   | 'hang'
-  /** Takes the message and says nothing. */
+  /** Takes the message and sends no reply. */
   | 'hang-data'
-  /** Has the message and never says so. */
+  /** Takes the message and never confirms it. */
   | 'take-silently'
   /** Closes the connection in the middle of the message. */
   | 'drop'
-  /** Has the message and closes the connection before it says so. */
+  /** Takes the message and closes the connection before it confirms it. */
   | 'half-accept'
-  /** Each answer after 50 ms. */
+  /** Each reply after 50 ms. */
   | 'slow'
-  /** No answer before that. */
+  /** No reply before this resolves. */
   | { waitFor: Promise<void> }
 
 export interface TakenMail {
   from: string
   to: string[]
   raw: string
-  /** Which connection it came by, from 1. */
+  /** The number of its connection, from 1. */
   connection: number
 }
 
@@ -42,21 +42,21 @@ export interface SmtpServer {
   received: TakenMail[]
   /** From now on. */
   behave(mode: SmtpMode): void
-  /** Connections ever made, and those open now. */
+  /** Connections made so far, and those open now. */
   connections(): { total: number; open: number }
-  /** Ends every connection, as a server does that is restarted. */
+  /** Ends every connection, as a restarting server does. */
   disconnect(): void
   close(): Promise<void>
 }
 
 export interface SmtpOptions {
-  /** Asks for a login; the url has it. */
+  /** Requires a login; the url has it. */
   login?: { user: string; pass: string }
-  /** Offers STARTTLS with a certificate nobody vouches for. */
+  /** Offers STARTTLS with a self-signed certificate. */
   offersTls?: boolean
 }
 
-/** The server shows domains decoded. */
+/** smtp-server shows domains decoded. */
 const ascii = (address: string): string => {
   const at = address.lastIndexOf('@')
   return `${address.slice(0, at)}@${domainToASCII(address.slice(at + 1))}`
@@ -72,7 +72,7 @@ export async function startSmtp({ login, offersTls = false }: SmtpOptions = {}):
 
   const socketOf = (session: SMTPServerSession): { destroy(): void } | undefined =>
     [...server.connections].find((each) => each.session?.id === session.id)?._socket
-  /** Answers as the mode says at this place. */
+  /** Replies as the mode demands at this step. */
   const answer = (at: 'connect' | 'mail' | 'rcpt' | 'data', reply: (error?: Error | null) => void): void => {
     if (typeof mode === 'object' && 'reply' in mode && mode.at === at)
       reply(refusal(mode.reply, mode.text ?? 'as you wish'))
@@ -136,7 +136,7 @@ export async function startSmtp({ login, offersTls = false }: SmtpOptions = {}):
       })
     },
   })
-  // Connections that break are what this server is for.
+  // Broken connections are the purpose of this server.
   server.on('error', () => undefined)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.server.address()

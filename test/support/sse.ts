@@ -1,5 +1,5 @@
-// A reader of server-sent events over a real connection, as a program would write one: it knows where it has come to, can be cut
-// off, and keeps what it was told.
+// A client of server-sent events over a real connection: it keeps its position and the events it
+// received, and its connection can be cut.
 import { type ClientRequest, request } from 'node:http'
 
 export interface Told {
@@ -11,18 +11,18 @@ export interface Told {
 export interface Reader {
   status: number
   headers: Record<string, string | string[] | undefined>
-  /** What it was told, in order. */
+  /** The events received, in order. */
   told: Told[]
-  /** The id of the last thing said, with or without an event. */
+  /** The id of the last message, with or without an event. */
   place(): string
   comments: string[]
   /** The body of a refusal. */
   text(): string
-  /** Resolves when there are as many events, or says what came instead. */
+  /** Resolves when this many events have arrived, or fails with those that did. */
   until(count: number): Promise<Told[]>
   /** Resolves when the server ends the stream. */
   ended: Promise<void>
-  /** No more is taken until it goes on. */
+  /** Stops reading until `resume`. */
   pause(): void
   resume(): void
   /** Cuts the connection. */

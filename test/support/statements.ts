@@ -1,5 +1,5 @@
-// Counts the SQL statements that a piece of work runs, at the engine's own door: what Kysely compiles into one counts as one.
-// A cached statement counts every time it runs.
+// Counts the SQL statements that a piece of work runs, at the engine itself: a statement that
+// Kysely compiles into one counts as one, and a cached statement counts each time it runs.
 import Database from 'better-sqlite3'
 
 type Run = (this: { source: string }, ...parameters: unknown[]) => unknown
@@ -10,7 +10,7 @@ connection.close()
 
 const ways = ['all', 'get', 'run', 'iterate'] as const
 
-/** The statements in the order they ran. Not for two pieces of work at the same time. */
+/** The statements in the order they ran. Two pieces of work must not use this at the same time. */
 export async function statementsOf(work: () => Promise<unknown>): Promise<string[]> {
   const seen: string[] = []
   const originals = ways.map((way) => [way, statement[way] as Run] as const)

@@ -1,4 +1,4 @@
-// A store that stands for another one, which may be replaced while a server runs.
+// A store that stands for another one, which a test may replace while a server runs.
 import type { Store } from '../../db/store.ts'
 
 export const storeOf = (current: () => Store): Store => ({

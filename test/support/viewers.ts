@@ -1,19 +1,19 @@
-// Users with a view and permissions of their own, written straight into the database: what they may see is the subject of the
-// test, not how they came to be.
+// Users with a view and permissions of their own, written straight into the database, because the
+// tests are about their sight and not about creating them.
 import { type Caller, start, type TestServer } from './app.ts'
 
 export interface Someone {
-  /** Group the user is in, made when it does not exist. */
+  /** The user's group, created when missing. */
   group?: string
   view?: 'global' | 'group' | 'individual'
-  /** Keys of a role of the user's own; the Administrator role when left out. */
+  /** Permission keys of a role made for the user; the Administrator role by default. */
   permissions?: string[]
   isActive?: boolean
 }
 
 const stamps = { created_at: start, updated_at: start }
 
-/** A user signed in with a token that can do everything. */
+/** A signed-in user whose token has every ability. */
 export async function addUser(server: TestServer, name: string, about: Someone = {}): Promise<Caller & { id: number }> {
   const { db } = server.store
   const key = name.toLowerCase()

@@ -1,5 +1,5 @@
-// XLSX files for tests: a zip with the few parts a workbook needs, so that no binary file lies in the repository. What is written
-// about sizes and places can be made to lie.
+// XLSX files for tests: a zip with the few parts a workbook needs, so that the repository holds no
+// binary file. Sizes and offsets in it can be made wrong.
 import { crc32, deflateRawSync } from 'node:zlib'
 
 type Cell = string | number | boolean | Date | null
@@ -22,7 +22,7 @@ function cell(value: Cell, at: string): string {
   return `<c r="${at}" t="inlineStr"><is><t>${escaped(value)}</t></is></c>`
 }
 
-/** The first sheet of a workbook; cells of it as XML behind the rows with `more`. */
+/** The first sheet of a workbook; `more` adds cells as XML behind the rows. */
 export function workbook(rows: readonly (readonly Cell[])[], more = ''): Buffer {
   const sheet = rows.map(
     (row, index) =>
@@ -48,7 +48,7 @@ export function workbook(rows: readonly (readonly Cell[])[], more = ''): Buffer 
   })
 }
 
-/** A zip of texts. `claimed`: what the directory says a part becomes, if not the truth. */
+/** A zip of texts. `claimed` overrides the uncompressed sizes in the directory. */
 export function zip(parts: Record<string, string | Buffer>, claimed: Record<string, number> = {}): Buffer {
   const files: Buffer[] = []
   const directory: Buffer[] = []
