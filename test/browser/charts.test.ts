@@ -1,5 +1,5 @@
-// The charts of the reports as a browser draws them: each a well-formed picture on its own, with every word inside it and no two
-// words on top of each other, in an installation with much to show and in an empty one.
+// The charts of the reports in a browser: each is well-formed on its own, with every word inside it
+// and no two words overlapping, in a full installation and in an empty one.
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
@@ -24,7 +24,7 @@ interface Word {
   bottom: number
 }
 
-/** The texts of a chart where the browser put them, and the size of the picture. */
+/** The texts of a chart with their positions in the browser, and the size of the picture. */
 async function drawn(svg: string): Promise<{ words: Word[]; width: number; height: number; root: string }> {
   await page.goto(`data:image/svg+xml;base64,${Buffer.from(svg).toString('base64')}`)
   return page.evaluate(() => {
@@ -40,7 +40,7 @@ async function drawn(svg: string): Promise<{ words: Word[]; width: number; heigh
   })
 }
 
-// Boxes are as high as the font allows, which is more than the letters take.
+// A text box is as high as the font allows, which is more than its letters need.
 const overlap = (one: Word, other: Word): boolean =>
   one.left < other.right && other.left < one.right && one.top + 3 < other.bottom - 3 && other.top + 3 < one.bottom - 3
 

@@ -1,5 +1,5 @@
-// Debian's Chromium without a window, and a page that may talk to one server only: what it asks of other hosts is refused
-// and remembered.
+// Debian's Chromium without a window, with a page that may reach one server only: requests to other
+// hosts are refused and recorded.
 import { existsSync } from 'node:fs'
 import { type Browser, type BrowserContext, chromium } from 'playwright-core'
 
@@ -20,9 +20,9 @@ export async function openBrowser(): Promise<Browser> {
 
 export interface Watched {
   context: BrowserContext
-  /** Addresses of other hosts that a page asked for. */
+  /** URLs of other hosts that a page requested. */
   elsewhere: string[]
-  /** Errors of the console and of scripts, refusals of the content security policy among them. */
+  /** Errors of the console and of scripts, violations of the content security policy included. */
   complaints: string[]
 }
 

@@ -1,5 +1,5 @@
-// The pages people see, in a real browser: the documentation works offline, under its content security policy, and takes
-// somebody from a pasted token to an answer.
+// The documentation page in a real browser: it works offline and under its content security policy,
+// and leads from a pasted token to a reply.
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { problemCodes } from '../../src/contract/output/problems.ts'
@@ -48,13 +48,16 @@ async function signIn(): Promise<string> {
 
 async function authorize(token: string): Promise<void> {
   await page.locator('.auth-wrapper .btn.authorize').click()
-  // Beside it is the form of the session, whose cookie the browser sends by itself.
+  // The session form beside it stays empty: the browser sends the cookie by itself.
   await page.locator('#auth-bearer-value').fill(token)
   await page.locator('#auth-bearer-value').press('Enter')
   await page.locator('.auth-btn-wrapper .btn-done').first().click()
 }
 
-/** What the page lists from top to bottom: it draws only what is in sight, so it is read while scrolling. */
+/**
+ * The tags and operations of the page from top to bottom. The page draws only the visible part, so
+ * the test scrolls while it reads.
+ */
 async function listedOnPage(): Promise<{ tags: string[]; operations: string[] }> {
   const [tags, operations] = [new Set<string>(), new Set<string>()]
   const seen = () =>
@@ -78,7 +81,10 @@ async function listedOnPage(): Promise<{ tags: string[]; operations: string[] }>
   return { tags: [...tags], operations: [...operations] }
 }
 
-/** Opens an operation, presses "Try it out" and "Execute", answers the status that the page then shows. */
+/**
+ * Opens an operation, presses "Try it out" and "Execute", and returns the status that the page
+ * shows.
+ */
 async function tryOut(tag: string, operation: string): Promise<string | undefined> {
   await openDocumentation(`#/${tag}/${operation}`)
   await page.reload()

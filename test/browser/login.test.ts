@@ -1,5 +1,6 @@
-// Signing in as people do, in a real browser: by the login page, out again, and back in with a password that was forgotten. The pages
-// work under their content security policy and ask nothing of another host.
+// Signing in with a real browser: by the login page, out again, and back in after a forgotten
+// password. The pages work under their content security policy and request nothing from other
+// hosts.
 import type { AddressInfo } from 'node:net'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -39,7 +40,7 @@ async function signIn(password: string): Promise<void> {
   await page.keyboard.press('Enter')
 }
 
-/** What a script of a page of this server does. */
+/** A request as a script of this server's page sends it. */
 const call = (method: string, path: string, body?: object, value?: string) =>
   page.evaluate(
     async ([method = '', path = '', body, value]) => {
@@ -55,12 +56,12 @@ const call = (method: string, path: string, body?: object, value?: string) =>
     [method, `/api/admin${path}`, body && JSON.stringify(body), value],
   )
 
-/** A refusal is written to the console by the browser itself. */
+/** The browser itself logs refusals to the console. */
 const complaints = () => watched.complaints.filter((each) => !/status of (401|403|422)/.test(each))
 
 describe('the login page of an installation with https', { timeout: patienceMs }, () => {
   it('signs in with cookies that no other host can plant, and out again', async () => {
-    // A browser takes cookies that are for https from the loopback as well.
+    // A browser accepts secure cookies from the loopback without https.
     const secure = await listeningServer({ appUrl: 'https://crm.example' })
     const { port } = secure.app.http.server.address() as AddressInfo
     const url = `http://127.0.0.1:${port}`
@@ -86,7 +87,7 @@ describe('the login page of an installation with https', { timeout: patienceMs }
 })
 
 describe('the login page', { timeout: patienceMs }, () => {
-  it('signs in, lets scripts of the page read and write, leads on to where somebody wanted to go, and signs out', async () => {
+  it('signs in, lets scripts of the page read and write, goes on to the requested page, and signs out', async () => {
     await page.goto(`${server.url}/api/admin/sources?per_page=2`)
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('email')
     await signIn('not the password')

@@ -1,5 +1,5 @@
-// Web forms as visitors meet them: the page with and without script, and the script in a page of somebody else, whose style and
-// policy do not touch the form.
+// Web forms as visitors see them: the page with and without script, and the embedded form in
+// another site's page, whose style and policy must not affect it.
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Browser, Page } from 'playwright-core'
@@ -51,7 +51,8 @@ beforeAll(async () => {
   })
   for (const { id, code, entity_type } of (await call('GET', '/settings/attributes?per_page=100')).data)
     attribute[`${entity_type}.${code}`] = id
-  // A page of another origin, with a policy and a style that would spoil a form that is not kept apart.
+  // A page of another origin, with a policy and a style that would spoil a form that is not
+  // isolated.
   host = createServer((request, response) => {
     const form = new URL(request.url ?? '/', 'http://x').searchParams.get('form') ?? ''
     response.writeHead(200, {
@@ -109,14 +110,14 @@ async function fill(page: Page, email = `grace${++count}@example.org`): Promise<
   return email
 }
 
-/** The lead of the person with an address. */
+/** The lead of the person with this address. */
 async function leadOf(email: string): Promise<any> {
   const [person] = (await call('GET', `/contacts/persons?email=${email}`)).data
   const [lead] = person ? (await call('GET', `/leads?person_id=${person.id}`)).data : []
   return { person, lead }
 }
 
-/** A page that may ask any host, and what it complains of. */
+/** A page that may request any host, and its console messages. */
 async function watched() {
   const { context, complaints } = await watchedContext(browser, server.url)
   await context.unroute('**/*')
@@ -147,7 +148,7 @@ describe('the page of a form', { timeout: patienceMs }, () => {
     })
     expect(lead).toMatchObject({ description: 'Compilers\nand more', source: { name: 'Phone' } })
     expect(lead.custom_attributes.topics).toHaveLength(1)
-    // The browser itself tells of the answer 422.
+    // The browser itself logs the reply 422.
     expect(complaints.filter((each) => !each.includes('422'))).toEqual([])
     await context.close()
   })
@@ -174,7 +175,7 @@ describe('the page of a form', { timeout: patienceMs }, () => {
     await context.close()
   })
 
-  it('has the colours of the form, and a field that people do not meet', async () => {
+  it('has the colors of the form, and a hidden trap field', async () => {
     const { page, context } = await watched()
     const colors = {
       background_color: '#102030',
@@ -184,7 +185,7 @@ describe('the page of a form', { timeout: patienceMs }, () => {
       attribute_label_color: '#cfe0f5',
     }
     await page.goto(formUrl(await makeForm(colors)))
-    await shoot(page, 'colours')
+    await shoot(page, 'colors')
     expect(await page.evaluate(() => getComputedStyle(document.body).backgroundColor)).toBe('rgb(16, 32, 48)')
     expect(await page.locator('h1').evaluate((each) => getComputedStyle(each).color)).toBe('rgb(255, 204, 102)')
     const trap = await page.locator('[name=website]').boundingBox()
@@ -217,7 +218,7 @@ describe('the script of a form', { timeout: patienceMs }, () => {
   })
 })
 
-/** Pictures to look at, for whoever wants some. */
+/** Saves screenshots for a person to check. */
 async function shoot(page: Page, name: string): Promise<void> {
   const folder = process.env.ACCORD_TEST_PICTURES
   if (folder) await page.screenshot({ path: `${folder}/web-form-${name}.png`, fullPage: true })

@@ -68,7 +68,7 @@ describe('guessing a password', () => {
   })
 })
 
-describe('an answer to whoever guesses at addresses', () => {
+describe('a reply to a caller who guesses addresses', () => {
   it('says the same of one that is known and of one that is not, but for the time', async () => {
     const said = async (path: string, body: object) => {
       const { status, body: answer, headers } = await server.anonymous.post(path, body)

@@ -1,15 +1,15 @@
-// What a round leaves behind: a database that is whole, an index that is complete, and records that can all still be listed, shown,
-// exported and read in the log.
+// Checks the state after a round: the database is intact, the search index is complete, and every
+// record can still be listed, shown, exported and read in the event log.
 import { finding as searchFinding } from '../../db/search/search-index.ts'
 import type { World } from '../contract/support.ts'
 import { facts } from '../support/schema.ts'
 import { findingsOf, isJson, lists } from './check.ts'
 import { mark } from './hostile.ts'
 
-/** Findings; `logged` are those of the log. */
+/** Returns findings; `logged` returns those of the log. */
 export async function aftermath({ server }: World, logged: () => string[]): Promise<string[]> {
   const found: string[] = []
-  // Long enough that what fails again and again is given up, and the log says why.
+  // Long enough that a job which always fails is given up, and the log says why.
   for (let times = 6; times > 0; times--) {
     server.clock.advanceMs(3 * 3_600_000)
     await server.tick()
@@ -75,7 +75,7 @@ async function anAdministrator({ store: { db } }: World['server']): Promise<numb
   return found.id
 }
 
-/** Every entry of the log, with what it keeps of its record. */
+/** Reads every entry of the event log with the record it stores. */
 async function readLog(ask: (url: string) => Promise<{ body: any } | undefined>): Promise<void> {
   for (let after = 0; ; ) {
     const page: any = (await ask(`/api/admin/events?after=${after}&per_page=100`))?.body

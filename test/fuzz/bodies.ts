@@ -1,4 +1,4 @@
-// Bodies as bytes: JSON, forms and files, whole or damaged, with the media type they are said to have.
+// Bodies as bytes: JSON, forms and files, intact or damaged, with their declared media type.
 import { follow, isFile, type Schema } from '../support/schema.ts'
 import { fileBytes, fileNames } from './files.ts'
 import { anything } from './hostile.ts'
@@ -49,7 +49,7 @@ export const jsonPayload = (random: Random, value: unknown): Payload => ({
   type: random.pick(jsonTypes),
 })
 
-/** A body whose bytes, or what is said of them, are wrong. */
+/** A body with wrong bytes or a wrong media type. */
 export function damaged(random: Random, { bytes, type }: Payload): Payload {
   const text = bytes.toString('latin1')
   const at = random.whole(0, text.length)
@@ -147,7 +147,7 @@ const wholes = [
   '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nx\r\n--x--\r\n',
 ]
 
-/** The values as a form with files, or as one without; its parts may be odd. */
+/** The values as a form with files or a URL-encoded form; its parts may be odd. */
 export function formPayload(random: Random, value: unknown, schema: Schema | undefined, isPlain: boolean): Payload {
   const entries =
     typeof value === 'object' && value !== null ? Object.entries(value as Json) : [['value', value] as const]
@@ -186,7 +186,7 @@ export function formPayload(random: Random, value: unknown, schema: Schema | und
 
 const wellFormed = (text: string): string => text.replaceAll(/[\ud800-\udfff]/gu, '\ufffd')
 
-/** A text in a query or a form, percent-encoded as it should be, or nearly. */
+/** A text in a query or a form, percent-encoded correctly or nearly so. */
 export function escaped(random: Random, text: string): string {
   const whole = encodeURIComponent(wellFormed(text))
   const kind = random.weighted({ whole: 90, plus: 4, twice: 2, loose: 3, raw: 1 })

@@ -1,5 +1,5 @@
-// What is wrong with an answer: a status, header or body the contract does not know, a problem that is not whole, or what was sent coming
-// back where it must not.
+// Findings in a reply: a status, header or body that the contract does not declare, an incomplete
+// problem document, or hostile input repeated where it must not be.
 
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { problemCodes } from '../../src/contract/output/problems.ts'
@@ -13,12 +13,12 @@ import type { Received } from './socket.ts'
 
 const checker = createReplyChecker(document)
 
-/** Statuses of what is none of the contract's paths, or none of the path's methods. */
+/** Statuses of unknown paths and unknown methods. */
 const atTheDoor = [204, 400, 404, 405]
-/** What is wrong before it is known what for. */
+/** Statuses of requests that are refused before routing. */
 const unread = [400, 404, 408, 411, 413, 414, 417, 431, 501, 505]
 
-/** `isAbused`: the bytes were no proper request, so that nobody can say which operation was meant. */
+/** `isAbused`: the bytes were not a proper request, so the operation is unknown. */
 export function findingsOf(
   wanted: Wanted,
   compressed: Received,
@@ -46,17 +46,17 @@ export function findingsOf(
   return { operation: operation ?? wanted.operation, findings }
 }
 
-/** Has no end, so nobody waits for one. */
+/** An event stream has no end, so the fuzzer does not wait for one. */
 export const isStream = ({ headers }: Pick<Wanted, 'headers'>): boolean =>
   headers.some(([, value]) => /event-stream/i.test(value))
 
-/** What is wrong when nothing came back: the connection was dropped, or somebody went on listening in vain. */
+/** Findings for a request without a reply: the connection was dropped, or the reply never came. */
 export const unanswered = (wanted: Pick<Wanted, 'headers' | 'transport'>): string[] =>
   wanted.transport === 'abused' || isStream(wanted) ? [] : ['had no answer at all.']
 
 function isListed(operation: string | null, isOdd: boolean, method: string, { status }: Received): boolean {
   if (isOdd && atTheDoor.includes(status)) return true
-  // A body that nobody reads may still be too large.
+  // A body that no operation reads may still be too large.
   if (method === 'OPTIONS') return status === 204 || status === 413
   if (operation === null) return status === 413
   return fact(operation).statuses.includes(status)
@@ -64,14 +64,14 @@ function isListed(operation: string | null, isOdd: boolean, method: string, { st
 
 export const isJson = (type: string): boolean => /^application\/(problem\+)?json\b/.test(type)
 
-/** A path as the server gets it: `inject` leaves out `.` and `..`, a socket does not. */
+/** The path as the server receives it: `inject` resolves `.` and `..`, a socket does not. */
 function pathOf({ url, transport }: Wanted): string {
   const [path = ''] = url.split(/[?#]/)
   const isRead = transport === 'inject' && URL.canParse(path, 'http://localhost')
   return isRead ? new URL(path.startsWith('//') ? `http://localhost${path}` : path, 'http://localhost').pathname : path
 }
 
-/** The bytes as they were before the server compressed them. */
+/** The bytes before the server compressed them. */
 function decompressed({ headers, bytes }: Received): Buffer {
   const encoding = headers['content-encoding']
   if (encoding === undefined || bytes.length === 0) return bytes
@@ -122,7 +122,7 @@ function bodyFindings(
   if (json === undefined || !place.produces.includes(type))
     return bytes.length === 0 && type === '' ? [] : checker.byteFindings(place, status, type)
   const found = checker.findings(place, status, type, json)
-  // A selection lacks what was not selected.
+  // A reply to `fields` lacks the properties that were not selected.
   return /[?&]fields(=|%3D)/i.test(url) ? found.filter((each) => !each.includes('required property')) : found
 }
 
@@ -139,7 +139,7 @@ function echoFindings({ headers, bytes }: Received, type: string): string[] {
   return findings
 }
 
-/** Paths of lists that need nothing to be asked: all records there are. */
+/** Paths of lists that need no parameter. */
 export const lists: readonly string[] = facts
   .filter(
     ([, { method, path, status, produces, servedBy, query }]) =>

@@ -1,4 +1,4 @@
-// The ends of time and of numbers, as they are written: what no clock, no calendar and no float holds is among them.
+// Extreme times and numbers as texts, among them values that no clock, calendar or float can hold.
 
 export const moments: readonly string[] = [
   '0000-00-00',
@@ -26,7 +26,7 @@ export const moments: readonly string[] = [
   'yesterday',
 ]
 
-/** Numbers as they are written, so that what no float can hold is among them. */
+/** Numbers as texts, among them values that no float can hold. */
 export const numerals: readonly string[] = [
   '0',
   '-0',

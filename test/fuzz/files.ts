@@ -1,4 +1,5 @@
-// Files to send: tables, mails, pictures and what only says that it is one, with names that no file should have.
+// Files to upload: tables, mails, pictures, and files that only claim to be one, with hostile
+// names.
 import { workbook } from '../support/workbook.ts'
 import { hostileText, letters, mark } from './hostile.ts'
 import type { Random } from './random.ts'
@@ -62,7 +63,7 @@ export function fileBytes(random: Random): Buffer {
   return Buffer.alloc(0)
 }
 
-/** Words of tables, so that rows come as far as the rules of their records. */
+/** Cells with valid words, so that rows get as far as the rules of their records. */
 const cell = (random: Random): string =>
   random.chance(0.5)
     ? hostileText(random).slice(0, 3_000)

@@ -1,4 +1,5 @@
-// The daily share of the fuzzer: a fixed seed, so that a failure is one of the change at hand; the long run is `npm run test:fuzz`.
+// The daily share of the fuzzer. Its seed is fixed, so a failure comes from the change under test;
+// `npm run test:fuzz` is the long run.
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { unanswered } from './check.ts'
@@ -12,7 +13,7 @@ describe('whatever is sent', () => {
     const findings: string[] = []
     const { byStatus } = await fuzz({ seed: 5, requests: 1_500, onFinding: (text) => findings.push(text) })
     expect(findings).toEqual([])
-    // It came further than to refusals.
+    // The requests got further than refusals.
     expect(byStatus.get(200)).toBeGreaterThan(100)
     expect(byStatus.get(201)).toBeGreaterThan(20)
     expect([...byStatus.keys()].filter((status) => status >= 500)).toEqual([])
@@ -24,7 +25,7 @@ describe('the fuzzer', () => {
     ['drops the connection', (socket: Socket) => socket.destroy()],
     ['says nothing', () => undefined],
     ['breaks off in the head', (socket: Socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-le')],
-  ])('notices a server that %s, unless that is what was asked for', async (_what, answer) => {
+  ])('notices a server that %s, unless the request demands it', async (_what, answer) => {
     const sockets: Socket[] = []
     const server = createServer((socket) => {
       sockets.push(socket)

@@ -1,5 +1,5 @@
-// A run of rounds, and what it says of itself: requests by status and operation, the slowest, and each finding as a command that can be
-// repeated.
+// A run of rounds and its report: requests by status and operation, the slowest, and each finding
+// as a command that repeats it.
 import { facts } from '../support/schema.ts'
 import type { Wanted } from './requests.ts'
 import { type Answered, type Finding, fuzzRound, served } from './round.ts'
@@ -15,13 +15,13 @@ export interface FuzzOptions {
 
 export interface FuzzResult {
   findings: number
-  /** Of all requests, by status; 0 where the connection was closed without an answer. */
+  /** All requests by status; 0 means that the connection was closed without a reply. */
   byStatus: ReadonlyMap<number, number>
   byOperation: ReadonlyMap<string, number>
   summary: string
 }
 
-/** Requests to one world. A finding is made again from the first of its round. */
+/** Requests per world. To repeat a finding, start from the first request of its round. */
 export const perRound = 4_000
 
 export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
@@ -47,7 +47,12 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
   }
   const crash = (cause: unknown): void =>
     note(
-      { index, wanted: null, sentences: ['Nobody caught this.'], excerpt: String((cause as Error)?.stack ?? cause) },
+      {
+        index,
+        wanted: null,
+        sentences: ['An error that no code caught.'],
+        excerpt: String((cause as Error)?.stack ?? cause),
+      },
       index,
     )
   process.on('unhandledRejection', crash)
@@ -104,7 +109,7 @@ function told(seed: number, round: number, { index, wanted, sentences, excerpt }
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** The request as somebody may send it again; what no text can hold is in base64. */
+/** The request as a shell command; bytes that are not text are in base64. */
 function curl({ operation, who, transport, method, url, headers, bytes }: Wanted): string {
   const text = bytes?.toString() ?? ''
   const isText = bytes === undefined || Buffer.from(text).equals(bytes)

@@ -1,5 +1,6 @@
-// Headers of a request: those an operation knows, with values that fit and values that do not, and those that servers and proxies
-// take for more than they are. Only what a parser of HTTP lets through; the rest is abuse.ts.
+// Headers of a request: those that an operation declares, with valid and invalid values, and those
+// that servers and proxies may trust too much. Only headers that an HTTP parser accepts; abuse.ts
+// has the others.
 import { fact, parametersOf } from '../support/schema.ts'
 import { hostileText, mark } from './hostile.ts'
 import type { Pool } from './pool.ts'
@@ -7,7 +8,7 @@ import type { Random } from './random.ts'
 
 export type Header = [name: string, value: string]
 
-/** Bytes a header can carry, as letters. */
+/** The bytes of a header, as letters. */
 const carried = (text: string): string =>
   Buffer.from(text)
     .toString('latin1')

@@ -1,5 +1,5 @@
-// What the server's log says while nobody looks: listeners, jobs and readers that failed on their own. Failures of others (mail, calls)
-// are no findings, and neither is what a job was told to give up.
+// Findings of the server's log: listeners, jobs and event consumers that failed by themselves.
+// Failures of other servers (mail, calls) do not count, nor do jobs that were told to give up.
 import { BuryJob } from '../../src/jobs/queue.ts'
 import { OutboundError } from '../../src/kernel/outbound/client.ts'
 import { MailDeferred, MailRefused } from '../../src/mail/outbound.ts'

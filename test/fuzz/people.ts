@@ -1,5 +1,5 @@
-// Who the fuzzer's requests come from. What they send may delete their own account, role or token: then they are given new ones, so
-// that the run does not end in refusals.
+// The callers of the fuzzer. Their requests may delete their own account, role or token; then they
+// get new ones, so that the run does not end in refusals.
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { start, type TestServer } from '../support/app.ts'
 import { addUser } from '../support/viewers.ts'
@@ -14,7 +14,7 @@ const narrow = ['leads:read', 'leads:write', 'contacts:read', 'settings:read', '
 
 export interface People {
   headerOf(who: Who, random: Random, pool: Pool): Header | undefined
-  /** After an answer that refused somebody who should be known. */
+  /** Called after a reply that refused a valid caller. */
   renew(who: Who): Promise<void>
 }
 
@@ -62,7 +62,7 @@ export async function peopleOf(server: TestServer): Promise<People> {
   return {
     renew,
     headerOf(who, random, pool) {
-      if (who === 'nobody') return undefined
+      if (who === 'anonymous') return undefined
       if (who === 'garbage')
         return [
           'authorization',

@@ -1,4 +1,4 @@
-// Where a request goes: the path and query of an operation with ids and values in them, and what is near to one.
+// The URL of a request: path and query of an operation with ids and values, or nearly so.
 
 import { signatureOf } from '../../src/resources/files/signed.ts'
 import { badTexts } from '../contract/breakages.ts'

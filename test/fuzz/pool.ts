@@ -1,5 +1,5 @@
-// What requests are made of that only answers tell: ids of records alive and dead, versions, links, tokens. Remembers the last of each,
-// so that what was created is changed, deleted and asked for afterwards.
+// The facts that only replies contain: ids of live and deleted records, versions, links, tokens. It
+// keeps the latest of each, so that created records are changed, read and deleted later.
 import type { World } from '../contract/support.ts'
 import { seeded } from '../support/given.ts'
 import { fact } from '../support/schema.ts'
@@ -9,15 +9,18 @@ const kept = 30
 
 export interface Pool {
   ids: Map<string, number[]>
-  /** Ids of what was deleted, or was never found. */
+  /** Ids of records that were deleted or never existed. */
   dead: Map<string, number[]>
-  /** Paths of what belongs to a record, by the path of the contract: a tag must be at the lead to be taken from it. */
+  /**
+   * Paths of dependent records, by the path in the contract: only a tag of the lead can be detached
+   * from it.
+   */
   parts: Map<string, string[]>
   etags: string[]
   /** Paths with their query: pages, downloads, locations. */
   links: string[]
   texts: Map<string, string[]>
-  /** Of users of the fuzzer's own making. */
+  /** Tokens of users that the fuzzer created. */
   tokens: string[]
 }
 
@@ -57,7 +60,7 @@ export function idOf(pool: Pool, random: Random, entity: string, isGone = false)
   if (dead.length > 0 && random.chance(isGone ? 0.7 : 0.04)) return random.pick(dead)
   const known = pool.ids.get(entity) ?? []
   if (known.length === 0 || random.chance(0.04)) return random.pick([1, 2, 999_999_999, 0, -1, 2 ** 53])
-  // The newest are alive most likely.
+  // The newest records are the most likely to exist.
   return random.chance(0.5) ? random.pick(known.slice(-4)) : random.pick(known)
 }
 
@@ -67,7 +70,7 @@ const lastWord = (operation: string): string =>
     .filter((part) => !part.startsWith('{'))
     .at(-1) ?? ''
 
-/** What is at this path is gone, or never was. */
+/** Marks the record at this path as deleted or unknown. */
 export function forget(pool: Pool, operation: string, path: string): void {
   const { path: pattern } = fact(operation)
   if (pattern.split('{').length !== 2 || !pattern.endsWith('/{id}')) return
@@ -77,7 +80,7 @@ export function forget(pool: Pool, operation: string, path: string): void {
   if (Number.isSafeInteger(id)) push(listOf(pool.dead, entity), id)
 }
 
-/** Takes from an answer what later requests can use. `path` is the one that was asked for. */
+/** Takes everything from a reply that later requests can use. `path` is the path of the request. */
 export function learn(
   pool: Pool,
   operation: string,
@@ -107,7 +110,7 @@ export function learn(
 }
 
 function link(pool: Pool, url: string): void {
-  // Behind a host that was sent by us, whatever that is.
+  // Behind a host, which the fuzzer itself may have sent.
   const path = url.replace(/^https?:\/\/[^/]*/, '')
   if (path.startsWith('/')) push(pool.links, path)
 }

@@ -1,16 +1,16 @@
-// Chance that can be repeated: every request has numbers of its own, made from the seed of the run and its index alone, so that one can
-// be made again without those before it.
+// A repeatable random generator: each request has a sequence of its own, derived from the seed of
+// the run and its index, so it can be repeated without the requests before it.
 
 export interface Random {
-  /** From 0 up to, not including, 1. */
+  /** From 0 inclusive to 1 exclusive. */
   next(): number
-  /** A whole number, both ends included. */
+  /** An integer, both ends included. */
   whole(low: number, high: number): number
   chance(share: number): boolean
   pick<T>(from: readonly T[]): T
-  /** One of the keys, as often as its weight says. */
+  /** One of the keys, by weight. */
   weighted<K extends string>(weights: Record<K, number>): K
-  /** Every now and then more: 0, 0, 1, 0, 2, 0 … */
+  /** Mostly small: 0, 0, 1, 0, 2, 0 … */
   few(most: number): number
   bytes(length: number): Buffer
 }

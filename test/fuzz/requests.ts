@@ -1,5 +1,6 @@
-// One request of the fuzzer: any operation of the contract, by anybody, valid or broken in its path, query, headers or body, or no
-// operation at all. Made from chance and the pool alone.
+// One request of the fuzzer: any operation of the contract, by any caller, valid or broken in its
+// path, query, headers or body, or no operation at all. Made from the random generator and the pool
+// alone.
 import type { TestServer } from '../support/app.ts'
 import { bodySchema, fact, operationAt } from '../support/schema.ts'
 import { damaged, formPayload, jsonPayload, type Payload } from './bodies.ts'
@@ -10,20 +11,28 @@ import type { Random } from './random.ts'
 import { broken, valid } from './values.ts'
 
 export interface Wanted {
-  /** What it was meant for; null when for no operation. */
+  /** The intended operation; null when there is none. */
   operation: string | null
   method: string
   url: string
   headers: Header[]
   bytes: Buffer | undefined
   who: Who
-  /** Whether its bytes go through a socket, and what is done to them there. */
+  /** Whether the bytes go through a socket, and whether they are damaged there. */
   transport: 'inject' | 'socket' | 'abused'
 }
 
-export type Who = 'admin' | 'individual' | 'group' | 'narrow' | 'other' | 'nobody' | 'garbage'
+export type Who = 'admin' | 'individual' | 'group' | 'narrow' | 'other' | 'anonymous' | 'garbage'
 
-const people: Record<Who, number> = { admin: 60, individual: 12, group: 8, narrow: 6, other: 3, nobody: 6, garbage: 2 }
+const people: Record<Who, number> = {
+  admin: 60,
+  individual: 12,
+  group: 8,
+  narrow: 6,
+  other: 3,
+  anonymous: 6,
+  garbage: 2,
+}
 
 export function requestOf(random: Random, pool: Pool, server: TestServer, among: readonly string[]): Wanted {
   const mood = random.weighted({ plausible: 42, broken: 42, wild: 8, door: 5, link: 3 })

@@ -1,5 +1,6 @@
-// One round: a world of its own, a few thousand requests to it, the background in between, and at the end a look at everything that is
-// left. Rounds keep the database small, and a finding near to where it can be made again.
+// One round: a world of its own, a few thousand requests, background work in between, and a check
+// of the final state. Rounds keep the database small and a finding close to the start of its
+// repetition.
 import type { InjectOptions } from 'fastify'
 import { OutboundError } from '../../src/kernel/outbound/client.ts'
 import { MailDeferred, type Mailer, MailRefused } from '../../src/mail/outbound.ts'
@@ -38,7 +39,7 @@ export interface RoundOptions {
   onFinding(finding: Finding): void
 }
 
-/** An answer takes longer than this, and the round goes on without it. */
+/** The round continues without a reply that takes longer. */
 const patienceMs = 20_000
 
 export async function fuzzRound({ seed, from, to, only, onAnswer, onFinding }: RoundOptions): Promise<void> {
@@ -55,7 +56,7 @@ export async function fuzzRound({ seed, from, to, only, onAnswer, onFinding }: R
     const port = await listen(world)
     const pool = poolOf(world)
     const people = await peopleOf(server)
-    // Of what is deleted as often as it is made, nothing would be left.
+    // Creating operations are drawn four times as often, because records are also deleted.
     const among = (only.length > 0 ? only : served()).flatMap((id) => (fact(id).location ? [id, id, id, id] : [id]))
     for (; index < to; index++) {
       const random = randomOf(seed, index)
@@ -102,7 +103,7 @@ async function listen({ server }: World): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0
 }
 
-/** How often somebody may call is a promise of its own; sometimes it is kept here too. */
+/** Clears the counts of rate limits most of the time; rate limits have tests of their own. */
 async function forgive({ server: { store } }: World, random: Random): Promise<void> {
   if (random.chance(0.1)) return
   await store.db.deleteFrom('call_counts').execute()
@@ -113,10 +114,10 @@ async function deliver({ server }: World, wanted: Wanted, random: Random, port: 
   const { method, url, headers, bytes, transport } = wanted
   if (transport !== 'inject') {
     const raw = transport === 'abused' ? abuse(random, wanted) : bytesOf(wanted)
-    // What never comes to an end, or was never a request, is not waited for.
+    // Does not wait for streams without end or for damaged requests.
     return exchange(port, raw, transport === 'abused' || isStream(wanted) ? 600 : patienceMs)
   }
-  // A stream of events has no end, and this one is read to the end.
+  // This reads replies to their end, and an event stream has none.
   const sent = Object.fromEntries(headers.filter((header) => !isStream({ headers: [header] })))
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
@@ -157,7 +158,7 @@ async function background({ server }: World, random: Random): Promise<void> {
   }
 }
 
-/** Servers of others that do all they may do, in turn. */
+/** Stand-ins for foreign servers that do everything they are allowed to do, in turn. */
 function mailerOf(): Mailer {
   let count = 0
   return {
@@ -181,7 +182,7 @@ function outboundOf() {
   return {
     async request() {
       count++
-      if (count % 5 === 4) throw new OutboundError('connect', 'Nobody listens there.')
+      if (count % 5 === 4) throw new OutboundError('connect', 'The connection was refused.')
       const status = [200, 204, 500, 302, 410][count % 5] ?? 200
       return { status, headers: { 'content-type': 'text/plain' }, excerpt: '\u0000\ufffd<b>{{x}}', ms: 3 }
     },

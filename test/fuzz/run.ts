@@ -1,6 +1,7 @@
-// npm run test:fuzz [-- --seed 1 --requests 100000 --only createLead,listLeads --from 0 --dump findings.txt]
-// Sends requests nobody should send to all operations, and checks each answer against the contract. The same seed makes the same
-// requests; a finding names its seed and index, and is made again from the beginning of its round (see README.md).
+// npm run test:fuzz [-- --seed 1 --requests 100000 --only createLead,listLeads --from 0 --dump
+// findings.txt] Sends hostile requests to all operations and checks each reply against the
+// contract. The same seed makes the same requests. A finding names its seed and index, and is
+// repeated from the start of its round (see README.md).
 import { appendFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { fact } from '../support/schema.ts'

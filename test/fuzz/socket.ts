@@ -1,5 +1,5 @@
-// Requests as bytes on a real connection: as a client writes them, or abused as only raw bytes can be. Reads one answer, or finds that
-// there is none.
+// Requests as bytes on a real connection, as a client writes them or damaged. Reads one reply, or
+// finds that there is none.
 import { connect } from 'node:net'
 import { mark } from './hostile.ts'
 import type { Random } from './random.ts'
@@ -11,7 +11,7 @@ export interface Received {
   bytes: Buffer
 }
 
-/** The bytes of a request; whoever reads the answer to the end waits for the connection to close. */
+/** The bytes of a request. It asks for the connection to be closed, which ends the reply. */
 export function bytesOf({ method, url, headers, bytes }: Wanted): Buffer {
   const target = Buffer.from(url)
     .toString('latin1')
@@ -99,7 +99,7 @@ const whole: readonly string[] = [
   'GET /\xff\xfe HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
 ]
 
-/** The same bytes, or others, as nobody should send them. */
+/** The bytes damaged in one of many ways. */
 export function abuse(random: Random, wanted: Wanted): Buffer {
   const plain = bytesOf(wanted)
   const kind = random.weighted({ header: 55, whole: 20, cut: 5, flip: 14, noise: 4 })
@@ -120,7 +120,7 @@ export function abuse(random: Random, wanted: Wanted): Buffer {
   return flipped
 }
 
-/** Undefined: the server said nothing while somebody was ready to listen. */
+/** Undefined: the server sent nothing within `patienceMs`. */
 export function exchange(port: number, bytes: Buffer, patienceMs: number): Promise<Received | undefined> {
   return new Promise((resolve) => {
     const parts: Buffer[] = []

@@ -1,15 +1,15 @@
-// Values for a schema of the contract: such as it asks for, at its bounds, and broken in one place or in many. References become ids
-// of records that are there.
+// Values for a schema of the contract: valid ones, ones at its bounds, and ones that break it in
+// one place or many. References become ids of existing records.
 import { adminPassword } from '../support/app.ts'
 import { entityOf, follow, isReference, requiredOf, type Schema, sample, typesOf } from '../support/schema.ts'
 import { moments, numerals } from './ends.ts'
 import { anything, hostileText, letters, oddKey } from './hostile.ts'
 import type { Random } from './random.ts'
 
-/** The id of a record of an entity, alive or dead. */
+/** The id of a record of an entity, live or deleted. */
 export type Ids = (entity: string) => number
 
-/** Written into a body as it is: numbers that no float holds, nesting, what is no JSON at all. */
+/** Written into a body as it stands: numbers that no float holds, deep nesting, invalid JSON. */
 export class Raw {
   readonly text: string
 
@@ -24,7 +24,10 @@ type Bounds = Partial<Record<'minimum' | 'maximum' | 'minLength' | 'maxLength' |
 const boundsOf = (schema: Schema): Bounds => schema as Bounds
 const password = 'a fuzzed password 7'
 
-/** A value the schema takes, most of the time: rules it cannot say are not known here. */
+/**
+ * A value that the schema accepts. The server may still refuse it by rules that a schema cannot
+ * express.
+ */
 export function valid(random: Random, shape: Schema | undefined, ids: Ids, name = '', depth = 0): unknown {
   const schema = follow(shape)
   const types = typesOf(schema)
@@ -110,7 +113,7 @@ function validText(random: Random, schema: Schema, name: string): string {
   const length = random.chance(0.06)
     ? Math.min(maxLength, 70_000)
     : random.whole(Math.max(minLength, 1), Math.min(maxLength, 24))
-  // What is well formed and odd must be kept, shown, searched and printed.
+  // A well-formed odd text must be stored, shown, searched and printed.
   return random.chance(0.5)
     ? letters(random, Math.floor(length / 2) || 1)
     : `${random.pick(words)} ${random.whole(1, 400)}`
@@ -129,7 +132,10 @@ const words = [
   '_',
 ]
 
-/** The value with one thing wrong in it, somewhere. `wrongs` says what of the contract can be wrong, when asked. */
+/**
+ * The value with one thing wrong somewhere in it. `wrongs` lists the ways to break a value of this
+ * schema.
+ */
 export function broken(random: Random, shape: Schema | undefined, value: unknown, ids: Ids): unknown {
   const schema = follow(shape)
   const keys = typeof value === 'object' && value !== null && !(value instanceof Raw) ? Object.keys(value) : []
@@ -150,7 +156,7 @@ export function broken(random: Random, shape: Schema | undefined, value: unknown
   return wrong(random, schema)
 }
 
-/** Also for keys that are no ordinary ones. */
+/** Works for keys such as `__proto__` too. */
 const withKey = (object: Json, key: string, value: unknown): Json =>
   Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
 
@@ -179,7 +185,7 @@ function wrong(random: Random, schema: Schema): unknown {
 
 const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`
 
-/** JSON of a value, as a text with whatever is to stand in it as it is. */
+/** JSON of a value; a `Raw` stands in it as it is. */
 export function write(value: unknown): string {
   if (value instanceof Raw) return value.text
   if (Array.isArray(value)) return `[${value.map(write).join(',')}]`

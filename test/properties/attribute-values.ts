@@ -1,10 +1,10 @@
-// Values of attributes of all sixteen types, as they are written, for the property tests.
+// Values of attributes of all sixteen types, as clients write them, for the property tests.
 import fc from 'fast-check'
 import { fold, phoneKey } from '../../src/kernel/values/format.ts'
 
 export type Values = Record<string, unknown>
 
-/** One of each type, by what defines it. */
+/** One attribute of each type, by its definition. */
 export const attributes: [code: string, more: Record<string, unknown>][] = [
   ['text', {}],
   ['textarea', {}],
@@ -58,7 +58,10 @@ const points = (value: fc.Arbitrary<string>, key: (text: string) => string) =>
   fc.uniqueArray(fc.record({ value, label }), { maxLength: 4, selector: (point) => key(point.value) })
 const part = fc.option(words(20))
 
-/** A value of each type, as it is written; what is read is the same but for the exceptions of `shown`. */
+/**
+ * A value of each type as it is written; it is read back the same but for the exceptions of
+ * `shown`.
+ */
 export const valuesWith = (options: Record<string, number[]>, files: readonly number[]): fc.Arbitrary<Values> =>
   fc.record(
     {

@@ -1,5 +1,6 @@
-// Values of all sixteen types of attributes survive being written and read, and a filter or sort by one answers what
-// JavaScript picks from the whole list. Many attributes in one record, so that few requests say much.
+// Values of all sixteen attribute types survive writing and reading, and a filter or sort by one
+// returns the records that JavaScript picks from the whole list. Each record has many attributes,
+// so that few requests check much.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { fold, phoneKey } from '../../src/kernel/values/format.ts'
@@ -24,7 +25,7 @@ beforeAll(async () => {
     const { body, headers } = await form({ file: file(name, pixel) })
     files.push((await server.admin.post('/files', body, { headers })).body.data.id)
   }
-  // Someone has both for good, so that others get copies.
+  // One record keeps both files, so that others get copies.
   await create({ a_image: files[0], a_file: files[1] })
 })
 afterAll(() => server.close())
@@ -39,7 +40,10 @@ async function create(values: Values): Promise<{ id: number; custom_attributes: 
   return body.data
 }
 
-/** What a reply says of values that were written: all codes, null when unset; a file by its name instead of its id. */
+/**
+ * The values of a reply for the values written: all codes, null when unset, and a file by its name
+ * instead of its id.
+ */
 function shown(written: Values, names: Record<number, string>): Values {
   const codes = attributes.map(([type]) => `a_${type}`).filter((code) => code !== 'a_subheading')
   return Object.fromEntries(
@@ -145,7 +149,7 @@ describe('lists by attributes', () => {
     )
   })
 
-  it('are sorted as JavaScript sorts them, with what is unset last', async () => {
+  it('are sorted as JavaScript sorts them, unset values last', async () => {
     const order = new Map((options.select ?? []).map((id, index) => [id, index]))
     const rank = (code: string, value: unknown): string | number =>
       code === 'a_select'

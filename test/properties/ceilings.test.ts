@@ -1,5 +1,6 @@
-// No sequence of changes to users and groups lets a caller see more owners than before, neither as itself nor as a user
-// whose password it may set. What users see is computed here from the rows, apart from the code under test.
+// No sequence of changes to users and groups lets a caller see more owners than before, neither
+// directly nor through a user whose password the caller may set. The test computes visibility from
+// the rows, apart from the code under test.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Reply, startServer, type TestServer } from '../support/app.ts'
@@ -45,12 +46,12 @@ beforeAll(async () => {
 afterAll(() => server.close())
 
 interface State {
-  /** The row with the groups, as text: another text is a changed user. */
+  /** The row and its groups as text: a different text means a changed user. */
   texts: Map<number, string>
   sees: Map<number, 'all' | Set<number>>
 }
 
-/** DOMAIN 7.4 in its own words. */
+/** DOMAIN 7.4, restated. */
 async function look(): Promise<State> {
   const { db } = server.store
   const users = await db.selectFrom('users').selectAll().execute()
@@ -128,12 +129,12 @@ async function apply(by: number, about: Change, ids: number[], groupIds: number[
   }
 }
 
-/** What breaks the ceiling between two states, in words; nothing when it holds. */
+/** The breaches of the ceiling between two states, in words; empty when it holds. */
 function breaches(by: number, before: State, after: State): string[] {
   const reach = before.sees.get(by)
   if (!reach || reach === 'all') return []
   const beyond = (owners: 'all' | Set<number> | undefined) =>
-    owners === 'all' ? ['everybody'] : [...(owners ?? [])].filter((id) => before.sees.has(id) && !reach.has(id))
+    owners === 'all' ? ['all owners'] : [...(owners ?? [])].filter((id) => before.sees.has(id) && !reach.has(id))
   const found: string[] = []
   for (const id of new Set([...before.sees.keys(), ...after.sees.keys()])) {
     const [then, now] = [before.sees.get(id), after.sees.get(id)]
@@ -177,7 +178,7 @@ describe('the ceiling of views', () => {
       ),
       { numRuns: 60 },
     )
-    // Neither answer is the only one: limited callers do change others.
+    // Both outcomes occur: limited callers do change other users.
     expect(changed).toBeGreaterThan(0)
     expect(refused).toBeGreaterThan(0)
   }, 120_000)

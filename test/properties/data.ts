@@ -1,9 +1,9 @@
-// A few dozen records of every kind with many ties and many nulls, made through the API from a fixed seed: what lists are
-// paged, sorted and filtered over.
+// A few dozen records of every type with many links and many nulls, created through the API from a
+// fixed seed: the data that lists page, sort and filter.
 import type { Caller, TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 
-/** Numbers from 0 up to below `limit`, the same ones in every run. */
+/** Numbers from 0 to below `limit`, the same ones in every run. */
 function dice(seed: number): (limit: number) => number {
   let state = seed
   return (limit) => {

@@ -1,5 +1,6 @@
-// A filter answers what the same predicate in JavaScript picks from the whole list. The filters are those of the contract
-// that look at a field the record shows; values are taken from the data, so that they hit.
+// A filter returns the records that the same predicate in JavaScript picks from the whole list. The
+// test covers the contract's filters over fields that the record shows, with values from the data,
+// so that they match.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { fold } from '../../src/kernel/values/format.ts'

@@ -1,4 +1,5 @@
-// Pages of a list partition it: whatever the sort, the size and the way of walking, every record is met once and in order.
+// The pages of a list partition it: for every sort, size and direction, each record appears once
+// and in order.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { fold } from '../../src/kernel/values/format.ts'
@@ -22,7 +23,7 @@ function sortNames(list: string): string[] {
 
 type Row = Page['data'][number]
 
-/** What a sort name looks at, when the record shows it. */
+/** The field that a sort name sorts by, when the record shows it. */
 function shown(row: Row, name: string): unknown {
   if (Object.hasOwn(row, name)) return row[name]
   const [, ref = '', key = ''] = /^([a-z]+)_([a-z_]+)$/.exec(name) ?? []

@@ -1,5 +1,5 @@
-// The totals of a quote are exact (DOMAIN 12.2): whatever the prices, quantities and percentages, they are what a decimal
-// library computes step by step, and the order of the lines makes no difference.
+// The totals of a quote are exact (DOMAIN 12.2): for any prices, quantities and percentages they
+// equal the step-by-step result of a decimal library, and the order of the lines does not matter.
 import { Decimal } from 'decimal.js'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -11,7 +11,7 @@ import { given } from '../support/given.ts'
 const Exact = Decimal.clone({ precision: 80, rounding: Decimal.ROUND_HALF_UP })
 const largest = 999_999_999_999_999
 
-/** All in ten-thousandths, as stored. */
+/** All amounts in ten-thousandths, as stored. */
 interface Line {
   price: number
   quantity: number
@@ -28,7 +28,7 @@ interface Sent {
 }
 
 const upTo = (max: number) => fc.integer({ min: 0, max })
-/** Mostly of everyday size, now and then as large as any can be. */
+/** Mostly everyday sizes, sometimes the largest amount. */
 const amount = fc.oneof({ weight: 4, arbitrary: upTo(99_999_999) }, { weight: 1, arbitrary: upTo(largest) })
 const percent = fc.oneof(fc.constant(0), fc.constantFrom(5_000, 70_000, 190_000, 1_000_000), upTo(1_000_000))
 
@@ -56,7 +56,7 @@ const rounded = (value: Decimal): Decimal => value.toDecimalPlaces(4)
 const share = (of: Decimal, scaledPercent: number): Decimal => rounded(of.times(number(scaledPercent)).div(100))
 const sum = (values: Decimal[]): Decimal => values.reduce((all, each) => all.plus(each), new Exact(0))
 
-/** The table of DOMAIN 12.2, word by word. */
+/** The table of DOMAIN 12.2, line by line. */
 function expected({ lines, percent, adjustment }: Sent) {
   const items = lines.map((line) => {
     const total = rounded(number(line.price).times(number(line.quantity)))

@@ -1,4 +1,5 @@
-// What is written is read back: amounts to the last digit, texts as they are kept, and any record as it was shown.
+// A value is read back as it was written: amounts to the last digit, texts as they are stored, and
+// any record as it was shown.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'

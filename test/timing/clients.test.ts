@@ -1,5 +1,6 @@
-// Many clients that are slow to ask, slow to send, slow to read, or only connected. Whoever asks properly is answered as before,
-// and the slow ones are cut off. Figures are printed by the full run (`npm run test:faults`); every day there are few of them.
+// Many clients that send slowly, read slowly, or only connect. Proper clients are answered as
+// before, and the slow ones are cut off. The full run (`npm run test:faults`) prints figures; the
+// daily run has few clients.
 import { connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { isFull, type Strained, strained } from '../faults/serving.ts'
@@ -49,8 +50,9 @@ async function open(kind: Client['kind'], port: number): Promise<void> {
 }
 
 /**
- * Not all in one moment: nobody has so many machines, and a flood is another matter (overload.test.ts). Readers ask for eight
- * answers of more than a megabyte, so that some of it stays here whatever the system takes.
+ * Not all at once: that is a flood, which overload.test.ts covers. Each reader requests eight
+ * replies of more than a megabyte, so that part of them stays in the server whatever the system
+ * buffers.
  */
 async function openAll(kind: Client['kind'], count: number, port: number): Promise<void> {
   const atOnce = kind === 'reader' ? 5 : 50
@@ -65,7 +67,7 @@ const of = (...kinds: Client['kind'][]): Client[] => clients.filter(({ kind }) =
 const areCut = (...kinds: Client['kind'][]): boolean => of(...kinds).every(({ isCut }) => isCut)
 
 describe('many slow clients', () => {
-  it('keep nobody else from being answered, and are cut off', async () => {
+  it('do not delay the replies of others, and are cut off', async () => {
     server = await strained()
     const { url, token } = server
     const { slow, idle, seconds, aSecond } = many
@@ -76,11 +78,11 @@ describe('many slow clients', () => {
 
     await openAll('idle', idle, port)
     await openAll('reader', slow / 3, port)
-    // Measured is what it costs that they are there; what readers have asked for, gigabytes, is on its way first.
+    // The test measures connected clients, so the gigabytes that readers requested are sent first.
     if (isFull) await new Promise((resolve) => setTimeout(resolve, 3_000))
     await openAll('body', slow / 3, port)
     await openAll('head', slow / 3, port)
-    // A byte now and then, as the slowest do.
+    // One byte now and then, as the slowest clients send.
     const drip = setInterval(() => {
       for (const { socket, kind } of of('head', 'body')) if (socket.writable) socket.write(kind === 'head' ? 'X' : ' ')
     }, 1_000)
@@ -89,20 +91,21 @@ describe('many slow clients', () => {
     try {
       loaded.push(await measure(task))
       if (isFull) await expect.poll(() => areCut('head', 'body'), { timeout: 60_000, interval: 250 }).toBe(true)
-      // Idle ones are nobody's trouble, as long as they last.
+      // Idle connections must cost the others nothing.
       if (isFull) loaded.push(await measure(task))
     } finally {
       clearInterval(drip)
     }
 
-    // The daily run shares its machine with much else, which may be too much to do now and then.
+    // The daily run shares its machine with other tests, so the server may be overloaded now and
+    // then.
     const expected = isFull ? ['200', '201'] : ['200', '201', '503']
     for (const { answered, statuses, failed } of [before, ...loaded]) {
       expect(Object.keys(statuses).filter((status) => !expected.includes(status))).toEqual([])
       expect([failed, answered.count > 0]).toEqual([0, true])
     }
     for (const { said } of of('idle')) expect(said).toMatch(/^HTTP\/1\.1 (200|503) /)
-    // Nobody was told anything but that it took too long. Every day other tests share the machine, and there may be too much to do.
+    // Refusals are timeouts only; in the daily run 503 too, because other tests share the machine.
     const tellable = isFull
       ? /^$|^HTTP\/1\.1 400 [\s\S]*It did not arrive in time\./
       : /^$|^HTTP\/1\.1 (400 [\s\S]*It did not arrive in time|503 [\s\S]*The server has too much to do)\./

@@ -1,4 +1,5 @@
-// An export of many megabytes takes no more memory than a few rows. What it holds is in kernel/resource/exports.test.ts.
+// An export of many megabytes takes no more memory than a few rows. Its content is tested in
+// kernel/resource/exports.test.ts.
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'

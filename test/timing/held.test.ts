@@ -1,5 +1,5 @@
-// A foreign process holds the write lock for long while users read and write: /healthz and reads answer as if nothing were, writes wait up
-// to 5 s and are refused then.
+// Another process holds the write lock for long while users read and write: /healthz and reads
+// answer as usual; writes wait up to 5 s and are then refused.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'

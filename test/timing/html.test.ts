@@ -1,4 +1,5 @@
-// How long hostile HTML of a megabyte keeps the server busy. What is kept of it is in kernel/values/html.test.ts.
+// The time that a megabyte of hostile HTML occupies the server. The result is tested in
+// kernel/values/html.test.ts.
 import { describe, expect, it } from 'vitest'
 import { clean, plainText, withPictures } from '../../src/kernel/values/html.ts'
 

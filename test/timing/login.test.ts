@@ -1,5 +1,6 @@
-// How long an answer takes to a sign-in. Every day: many strangers at once keep nobody out. ACCORD_TEST_FULL=1 also measures whether an
-// answer takes longer for an address that is known, and prints what it found.
+// The time of a reply to a sign-in. The daily run checks that many strangers at once lock no user
+// out. ACCORD_TEST_FULL=1 also measures whether the reply takes longer for a known address, and
+// prints the result.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { adminPassword, startServer, type TestServer } from '../support/app.ts'
 import { someone } from '../support/people.ts'
@@ -32,10 +33,10 @@ async function ask(path: string, body: object, remoteAddress: string) {
 let addresses = 0
 const elsewhere = (): string => `198.51.${(++addresses >> 8) % 256}.${addresses % 256}`
 
-describe('an answer to whoever guesses at addresses', () => {
+describe('a reply to a caller who guesses addresses', () => {
   it('takes as long for one that is known as for one that is not', async () => {
     const pairs = isFull ? 500 : 3
-    // A password of today's parameters; the seeded one is cheap.
+    // A password hashed with today's parameters; the seeded one is cheap.
     const known = await someone(server, ['leads'])
     const ways = [
       { path: '/login', status: 401, more: { password: 'a wrong guess', device_name: 'Phone' } },
@@ -46,12 +47,12 @@ describe('an answer to whoever guesses at addresses', () => {
       for (let pair = -5; pair < pairs; pair++) {
         const order = pair % 2 === 0 ? (['known', 'unknown'] as const) : (['unknown', 'known'] as const)
         for (const kind of order) {
-          // Behind every window.
+          // After every window has passed.
           server.clock.advanceMs(3_600_001)
           const email = kind === 'known' ? known.email : `person${pair + 1000}@example.com`
           const answer = await ask(path, { email, ...more }, elsewhere())
           expect(answer.status).toBe(status)
-          // The first ones compile and make the decoy.
+          // The first tries compile code and create the dummy hash.
           if (pair >= 0) times[kind].push(answer.ms)
         }
       }
@@ -74,9 +75,9 @@ describe('130 sign-ins of strangers at once', () => {
   it('leave a turn to who has signed in from there before, and are answered within seconds', async () => {
     const home = '203.0.113.7'
     expect((await login(admin, adminPassword, home)).status).toBe(200)
-    expect((await login('nobody@example.com', 'a guess', elsewhere())).status).toBe(401)
+    expect((await login('unknown@example.com', 'a guess', elsewhere())).status).toBe(401)
     const strangers = Array.from({ length: 130 }, (_, index) =>
-      login(`nobody-${index}@example.com`, 'a guess', elsewhere()),
+      login(`unknown-${index}@example.com`, 'a guess', elsewhere()),
     )
     const own = Array.from({ length: 4 }, () => login(admin, adminPassword, home))
     expect((await Promise.all(own)).map(({ status }) => status)).toEqual([200, 200, 200, 200])
@@ -84,19 +85,22 @@ describe('130 sign-ins of strangers at once', () => {
     const refused = answers.filter(({ status }) => status === 429)
     expect(answers.filter(({ status }) => status === 401)).toHaveLength(130 - refused.length)
     for (const { wait, ms } of refused) expect([wait, ms < 10_000]).toEqual([1, true])
-    // Nobody who was refused had a turn, and some had: the line moves on.
+    // No refused caller took a slot, and some were admitted: the queue moves on.
     expect(refused.length).toBeLessThan(130)
     expect((await login(admin, adminPassword, home)).status).toBe(200)
   })
 })
 
-/** Two samples of one distribution are further apart than this once in a thousand times. */
+/** Two samples of one distribution differ by more than this once in a thousand times. */
 const critical = 3.29
 
 const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
 
-/** How many standard deviations the ranks of two samples are apart; needs no shape of their distribution. */
+/**
+ * The distance between the ranks of two samples in standard deviations; assumes nothing about their
+ * distribution.
+ */
 function mannWhitney(one: readonly number[], other: readonly number[]): number {
   const all = [...one.map((ms) => ({ ms, own: true })), ...other.map((ms) => ({ ms, own: false }))].sort(
     (a, b) => a.ms - b.ms,

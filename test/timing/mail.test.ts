@@ -1,4 +1,5 @@
-// The server goes on while a large mail is read. What is read of it is in mail/parse.apart.test.ts.
+// The server answers while a large mail is parsed. The result is tested in
+// mail/parse.apart.test.ts.
 import { describe, expect, it } from 'vitest'
 import { read } from '../../src/mail/parse/fields.ts'
 import { parseMail } from '../../src/mail/parse/parse.ts'
@@ -7,7 +8,7 @@ import { lines } from '../mail/given.ts'
 const long = (bytes: number): Buffer =>
   lines('From: Ada <ada@example.com>', '', `${'x'.repeat(98)}\r\n`.repeat(bytes / 100))
 
-/** The longest silence of a timer of 10 ms while the work lasts, as a share of it. */
+/** The longest gap of a 10 ms timer during the work, as a share of its duration. */
 async function silence(work: () => Promise<unknown>): Promise<number> {
   const began = performance.now()
   let last = began
@@ -30,7 +31,7 @@ describe('a large mail', () => {
       const mail = await parseMail(bytes)
       expect(mail.text).toHaveLength(2 * 1024 * 1024)
     })
-    // Where it is read in the same thread, the timer is silent all the time.
+    // Parsing on the same thread would stop the timer all the time.
     expect(share).toBeLessThan(0.5)
     expect(await silence(() => read({ raw: bytes.subarray(0, 2_000_000), fields: {} }))).toBeGreaterThan(0.5)
   })

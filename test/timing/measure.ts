@@ -1,5 +1,6 @@
-// Measures a server from a process of its own, so that nothing else the test does is in the figures: as many requests at a time
-// as are answered, or so many a second whether they are answered or not. Its task is its argument, its figures are its output.
+// Measures a server from a process of its own, so that the figures contain nothing else. It sends
+// as many requests at a time as are answered, or a fixed number per second. Its argument is the
+// task, its output the figures.
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { fineStopwatch } from '../../src/kernel/runtime/clock.ts'
@@ -10,28 +11,28 @@ export interface Task {
   url: string
   token: string
   seconds: number
-  /** Either so many requests at once, each followed by the next one, or so many a second. */
+  /** Either this many requests at once, each followed by the next, or this many per second. */
   atOnce?: number
   aSecond?: number
-  /** Of a hundred requests, so many write. */
+  /** The percentage of writes. */
   writes?: number
-  /** Whether it asks for a second, as fast as a few can, before it measures. */
+  /** Whether it sends requests for a second before it measures. */
   warmsUp?: boolean
 }
 
 export interface Figures {
   seconds: number
   statuses: Record<string, number>
-  /** Of those that were answered, and of those that were refused with 429 or 503. */
+  /** Replies that were not refusals, and refusals with 429 or 503. */
   answered: Times
   refused: Times
-  /** Of all those that had to open a connection, and so had to wait until it was taken. */
+  /** Requests that opened a connection, and so waited until it was accepted. */
   opened: Times
-  /** Of those answered, the ones that wrote. */
+  /** The answered writes. */
   written: Times
-  /** The same for those that were asked later than the first seconds, in which most connections are opened. */
+  /** The same without the first seconds, in which most connections are opened. */
   later: { answered: Times; refused: Times }
-  /** Refusals that do not say when to come again, and requests that were not answered at all. */
+  /** Refusals without Retry-After, and requests without a reply. */
   silent: number
   failed: number
 }
@@ -63,7 +64,7 @@ function roundedTimes(taken: number[]): Times {
 
 const maxConnections = 4_000
 const firstMs = 5_000
-/** Until it is compiled, what measures is slower than what it measures. */
+/** Until its own code is compiled, the client is slower than the server. */
 const warmUpMs = 1_000
 const warmUpAtOnce = 4
 
@@ -85,7 +86,7 @@ async function run(task: Task): Promise<Figures> {
   return { seconds: took, ...caller.figures() }
 }
 
-/** So many at once, each followed by the next one. */
+/** This many at once, each followed by the next. */
 async function during(ms: number, atOnce: number, one: () => Promise<void>): Promise<void> {
   const elapsed = fineStopwatch()
   const next = async (): Promise<void> => {
@@ -94,7 +95,10 @@ async function during(ms: number, atOnce: number, one: () => Promise<void>): Pro
   await Promise.all(Array.from({ length: atOnce }, next))
 }
 
-/** Asks, each request on a connection that is free or, when none is, on a new one; times are from when it is to be asked. */
+/**
+ * Sends each request on a free connection or on a new one. Its time counts from the moment it was
+ * due.
+ */
 class Caller {
   readonly #task: Task
   readonly #free: Connection[] = []
@@ -147,7 +151,7 @@ class Caller {
         body: JSON.stringify({ name: `Source ${process.pid} ${number}` }),
       }
     const path = reads[number % reads.length] ?? ''
-    // A value of its own in each list keeps it out of the response cache.
+    // A different parameter in each list request keeps it out of the response cache.
     return { method: 'GET', path: `/api/admin${path}${path.includes('?') ? number : ''}` }
   }
 

@@ -1,5 +1,6 @@
-// Twice as many requests as the server can answer, reads and writes 5 : 1. Accepted requests are answered in time, the others are
-// refused at once, and the server recovers. The full run (`npm run test:faults`) prints figures; the daily run is short.
+// Twice as many requests as the server can answer, reads and writes 5 : 1. Accepted requests are
+// answered in time, the others are refused at once, and the server recovers. The full run (`npm run
+// test:faults`) prints figures; the daily run is short.
 import { afterEach, describe, expect, it } from 'vitest'
 import { isFull, type Strained, strained } from '../faults/serving.ts'
 import { measure } from './measure.ts'
@@ -10,18 +11,18 @@ afterEach(async () => {
   await server?.stop()
 })
 
-describe('a server that is asked for twice what it can do', () => {
+describe('a server under twice its capacity', () => {
   it('answers what it can, refuses the rest with 503, and is itself again when it is over', async () => {
     server = await strained()
     const { url, token } = server
     const task = { url, token, writes: 17, warmsUp: true }
-    // Until everything is compiled it can do less.
+    // The server is slower until its code is compiled.
     await measure({ ...task, seconds: isFull ? 10 : 2, atOnce: 16 })
     const usual = await measure({ ...task, seconds: isFull ? 10 : 2, atOnce: 16 })
     const capacity = usual.answered.count / usual.seconds
     const unloaded = await measure({ ...task, seconds: isFull ? 10 : 1, aSecond: capacity / 10 })
     const over = await measure({ ...task, seconds, aSecond: capacity * 2 })
-    // Whoever comes now is not refused any more.
+    // New requests are not refused any more.
     const since = performance.now()
     let status = 0
     await expect
@@ -46,7 +47,7 @@ describe('a server that is asked for twice what it can do', () => {
     expect(over.answered.count).toBeGreaterThan(0)
     expect(after.answered.count).toBeGreaterThan(0)
     expect((await fetch(`${url}/healthz`)).status).toBe(200)
-    // Who is sent away is logged as everybody is.
+    // Refusals are logged like other replies.
     const lines = server.logged().split('\n')
     const line = lines.find((each) => each.includes('"status":503'))
     if (over.statuses['503'] !== undefined) {
@@ -54,7 +55,8 @@ describe('a server that is asked for twice what it can do', () => {
       expect(JSON.parse(line ?? '{}').operation).not.toBe('none')
     }
     if (isFull) {
-      // The machine may have become another one meanwhile: then it was asked for more than twice, or less.
+      // The capacity of the machine may have changed meanwhile; then the load was more or less than
+      // double.
       const again = await measure({ ...task, seconds: 10, atOnce: 16 })
       expect(over.refused.count).toBeGreaterThan(0)
       const all = over.answered.count + over.refused.count

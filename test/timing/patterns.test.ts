@@ -1,5 +1,6 @@
-// Patterns over texts of others: none of ours takes the square of a text's length, and what users write is never a pattern at all.
-// Work is compared with itself: four times the text may take four times as long, not sixteen.
+// No pattern of ours takes quadratic time in the length of a text, and user input never becomes a
+// pattern. The test compares work with itself: four times the text may take four times as long, not
+// sixteen.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +10,7 @@ import { matches } from '../../src/kernel/write/etag.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Patterns that would, and why nothing that could make them do so gets there. */
+/** Patterns that would, with the reason why no hostile text reaches them. */
 const harmless: Readonly<Record<string, string>> = {
   '\\{[^}]*\\}': 'paths of the contract',
   '\\/+$': 'ACCORD_APP_URL',
@@ -51,7 +52,7 @@ function literals(): Literal[] {
   return [...found.values()]
 }
 
-/** What hostile texts are made of, beside the pattern's own words. */
+/** The parts of hostile texts, beside the pattern's own words. */
 const units =
   'a|A|0|.|-|_|@|<|>|"|\'|/|\\|[|]|(|{|%|{%|,|;|:|=|&|+|*|ä| |\t|\n|\r|a.|a-|0.|<a |="|a@|--|\r\n| \n|[a]|1,|%20|<p '.split(
     '|',
@@ -64,16 +65,16 @@ const milliseconds = (work: () => unknown): number => {
   return performance.now() - before
 }
 
-/** The least of some tries: what else the machine does only makes it longer. */
+/** The least of several tries, because other load only adds time. */
 const least = (tries: number, work: () => unknown): number =>
   Math.min(...Array.from({ length: tries }, () => milliseconds(work)))
 
-/** How much longer four times the text takes; 1 for what takes no time at all. */
+/** The factor by which four times the text takes longer; 1 when it takes no measurable time. */
 function growth(work: (length: number) => unknown): number {
   const [short, long] = [2000, 8000]
   if (least(1, () => work(short)) < 0.5) return 1
   let found = 1
-  // What seems to be too much is looked at again: another thread may have had the processor.
+  // Measures again before it fails: another thread may have had the processor.
   for (let patience = 4; patience > 0; patience--) {
     const base = least(3, () => work(short))
     found = base < 0.5 ? 1 : least(3, () => work(long)) / base
@@ -82,7 +83,7 @@ function growth(work: (length: number) => unknown): number {
   return found
 }
 
-/** The text that makes a pattern take the square of its length, if there is one. */
+/** The text that makes a pattern quadratic, if there is one. */
 function attack({ source, flags }: Literal): string | undefined {
   const pattern = new RegExp(source, [...new Set(`${flags.replace('y', '')}g`)].join(''))
   const words = [...new Set(source.replaceAll(/\\[a-zA-Z]/g, ' ').match(/[A-Za-z<"@:/{%'=-]{1,12}/g) ?? [])]
@@ -128,7 +129,8 @@ describe('a text of users', () => {
       const text = readFileSync(join(root, 'src', name), 'utf8')
       for (const line of text.split('\n')) if (/new RegExp\(|RegExp\(/.test(line)) made.push(name)
     }
-    // Paths and patterns of the contract, names of events, an address, a link, the longest word, hosts, names of secrets.
+    // Paths and patterns of the contract, event names, an address, a link, the longest word, hosts,
+    // secret names.
     const known =
       /^(http\/log-redaction|contract\/(routes|input\/normalise)|kernel\/(write\/events|auth\/stateful-domains)|resources\/(emails\/(refusals|attachments)|quotes\/typeset|webhooks\/rules))\.ts$/
     expect(made.filter((name) => !known.test(name))).toEqual([])

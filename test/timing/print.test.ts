@@ -1,4 +1,5 @@
-// The server answers others while a quote is printed. What the document holds is in resources/quotes.print.test.ts.
+// The server answers others while a quote is printed. The document is tested in
+// resources/quotes.print.test.ts.
 import { afterEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -25,7 +26,7 @@ describe('printQuote', () => {
     } finally {
       clearInterval(ticks)
     }
-    // Drawn on the event loop it took more than a second without a tick.
+    // Drawing on the event loop blocked it for more than a second.
     expect(longest).toBeLessThan(700)
   })
 })

@@ -1,12 +1,13 @@
-// An answered request is released at once. Scavenges run often, full collections rarely: a request that an old object still refers to
-// when a scavenge runs stays until the next full collection, and costs as much as the work itself.
+// An answered request becomes garbage at once. Scavenges run often, full collections rarely: a
+// request that an old object still refers to during a scavenge stays until the next full
+// collection, and costs as much as the work itself.
 import { GCProfiler } from 'node:v8'
 import { describe, expect, it } from 'vitest'
 import { createAdmissionQueue } from '../../src/http/load-shedding/admission-queue.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** Bytes that were still held when the engine looked through what was new, the second time they were looked at. */
+/** Bytes that survived their second scavenge. */
 async function keptBy(work: () => Promise<void>): Promise<number> {
   const profiler = new GCProfiler()
   profiler.start()
@@ -21,13 +22,16 @@ async function keptBy(work: () => Promise<void>): Promise<number> {
 
 const each = 8
 const rounds = 10_000
-/** 2 KB, and more with what is made of them. */
+/** 2 KB, and more with the objects made from them. */
 const payload = (): number[] => Array.from({ length: 250 }, (_, index) => index)
 const all = each * rounds * 2_000
-/** Of all of it: 1 % was found, and 67 % where the line was a set. */
+/** The share of all bytes: 1 % was measured, and 67 % while the queue was a Set. */
 const share = 1 / 8
 
-/** Eight at a time come, with their payload, and are done with in the same turn of the event loop, or the one after it. */
+/**
+ * Eight requests with payload arrive at a time and end in the same turn of the event loop or the
+ * next.
+ */
 async function come(take: (done: () => void) => void): Promise<void> {
   for (let round = 0; round < rounds; round++) {
     let left = each

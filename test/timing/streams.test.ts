@@ -1,4 +1,5 @@
-// What a slow reader of the change feed costs the server in memory. What the feed tells is in resources/events.stream.test.ts.
+// The memory that a slow reader of the change feed costs the server. Its content is tested in
+// resources/events.stream.test.ts.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { start } from '../support/app.ts'
@@ -34,7 +35,7 @@ it('keeps a slow reader waiting without keeping what it has not taken', async ()
   const before = held()
   for (let part = 0; part < 4; part++) await db.insertInto('events').values(copies).execute()
   await addTag()
-  // Until it has sent what it can.
+  // Until the server has sent all it can.
   await new Promise((resolve) => setTimeout(resolve, 1_000))
   expect(held() - before).toBeLessThan(15 * 1024 * 1024)
   reader.resume()

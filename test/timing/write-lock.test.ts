@@ -1,4 +1,5 @@
-// A write lock that another process holds: nobody sleeps on the event loop, reads go on, and writes wait their turn or are refused in time.
+// Another process holds the write lock: nothing blocks the event loop, reads are answered, and
+// writes wait their turn or are refused in time.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import Database from 'better-sqlite3'
@@ -22,10 +23,10 @@ afterEach(async () => {
 const letGo = () => holding.exec('rollback')
 const waitMs = 300
 
-/** The longest time without a turn of the event loop while this goes on. */
+/** The longest time without a turn of the event loop during the work. */
 async function silence(work: () => Promise<unknown>): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 5 })
-  // What this process did before is no part of it.
+  // Excludes earlier work of this process.
   await pause(20)
   delay.enable()
   await work()
@@ -60,7 +61,7 @@ describe('a write lock of another process', () => {
     expect(stored()).toEqual(['a', 'b'])
   })
 
-  it('is waited for no longer than is allowed, each for itself, and harms nobody who comes later', () =>
+  it('delays each request no longer than its limit, and later requests not at all', () =>
     inOther(async (other) => {
       const since = performance.now()
       const first = failure(add('a', other.db)).then((reason) => ({ reason, ms: performance.now() - since }))
@@ -88,7 +89,7 @@ describe('a write lock of another process', () => {
     expect(stored()).toHaveLength(100)
   })
 
-  it('keeps nobody from closing the database', async () => {
+  it('does not keep the database from closing', async () => {
     await inOther(async (other) => {
       const writing = failure(add('a', other.db))
       await other.close()
