@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import type { Database as SqliteConnection } from 'better-sqlite3'
 import type { Kysely } from 'kysely'
 import type { Dialect } from './dialect.ts'
-import { searchIndex } from './reference-tables.ts'
+import { searchIndex } from './housekeeping-tables.ts'
 import { refresh as index, type Stale } from './search/search-index.ts'
 import { createSnapshot, type DatabaseSnapshot } from './snapshots.ts'
 import { checkpointSqliteIfUnused, sqliteSideFiles } from './sqlite/backup-copies.ts'
@@ -56,8 +56,6 @@ export interface Store {
    * was read in, asked for before it was read.
    */
   commitGeneration(): number
-  /** Another one once a transaction may see another reference-tables.ts than those before it: with the statement that changes it. */
-  referenceDataGeneration(): number
   /**
    * What is read from now on is at least as new as this moment, or as the one so many milliseconds ago. Without it that of one turn
    * of the event loop may be of its beginning.
@@ -156,7 +154,7 @@ function storeOf(
   const place = file === null ? createFileIdentity([], []) : createFileIdentity([file, ...folders], [`${file}-wal`])
   // No two databases of one process have a generation in common.
   const first = opened++ * 2 ** 32
-  const health: SqliteHealth = { trouble: null, commits: first, vocabulary: first }
+  const health: SqliteHealth = { trouble: null, commits: first }
   const reading = file === null ? null : openSqliteReader(file)
   const statements = createPreparedStatements(connection)
   const others = createForeignCommitCounter(connection)
@@ -261,7 +259,6 @@ function storeOf(
     },
     faults: faults.list,
     commitGeneration: () => health.commits + foreign(),
-    referenceDataGeneration: () => health.vocabulary,
     renewReadTransaction: refresh,
     whenDurable: () => {
       if (sync === null) return null

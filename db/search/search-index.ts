@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import { padToBucket, runCompiled } from '../compiled-queries.ts'
 import type { Dialect } from '../dialect.ts'
-import { searchIndex } from '../reference-tables.ts'
+import { searchIndex } from '../housekeeping-tables.ts'
 import type { Db, Store } from '../store.ts'
 import { type Document, type Indexed, indexed, type Stale } from './documents.ts'
 

@@ -3,8 +3,7 @@
 
 import type Database from 'better-sqlite3'
 import type { QueryResult } from 'kysely'
-import { housekeepingTables } from '../housekeeping-tables.ts'
-import { searchIndex, vocabulary } from '../reference-tables.ts'
+import { housekeepingTables, searchIndex } from '../housekeeping-tables.ts'
 
 /** Half of what is kept at most. */
 const KEPT = 400
@@ -23,8 +22,6 @@ export interface Statement {
   readonly writes: boolean
   /** It changes nothing that is kept of committed data. */
   readonly isHousekeeping: boolean
-  /** It may change what is kept of the vocabulary. */
-  readonly changesVocabulary: boolean
   /** Full text writes down what it changes as a piece of its own. */
   readonly addsSegment: boolean
   readonly hasRows: boolean
@@ -45,8 +42,6 @@ const writing = /^\s*(insert|update|delete|replace|with)\b/i
 const schema = /^\s*(create|alter|drop)\b/i
 const ownNotes = new RegExp(`^(insert into|update|delete from) "(${housekeepingTables.join('|')})"`)
 const indexing = new RegExp(`^(insert into|update|delete from) "${searchIndex}"`)
-const undoing = /^\s*rollback\b/i
-const words = new RegExp(`\\b(${vocabulary.join('|')})\\b`, 'i')
 
 /** Whether it can be a statement that only reads; what begins with `with` can be either. */
 export const mayBeRead = (text: string): boolean => reading.test(text)
@@ -99,7 +94,6 @@ function described(text: string, prepared: Database.Statement<unknown[]>): State
     isSchema,
     writes: !readonly && !/^\s*pragma\b/i.test(text),
     isHousekeeping: ownNotes.test(text),
-    changesVocabulary: isSchema || undoing.test(text) || (!readonly && words.test(text)),
     addsSegment: indexing.test(text),
     hasRows: reader,
     rows: reader ? rowsOf(prepared) : () => [],

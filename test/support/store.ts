@@ -11,7 +11,6 @@ export const storeOf = (current: () => Store): Store => ({
   retryWrite: () => current().retryWrite(),
   faults: () => current().faults(),
   commitGeneration: () => current().commitGeneration(),
-  referenceDataGeneration: () => current().referenceDataGeneration(),
   whenDurable: () => current().whenDurable(),
   verifyFiles: () => current().verifyFiles(),
   lostFiles: () => current().lostFiles(),

@@ -13,8 +13,6 @@ export interface SqliteHealth {
   trouble: Exclude<StorageFault, 'busy'> | null
   /** How often this connection has committed a change of more than bookkeeping. */
   commits: number
-  /** Another number once what a transaction of this connection sees of the vocabulary may have changed. */
-  vocabulary: number
 }
 
 export type OldPages = 'file' | 'memory'
@@ -63,7 +61,6 @@ export function createWriteConnection(
   let isMoreChanged = false
   let pieces = 0
   let isSchemaChanged = false
-  let isVocabularyChanged = false
   let seenOfOthers = others()
   let lost: unknown
   let oldPages: OldPages = 'file'
@@ -103,7 +100,6 @@ export function createWriteConnection(
       // What failed has undone it, or the disk cannot; then it is tried again before the next one begins.
       if (sqliteStorageFault(error) === null) throw error
     }
-    undone()
     told()
   }
 
@@ -122,12 +118,6 @@ export function createWriteConnection(
   function told(): void {
     if (isSchemaChanged) onSchema()
     isSchemaChanged = false
-    isVocabularyChanged = false
-  }
-
-  /** What was read of it since it was changed is no longer so. */
-  function undone(): void {
-    if (isVocabularyChanged) health.vocabulary++
   }
 
   function plainly(text: string): void {
@@ -141,10 +131,6 @@ export function createWriteConnection(
     const statement = attempt(() => statements.prepare(query.sql), false)
     if (!isInside) onWriting()
     if (!isInside && statement.writes) assertPlace()
-    if (statement.changesVocabulary) {
-      health.vocabulary++
-      isVocabularyChanged = true
-    }
     const done = attempt(() => runStatement<R>(statement, query.parameters), statement.writes)
     const isChange = hasChanged(statement, done)
     isChanged ||= isChange
@@ -169,7 +155,6 @@ export function createWriteConnection(
     const now = others()
     if (now === seenOfOthers) return
     seenOfOthers = now
-    health.vocabulary++
     onForeign()
   }
 
@@ -212,7 +197,6 @@ export function createWriteConnection(
     mark: () => plainly('savepoint member'),
     forgetMark: () => plainly('release savepoint member'),
     backToMark() {
-      undone()
       plainly('rollback to savepoint member')
       plainly('release savepoint member')
     },

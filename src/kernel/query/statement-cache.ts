@@ -1,6 +1,5 @@
 // What is kept in memory so that it need not be asked for or built again: statements by caller and shape, and what the database said
-// until anything committed changes it (`Store.generation`), or what transactions read of the vocabulary, until that is changed
-// (`Store.vocabulary`). Nothing here outlives a user, a store or a change.
+// until anything committed changes it (`Store.commitGeneration`). Nothing here outlives a user, a store or a change.
 import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
 import { padToBucket, textOnly, withParameters } from '../../../db/compiled-queries.ts'
 import type { Store } from '../../../db/store.ts'
@@ -13,8 +12,6 @@ export interface Shape<Row> {
   /** Bound last, in this order. */
   values: readonly unknown[]
   build: () => Compilable<Row> | Promise<Compilable<Row>>
-  /** It reads nothing but tables of db/reference-tables.ts. In a transaction its rows hold until one of those changes, and are nobody's to change. */
-  ofVocabulary?: boolean
 }
 
 interface Statement {
@@ -22,8 +19,6 @@ interface Statement {
   /** What is bound before the values. */
   first: readonly unknown[]
   asked: number
-  /** By values, of the vocabulary as it was then. */
-  answers?: { vocabulary: number; results: Map<string, QueryResult<unknown>> }
 }
 
 /** What is kept for one owner, and goes with it. */
@@ -93,17 +88,14 @@ export async function queryCached<Row>(ctx: Context, shape: Shape<Row>): Promise
   return (await execute(ctx, shape)).rows
 }
 
-async function execute<Row>(
-  ctx: Context,
-  { name, values, build, ofVocabulary }: Shape<Row>,
-): Promise<QueryResult<Row>> {
+async function execute<Row>(ctx: Context, { name, values, build }: Shape<Row>): Promise<QueryResult<Row>> {
   if (name === null || bypassesCache(ctx)) return run<Row>(ctx, (await build()).compile())
   const known = statementsOf(ctx)
   const key = keyOf(name, values.length)
   const found = known.get(key)
   if (found) {
     if (ctx.services.config.env === 'test') await compare(found, { name, values, build })
-    return ofVocabulary && ctx.unit ? answered<Row>(ctx, found, values) : run<Row>(ctx, bound<Row>(found, values))
+    return run<Row>(ctx, bound<Row>(found, values))
   }
   const query = (await build()).compile()
   const first = query.parameters.slice(0, query.parameters.length - values.length)
@@ -121,31 +113,6 @@ const keyOf = (name: string, count: number): string => (count === 1 ? name : `${
 
 const bound = <Row>({ query, first }: Statement, values: readonly unknown[]): CompiledQuery<Row> =>
   withParameters(query, first.length === 0 ? values : [...first, ...values])
-
-const maxAnswers = 100
-
-/** From memory, if the vocabulary is still the one that this was asked of. */
-async function answered<Row>(
-  ctx: Context,
-  statement: Statement,
-  values: readonly unknown[],
-): Promise<QueryResult<Row>> {
-  const vocabulary = ctx.services.store.referenceDataGeneration()
-  if (statement.answers?.vocabulary !== vocabulary) statement.answers = { vocabulary, results: new Map() }
-  const { results } = statement.answers
-  const key = values.join()
-  const known = results.get(key) as QueryResult<Row> | undefined
-  if (known !== undefined && ctx.services.config.env !== 'test') return known
-  const result = await run<Row>(ctx, bound<Row>(statement, values))
-  // In tests it is looked each time.
-  if (known !== undefined && JSON.stringify(known.rows) !== JSON.stringify(result.rows))
-    throw new Error(`The vocabulary has changed and nobody said so: ${statement.query.sql}`)
-  if (results.size >= maxAnswers) results.clear()
-  for (const row of result.rows) Object.freeze(row)
-  Object.freeze(result.rows)
-  results.set(key, result)
-  return result
-}
 
 const maxTexts = 4_000
 let texts = new Map<string, CompiledQuery>()
@@ -166,11 +133,10 @@ export async function queryByIds<Row>(
   name: string,
   ids: readonly number[],
   build: (ids: readonly number[]) => Compilable<Row> | Promise<Compilable<Row>>,
-  ofVocabulary = false,
 ): Promise<Row[]> {
   if (ids.length === 0) return []
   const values = padToBucket(ids)
-  return queryCached(ctx, { name, values, build: () => build(values), ofVocabulary })
+  return queryCached(ctx, { name, values, build: () => build(values) })
 }
 
 /** By table, what was added last: most rows of a table have the same columns. */

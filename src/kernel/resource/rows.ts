@@ -1,7 +1,6 @@
 // The rows behind a resource, read by statements that are kept (statement-cache.ts): by id, which of them are seen, and the pages of its list.
 // Like resource.ts it works on any table, hence `any`.
 import { type Expression, type SqlBool, sql } from 'kysely'
-import { isReferenceTable } from '../../../db/reference-tables.ts'
 import type { Context } from '../context.ts'
 import { conditions, type Fields, type Query, time, value } from '../query/filter.ts'
 import { pruneJoins } from '../query/join-pruning.ts'
@@ -50,13 +49,7 @@ export function rowsOf<Row>(d: Described, { entity, table }: { entity: string; t
           .select(sql<number>`${sql.ref(id)}`.as('id'))
           .where(sql.ref(id), 'in', ids)
       const wanted = [...new Set(ids)]
-      const rows = await queryByIds(
-        ctx,
-        `${entity}: seen`,
-        wanted,
-        (ids) => pruneJoins(selected(ids)),
-        isReferenceTable(table),
-      )
+      const rows = await queryByIds(ctx, `${entity}: seen`, wanted, (ids) => pruneJoins(selected(ids)))
       return new Set(rows.map(({ id }) => id))
     },
 

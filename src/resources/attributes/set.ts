@@ -62,8 +62,6 @@ export interface AttributeSet {
 }
 
 const known = new WeakMap<Db, AttributeSet>()
-/** What a transaction saw last, and of which vocabulary. */
-const inside = new WeakMap<Db, { vocabulary: number; set: AttributeSet }>()
 /** Transactions that change attributes: what they read may never be committed. */
 const changing = new WeakSet<Unit>()
 
@@ -79,13 +77,7 @@ export async function attributeSet(ctx: Context): Promise<AttributeSet> {
     return db === store.db
       ? untilNextCommit(store, store, 'attributes', () => committedSet(store))
       : committedSet(store, db)
-  if (changing.has(unit)) return load(db, '')
-  const vocabulary = store.referenceDataGeneration()
-  const last = inside.get(store.db)
-  if (last?.vocabulary === vocabulary) return last.set
-  const set = await committedSet(store, db)
-  inside.set(store.db, { vocabulary, set })
-  return set
+  return changing.has(unit) ? load(db, '') : committedSet(store, db)
 }
 
 /** The attributes outside of any transaction that changes them. */

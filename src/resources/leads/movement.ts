@@ -17,7 +17,7 @@ export async function movement({ ctx, current, found }: Writing<Standing>, body:
   // What a closing time or a reason needs is a stage.
   if (found.isRefused('lead_pipeline_id') || found.isRefused('lead_pipeline_stage_id')) return {}
   const build = () => ctx.db.selectFrom('lead_pipeline_stages').select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
-  const stages = await queryCached(ctx, { name: 'leads: stages', values: [], build, ofVocabulary: true })
+  const stages = await queryCached(ctx, { name: 'leads: stages', values: [], build })
   const stage = chooseStage(stages, await defaultPipelineId(ctx), current, body, found)
   if (!stage) return {}
   return enter(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), found)
@@ -26,7 +26,7 @@ export async function movement({ ctx, current, found }: Writing<Standing>, body:
 /** The named row of a vocabulary, else the one of the lowest id (DOMAIN 9.1). */
 export async function fallback(ctx: Context, table: 'lead_sources' | 'lead_types', name: string): Promise<number> {
   const build = () => ctx.db.selectFrom(table).select(['id', 'name_key']).orderBy('id')
-  const rows = await queryCached(ctx, { name: `leads: ${table}`, values: [], build, ofVocabulary: true })
+  const rows = await queryCached(ctx, { name: `leads: ${table}`, values: [], build })
   const row = rows.find(({ name_key }) => name_key === fold(name)) ?? rows[0]
   if (!row) throw new Error(`${table} is empty; the last row cannot be deleted.`)
   return row.id

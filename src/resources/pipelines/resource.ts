@@ -28,7 +28,7 @@ export const stagesOf = (ctx: Context, pipelineId: number): Promise<StageRow[]> 
 export async function defaultPipelineId(ctx: Context): Promise<number> {
   // Written out: an index of those rows alone is found by it without looking at what is bound.
   const build = () => ctx.db.selectFrom('lead_pipelines').select('id').where('is_default', '=', sql.lit(1))
-  const [holder] = await queryCached(ctx, { name: 'pipelines: default', values: [], build, ofVocabulary: true })
+  const [holder] = await queryCached(ctx, { name: 'pipelines: default', values: [], build })
   if (!holder) throw new Error('There is always a default pipeline.')
   return holder.id
 }

@@ -75,7 +75,7 @@ export const tags = defineResource({
 export async function findOrCreateTag(ctx: Context, name: string): Promise<number> {
   const key = fold(name)
   const build = () => ctx.db.selectFrom('tags').select('id').where('name_key', '=', key)
-  const [known] = await queryCached(ctx, { name: 'tags: by name', values: [key], build, ofVocabulary: true })
+  const [known] = await queryCached(ctx, { name: 'tags: by name', values: [key], build })
   if (known) return known.id
   assertCanCall(ctx, 'createTag')
   return (await tags.create(ctx, { name })).id

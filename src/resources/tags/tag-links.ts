@@ -77,12 +77,8 @@ export async function setTags(
 }
 
 export const tagRefs = (ctx: Context, ids: readonly number[]): Promise<TagRef[]> =>
-  queryByIds(
-    ctx,
-    'tags: some',
-    ids,
-    (ids) => ctx.db.selectFrom('tags').select(['id', 'name', 'color']).where('id', 'in', ids),
-    true,
+  queryByIds(ctx, 'tags: some', ids, (ids) =>
+    ctx.db.selectFrom('tags').select(['id', 'name', 'color']).where('id', 'in', ids),
   )
 
 export async function linkTag(
