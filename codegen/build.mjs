@@ -1,0 +1,37 @@
+// `npm run build`: compiles the sources into dist and packs them. With --if-changed, as before `npm start`, it
+// returns at once when dist was built from the same sources.
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const inputs = ['src', 'db', 'codegen', 'package-lock.json', 'tsconfig.json']
+const stamp = join('dist', '.sources')
+
+/** Of names and bytes rather than times: a checkout or a copy changes times only. */
+function hashSources() {
+  const hash = createHash('sha256')
+  for (const input of inputs.filter((path) => existsSync(path))) {
+    const names = statSync(input).isDirectory() ? readdirSync(input, { recursive: true }).sort() : ['']
+    for (const file of names.map((name) => join(input, name)).filter((path) => statSync(path).isFile()))
+      hash.update(`${file}\n`).update(readFileSync(file))
+  }
+  return hash.digest('hex')
+}
+
+function run(...args) {
+  const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
+  if (status !== 0) process.exit(status ?? 1)
+}
+
+const sources = hashSources()
+const isBuilt =
+  existsSync(join('dist', 'src', 'cli.js')) && existsSync(stamp) && readFileSync(stamp, 'utf8') === sources
+if (!isBuilt || !process.argv.includes('--if-changed')) {
+  console.log('Building…')
+  // An interrupted build leaves no stamp, so the next one starts over.
+  rmSync(stamp, { force: true })
+  run(join('node_modules', 'typescript-native', 'bin', 'tsc'), '-p', 'tsconfig.json')
+  run(join('codegen', 'pack.mjs'), 'dist')
+  writeFileSync(stamp, sources)
+}

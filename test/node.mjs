@@ -1,0 +1,69 @@
+// `npm run test:node [versions] [test files]`: the tests of `npm run check` on Node 20, 22 and 24. npm fetches each
+// Node into a temporary folder, where they run on a copy of the sources whose better-sqlite3 is built for that Node.
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const isVersion = (argument) => /^\d+(\.\d+)*$/.test(argument)
+const args = process.argv.slice(2)
+const versions = args.some(isVersion) ? args.filter(isVersion) : ['20', '22', '24']
+const tests = args.filter((argument) => !isVersion(argument))
+const platform = process.platform === 'win32' ? 'win' : process.platform
+
+/** The package holds the binary and the headers that node-gyp compiles against. */
+function fetchNode(version, folder) {
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'package.json'), '{}')
+  run('npm', ['install', '--no-audit', '--no-fund', `node-${platform}-${process.arch}@${version}`], folder)
+  return join(folder, 'node_modules', `node-${platform}-${process.arch}`)
+}
+
+/** The only package with a binary for one Node: argon2 and esbuild use Node-API or none. It is copied, the others are linked. */
+const native = 'better-sqlite3'
+
+function copyProject(folder) {
+  const { stdout } = spawnSync('git', ['ls-files', '-z'], { cwd: root, maxBuffer: 64 * 1024 * 1024 })
+  for (const file of stdout.toString().split('\0').filter(Boolean)) cpSync(join(root, file), join(folder, file))
+  const packages = join(root, 'node_modules')
+  mkdirSync(join(folder, 'node_modules'))
+  for (const name of readdirSync(packages)) {
+    const [from, to] = [join(packages, name), join(folder, 'node_modules', name)]
+    if (name === native) cpSync(from, to, { recursive: true })
+    else if (!name.startsWith('.') || name === '.bin') symlinkSync(from, to)
+  }
+}
+
+function run(program, args, cwd, env = process.env) {
+  const { status } = spawnSync(program, args, { cwd, env, stdio: 'inherit' })
+  if (status !== 0) throw new Error(`${program} ${args.join(' ')} ended with ${status}.`)
+}
+
+function testOn(version) {
+  const folder = mkdtempSync(join(tmpdir(), `accord-node-${version}-`))
+  try {
+    const node = fetchNode(version, join(folder, 'node'))
+    const project = join(folder, 'accord')
+    copyProject(project)
+    const env = {
+      ...process.env,
+      PATH: [join(node, 'bin'), dirname(process.execPath), process.env.PATH].join(delimiter),
+      npm_config_nodedir: node,
+    }
+    run('npm', ['run', 'install'], join(project, 'node_modules', native), env)
+    const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/vitest.config.ts']
+    run(join(node, 'bin', 'node'), [...vitest, '--project', 'inside', '--project', 'replacing', ...tests], project, env)
+    return true
+  } catch (error) {
+    console.error(error.message)
+    return false
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const results = versions.map((version) => [version, testOn(version)])
+for (const [version, hasPassed] of results) console.log(`Node ${version}: ${hasPassed ? 'passed' : 'FAILED'}`)
+process.exitCode = results.every(([, hasPassed]) => hasPassed) ? 0 : 1
