@@ -7,6 +7,7 @@ import { operations } from '../../contract/operations.gen.ts'
 import type { Body, Data, EventBase, OperationFact, OperationId } from '../../contract/types.ts'
 import { type Context, now, warned } from '../context.ts'
 import { notFound, Problem, ValidationErrors } from '../errors.ts'
+import type { HandlersFor } from '../handler.ts'
 import { archiveThenDelete } from '../history/archive.ts'
 import { bumpReferrers } from '../history/backreferences.ts'
 import { runDeleteHooks } from '../history/delete-hooks.ts'
@@ -33,9 +34,7 @@ export function defineResource<
   U extends OperationId,
   D extends OperationId,
   Row,
->(
-  d: Definition<Table, L, G, C, U, D, Row>,
-): Resource<Data<G>, Body<U>> & { handlers: { [O in L | G | C | U | D]: any } } {
+>(d: Definition<Table, L, G, C, U, D, Row>): Resource<Data<G>, Body<U>> & { handlers: HandlersFor<L | G | C | U | D> } {
   type Reply = Data<G>
   const fact = (id: OperationId): OperationFact => operations[id]
   const entity = fact(d.operations.list).path.split('/').at(-1) ?? d.noun

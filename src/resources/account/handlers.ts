@@ -6,7 +6,7 @@ import { verifyPassword } from '../../kernel/auth/passwords.ts'
 import { permissionKeys } from '../../kernel/auth/permissions.ts'
 import { type Context, requireUser } from '../../kernel/context.ts'
 import { notFound, ValidationErrors } from '../../kernel/errors.ts'
-import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { fold } from '../../kernel/values/format.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
@@ -106,4 +106,4 @@ async function change(
   })
 }
 
-export const handlers: HandlersFor<'getAccount' | 'updateAccount'> = { getAccount, updateAccount }
+export const handlers = { getAccount, updateAccount } satisfies Partial<Handlers>

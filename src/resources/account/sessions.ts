@@ -3,7 +3,7 @@
 import { clearCookies } from '../../kernel/auth/sessions.ts'
 import { type Context, requireUser } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
-import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { page } from '../../kernel/query/page.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { endSession, goodSessions, presentSession } from '../authentication/sessions.ts'
@@ -24,7 +24,7 @@ const deleteAccountSession: Handler<'deleteAccountSession'> = (ctx, { params: { 
     return { message: 'Session ended.' }
   })
 
-export const handlers: HandlersFor<'listAccountSessions' | 'deleteAccountSession'> = {
+export const handlers = {
   listAccountSessions,
   deleteAccountSession,
-}
+} satisfies Partial<Handlers>

@@ -3,7 +3,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid, ValidationErrors } from '../../kernel/errors.ts'
-import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
 import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
@@ -69,21 +69,7 @@ const downloadActivityFile: Handler<'downloadActivityFile'> = async (ctx, { para
   return bytesOf(ctx, { ...row, id: row.file_id })
 }
 
-export const handlers: HandlersFor<
-  | 'listActivities'
-  | 'getActivity'
-  | 'createActivity'
-  | 'updateActivity'
-  | 'deleteActivity'
-  | 'massUpdateActivities'
-  | 'massDestroyActivities'
-  | 'exportActivities'
-  | 'listActivityFiles'
-  | 'attachActivityFile'
-  | 'detachActivityFile'
-  | 'downloadActivityFile'
-  | 'getActivityCalendar'
-> = {
+export const handlers = {
   ...activities.handlers,
   massUpdateActivities: massUpdate(activities, (ctx, id, isDone: boolean) =>
     activities.update(ctx, id, { is_done: isDone }),
@@ -95,4 +81,4 @@ export const handlers: HandlersFor<
   detachActivityFile,
   downloadActivityFile,
   getActivityCalendar,
-}
+} satisfies Partial<Handlers>

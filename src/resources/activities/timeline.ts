@@ -3,7 +3,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Query, Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
-import type { HandlersFor } from '../../kernel/handler.ts'
+import type { Handlers } from '../../kernel/handler.ts'
 import { changeLog, type Line } from '../../kernel/history/history.ts'
 import { conditions, flag, value } from '../../kernel/query/filter.ts'
 import { page, type Rows } from '../../kernel/query/page.ts'
@@ -85,18 +85,11 @@ async function activityEntries(ctx: Context, ids: readonly number[]): Promise<Ma
   return new Map([...found].map(([id, activity]) => [id, { source: 'activity', ...activity } as Entry]))
 }
 
-export const timelines: HandlersFor<
-  | 'listLeadActivities'
-  | 'listPersonActivities'
-  | 'listOrganizationActivities'
-  | 'listProductActivities'
-  | 'listWarehouseActivities'
-  | 'listQuoteActivities'
-> = {
+export const timelines = {
   listLeadActivities: timelineOf('leads', () => leads),
   listPersonActivities: timelineOf('persons', () => persons),
   listOrganizationActivities: timelineOf('organizations', () => organizations),
   listProductActivities: timelineOf('products', () => products),
   listWarehouseActivities: timelineOf('warehouses', () => warehouses),
   listQuoteActivities: timelineOf('quotes', () => quotes),
-}
+} satisfies Partial<Handlers>

@@ -2,7 +2,7 @@
 import type { Schema } from '../../contract/types.ts'
 import { type Context, warn } from '../../kernel/context.ts'
 import { isProtected, ValidationErrors } from '../../kernel/errors.ts'
-import type { HandlersFor } from '../../kernel/handler.ts'
+import type { Handlers } from '../../kernel/handler.ts'
 import { flag, text, value } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
@@ -97,16 +97,7 @@ async function carryOut(ctx: Context, id: number, body: Body): Promise<void> {
 export const attributes = define(false)
 const forcing = define(true)
 
-export const handlers: HandlersFor<
-  | 'listAttributes'
-  | 'getAttribute'
-  | 'createAttribute'
-  | 'updateAttribute'
-  | 'deleteAttribute'
-  | 'massUpdateAttributes'
-  | 'massDestroyAttributes'
-  | 'lookupAttributeValues'
-> = {
+export const handlers = {
   ...attributes.handlers,
   // An index of all records is made, or their values are taken.
   createAttribute: inSteps((ctx, input) =>
@@ -120,4 +111,4 @@ export const handlers: HandlersFor<
   ),
   massDestroyAttributes: massDestroy(attributes, { isLong: true }),
   lookupAttributeValues,
-}
+} satisfies Partial<Handlers>

@@ -6,7 +6,7 @@ import { callingOf, checkVisitorCsrf, clearCookies, offerCsrf, sessionOf } from 
 import { issueToken, signedInAs } from '../../kernel/auth/tokens.ts'
 import { type Context, now, requireUser } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import type { Gates, Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Gates, Handler, Handlers } from '../../kernel/handler.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { accountOf } from '../account/handlers.ts'
@@ -115,18 +115,7 @@ const deleteSession: Handler<'deleteSession'> = (ctx) =>
     return { message: 'Signed out.' }
   })
 
-type Own =
-  | 'login'
-  | 'logout'
-  | 'getCsrfCookie'
-  | 'getSession'
-  | 'createSession'
-  | 'deleteSession'
-  | 'forgotPassword'
-  | 'getResetPasswordPage'
-  | 'resetPassword'
-
-export const handlers: HandlersFor<Own> = {
+export const handlers = {
   login,
   logout,
   getCsrfCookie: async (ctx) => void (await offerCsrf(ctx)) as undefined,
@@ -136,6 +125,6 @@ export const handlers: HandlersFor<Own> = {
   forgotPassword,
   getResetPasswordPage: async ({ services }) => resetPage(services.config),
   resetPassword,
-}
+} satisfies Partial<Handlers>
 
 export const gates: Gates = { createSession: checkVisitorCsrf }

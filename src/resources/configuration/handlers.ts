@@ -4,7 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import { mask } from '../../kernel/auth/encryption.ts'
 import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
-import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { historyPage } from '../../kernel/history/history.ts'
 import type { Sight } from '../../kernel/query/event-visibility.ts'
 import { clean, tooMuch } from '../../kernel/values/html.ts'
@@ -117,11 +117,11 @@ async function snapshotOf(ctx: Context): Promise<Snapshot> {
   )
 }
 
-export const handlers: HandlersFor<'getConfiguration' | 'saveConfiguration' | 'listConfigurationHistory'> = {
+export const handlers = {
   async getConfiguration(ctx) {
     const data = await entriesOf(ctx)
     return withTag({ data }, await tagOf(ctx, data))
   },
   saveConfiguration,
   listConfigurationHistory: (ctx, { query }) => historyPage(ctx, entity, null, query),
-}
+} satisfies Partial<Handlers>

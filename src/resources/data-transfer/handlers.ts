@@ -3,7 +3,7 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, systemContext } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
 import { download } from '../../kernel/files/download.ts'
-import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { versionTag } from '../../kernel/write/etag.ts'
 import { answering, inSteps } from '../../kernel/write/idempotency.ts'
 import { bytesOf } from '../files/handlers.ts'
@@ -115,20 +115,7 @@ const cancelImport: Handler<'cancelImport'> = async (ctx, { params }) => ({
   message: 'Import cancelled.',
 })
 
-export const handlers: HandlersFor<
-  | 'listImports'
-  | 'getImport'
-  | 'createImport'
-  | 'updateImport'
-  | 'deleteImport'
-  | 'validateImport'
-  | 'startImport'
-  | 'cancelImport'
-  | 'getImportStats'
-  | 'downloadImportErrorReport'
-  | 'downloadImportFile'
-  | 'downloadImportSample'
-> = {
+export const handlers = {
   ...imports.handlers,
   validateImport,
   startImport,
@@ -137,4 +124,4 @@ export const handlers: HandlersFor<
   downloadImportErrorReport,
   downloadImportFile,
   downloadImportSample,
-}
+} satisfies Partial<Handlers>

@@ -1,7 +1,7 @@
 // What can be done with templates beyond the everyday: a look at one filled in.
 import { canCall } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
-import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { clean, tooMuch } from '../../kernel/values/html.ts'
 import { inSteps } from '../../kernel/write/idempotency.ts'
 import { factsOf, subjects } from './facts.ts'
@@ -34,11 +34,4 @@ const previewEmailTemplate: Handler<'previewEmailTemplate'> = inSteps(async (ctx
   }
 })
 
-export const handlers: HandlersFor<
-  | 'listEmailTemplates'
-  | 'getEmailTemplate'
-  | 'createEmailTemplate'
-  | 'updateEmailTemplate'
-  | 'deleteEmailTemplate'
-  | 'previewEmailTemplate'
-> = { ...emailTemplates.handlers, previewEmailTemplate }
+export const handlers = { ...emailTemplates.handlers, previewEmailTemplate } satisfies Partial<Handlers>

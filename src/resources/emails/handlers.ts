@@ -2,7 +2,7 @@
 import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context } from '../../kernel/context.ts'
 import { invalid, notFound, ValidationErrors } from '../../kernel/errors.ts'
-import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { inMass } from '../../kernel/resource/mass.ts'
 import { checkReference } from '../../kernel/resource/references.ts'
 import { inSteps } from '../../kernel/write/idempotency.ts'
@@ -93,22 +93,7 @@ const detachLeadEmail: Handler<'detachLeadEmail'> = (ctx, { params }) =>
     return { message: 'E-mail unlinked from the lead.' }
   })
 
-export const handlers: HandlersFor<
-  | 'listEmails'
-  | 'getEmail'
-  | 'createEmail'
-  | 'updateEmail'
-  | 'deleteEmail'
-  | 'massUpdateEmails'
-  | 'massDestroyEmails'
-  | 'sendEmail'
-  | 'untrashEmail'
-  | 'listEmailThread'
-  | 'downloadEmailAttachment'
-  | 'listEmailTags'
-  | 'attachEmailTag'
-  | 'detachEmailTag'
-> = {
+export const handlers = {
   ...emails.handlers,
   deleteEmail: async (ctx, { params, query }) => ({ message: await discard(ctx, params.id, query.type) }),
   massUpdateEmails,
@@ -123,10 +108,10 @@ export const handlers: HandlersFor<
   listEmailTags: tagged.list,
   attachEmailTag: tagged.attach,
   detachEmailTag: tagged.detach,
-}
+} satisfies Partial<Handlers>
 
 /** Mails below a lead or a person, which must be visible (DOMAIN 7.3). */
-export const subLists: HandlersFor<'listLeadEmails' | 'attachLeadEmail' | 'detachLeadEmail' | 'listPersonEmails'> = {
+export const subLists = {
   listLeadEmails: async (ctx, { params, query }) => {
     await leads.assertVisible(ctx, params.id)
     return emails.list(ctx, query, (rows) => rows.where('emails.lead_id', '=', params.id))
@@ -137,4 +122,4 @@ export const subLists: HandlersFor<'listLeadEmails' | 'attachLeadEmail' | 'detac
     await persons.assertVisible(ctx, params.id)
     return emails.list(ctx, query, (rows) => rows.where('emails.person_id', '=', params.id))
   },
-}
+} satisfies Partial<Handlers>

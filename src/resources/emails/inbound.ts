@@ -6,7 +6,7 @@ import { inboundSecretOf } from '../../kernel/auth/encryption.ts'
 import { constantTimeEquals } from '../../kernel/auth/secrets.ts'
 import type { Context } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
-import type { Gates, Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Gates, Handler, Handlers } from '../../kernel/handler.ts'
 import { Busy, Unreadable } from '../../mail/parse/parse.ts'
 import type { PostedFile } from '../../mail/sendgrid.ts'
 import { bytesOf } from '../files/handlers.ts'
@@ -96,4 +96,4 @@ const getEmailRaw: Handler<'getEmailRaw'> = async (ctx, { params: { id } }) => {
   return bytesOf(ctx, { ...file, content_type: 'message/rfc822' })
 }
 
-export const handlers: HandlersFor<'receiveEmail' | 'getEmailRaw'> = { receiveEmail, getEmailRaw }
+export const handlers = { receiveEmail, getEmailRaw } satisfies Partial<Handlers>

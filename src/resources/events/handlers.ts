@@ -3,7 +3,7 @@
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { preferred } from '../../kernel/files/content-negotiation.ts'
-import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
 import { checkPlace, conditionsOf, oldestOf, readPart } from './entries.ts'
 import { follow } from './stream.ts'
@@ -34,4 +34,4 @@ function lastEventId({ headers }: Context): number | undefined {
   throw invalid({ 'header.Last-Event-ID': ['Must be the id of an event.'] })
 }
 
-export const handlers: HandlersFor<'listEvents'> = { listEvents }
+export const handlers = { listEvents } satisfies Partial<Handlers>

@@ -5,7 +5,7 @@ import { inUse, notFound } from '../../kernel/errors.ts'
 import { type Download, download } from '../../kernel/files/download.ts'
 import { dispositionOf } from '../../kernel/files/file-types.ts'
 import { uploaded } from '../../kernel/files/multipart.ts'
-import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { bestEffort } from '../../kernel/runtime/unavailable.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { write } from '../../kernel/write/write.ts'
@@ -96,10 +96,10 @@ export async function bytesOf(
   })
 }
 
-export const handlers: HandlersFor<'uploadFile' | 'getFile' | 'deleteFile' | 'downloadFile' | 'downloadSignedFile'> = {
+export const handlers = {
   uploadFile,
   getFile,
   deleteFile,
   downloadFile,
   downloadSignedFile,
-}
+} satisfies Partial<Handlers>

@@ -112,4 +112,4 @@ const withKnown =
   async (ctx: Context, ids: readonly number[]): Promise<Set<number>> =>
     new Set([...present, ...(await users.visibleIds(ctx, ids))])
 
-export const handlers: HandlersFor<Operations> = groups.handlers
+export const handlers = groups.handlers

@@ -3,7 +3,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid, notFound, ValidationErrors } from '../../kernel/errors.ts'
-import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
 import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
@@ -121,25 +121,7 @@ const detachLeadProduct: Handler<'detachLeadProduct'> = (ctx, { params }) =>
     return { message: 'Product removed from the lead.' }
   })
 
-export const handlers: HandlersFor<
-  | 'listLeads'
-  | 'kanbanLeads'
-  | 'getLead'
-  | 'createLead'
-  | 'updateLead'
-  | 'deleteLead'
-  | 'massUpdateLeads'
-  | 'massDestroyLeads'
-  | 'exportLeads'
-  | 'moveLead'
-  | 'listLeadProducts'
-  | 'attachLeadProduct'
-  | 'updateLeadProduct'
-  | 'detachLeadProduct'
-  | 'listLeadTags'
-  | 'attachLeadTag'
-  | 'detachLeadTag'
-> = {
+export const handlers = {
   ...leads.handlers,
   kanbanLeads,
   // A value is a stage and moves within the pipeline; changes are an update like any other.
@@ -157,10 +139,10 @@ export const handlers: HandlersFor<
   listLeadTags: tagged.list,
   attachLeadTag: tagged.attach,
   detachLeadTag: tagged.detach,
-}
+} satisfies Partial<Handlers>
 
 /** Lists of leads below another record; the parent must be visible (DOMAIN 7.3). */
-export const subLists: HandlersFor<'listPersonLeads' | 'listOrganizationLeads'> = {
+export const subLists = {
   listPersonLeads: async (ctx, { params, query }) => {
     await persons.assertVisible(ctx, params.id)
     return leads.list(ctx, query, (rows) => rows.where('leads.person_id', '=', params.id))
@@ -169,4 +151,4 @@ export const subLists: HandlersFor<'listPersonLeads' | 'listOrganizationLeads'> 
     await organizations.assertVisible(ctx, params.id)
     return leads.list(ctx, query, (rows) => rows.where('persons.organization_id', '=', params.id))
   },
-}
+} satisfies Partial<Handlers>

@@ -1,6 +1,5 @@
 // Places inside warehouses (DOMAIN 11.3).
 import type { Schema } from '../../contract/types.ts'
-import type { HandlersFor } from '../../kernel/handler.ts'
 import { text, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
@@ -78,6 +77,4 @@ async function checkName(
     found.taken('name', 'locations', other.id, 'Another location of the warehouse has this name.')
 }
 
-export const handlers: HandlersFor<
-  'listLocations' | 'getLocation' | 'createLocation' | 'updateLocation' | 'deleteLocation'
-> = locations.handlers
+export const handlers = locations.handlers

@@ -1,5 +1,5 @@
 // What can be done with marketing events and campaigns through the API.
-import type { HandlersFor } from '../../kernel/handler.ts'
+import type { Handlers } from '../../kernel/handler.ts'
 import { massDestroy } from '../../kernel/resource/mass.ts'
 import { campaigns } from './campaigns.ts'
 import { marketingEvents } from './events.ts'
@@ -10,29 +10,7 @@ import { listCampaignSends } from './sends.ts'
 import { createSuppression, deleteSuppression, listSuppressions } from './suppressions.ts'
 import { getUnsubscribePage, unsubscribe } from './unsubscribe.ts'
 
-export const handlers: HandlersFor<
-  | 'listMarketingEvents'
-  | 'getMarketingEvent'
-  | 'createMarketingEvent'
-  | 'updateMarketingEvent'
-  | 'deleteMarketingEvent'
-  | 'massDestroyMarketingEvents'
-  | 'listCampaigns'
-  | 'getCampaign'
-  | 'createCampaign'
-  | 'updateCampaign'
-  | 'deleteCampaign'
-  | 'massDestroyCampaigns'
-  | 'listCampaignSends'
-  | 'previewCampaign'
-  | 'runCampaign'
-  | 'resendCampaignSend'
-  | 'listSuppressions'
-  | 'createSuppression'
-  | 'deleteSuppression'
-  | 'getUnsubscribePage'
-  | 'unsubscribe'
-> = {
+export const handlers = {
   ...marketingEvents.handlers,
   massDestroyMarketingEvents: massDestroy(marketingEvents),
   ...campaigns.handlers,
@@ -46,4 +24,4 @@ export const handlers: HandlersFor<
   deleteSuppression,
   getUnsubscribePage,
   unsubscribe,
-}
+} satisfies Partial<Handlers>

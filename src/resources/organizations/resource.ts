@@ -3,7 +3,7 @@ import { type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { HandlersFor } from '../../kernel/handler.ts'
+import type { Handlers } from '../../kernel/handler.ts'
 import { exists, likePattern, linked, text, value } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
@@ -118,22 +118,11 @@ const leadsCount = (ctx: Context) =>
 
 const tags = createTagHandlers('organizations', organizations)
 
-export const handlers: HandlersFor<
-  | 'listOrganizations'
-  | 'getOrganization'
-  | 'createOrganization'
-  | 'updateOrganization'
-  | 'deleteOrganization'
-  | 'massDestroyOrganizations'
-  | 'exportOrganizations'
-  | 'listOrganizationTags'
-  | 'attachOrganizationTag'
-  | 'detachOrganizationTag'
-> = {
+export const handlers = {
   ...organizations.handlers,
   massDestroyOrganizations: massDestroy(organizations),
   exportOrganizations: exportOf(organizations, organizationColumns),
   listOrganizationTags: tags.list,
   attachOrganizationTag: tags.attach,
   detachOrganizationTag: tags.detach,
-}
+} satisfies Partial<Handlers>

@@ -1,6 +1,6 @@
 // What persons can do beyond the everyday: mass operations, tags, and the list of persons below an organization.
 
-import type { HandlersFor } from '../../kernel/handler.ts'
+import type { Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
 import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
 import { organizations } from '../organizations/resource.ts'
@@ -10,20 +10,7 @@ import { persons } from './resource.ts'
 
 const tagged = createTagHandlers('persons', persons)
 
-export const handlers: HandlersFor<
-  | 'listPersons'
-  | 'getPerson'
-  | 'createPerson'
-  | 'updatePerson'
-  | 'deletePerson'
-  | 'massUpdatePersons'
-  | 'massDestroyPersons'
-  | 'exportPersons'
-  | 'listPersonTags'
-  | 'attachPersonTag'
-  | 'detachPersonTag'
-  | 'listOrganizationPersons'
-> = {
+export const handlers = {
   ...persons.handlers,
   // The contract knows `changes` only: persons have no single value that is changed in mass.
   massUpdatePersons: massUpdate(persons),
@@ -36,4 +23,4 @@ export const handlers: HandlersFor<
     await organizations.assertVisible(ctx, params.id)
     return persons.list(ctx, query, (rows) => rows.where('persons.organization_id', '=', params.id))
   },
-}
+} satisfies Partial<Handlers>

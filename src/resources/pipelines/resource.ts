@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { isProtected, ValidationErrors } from '../../kernel/errors.ts'
-import type { HandlersFor } from '../../kernel/handler.ts'
+import type { Handlers } from '../../kernel/handler.ts'
 import { runDeleteHooks } from '../../kernel/history/delete-hooks.ts'
 import { flag, text, value } from '../../kernel/query/filter.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
@@ -230,9 +230,7 @@ async function stepDown(ctx: Context): Promise<void> {
   )
 }
 
-export const handlers: HandlersFor<
-  'listPipelines' | 'getPipeline' | 'createPipeline' | 'updatePipeline' | 'deletePipeline' | 'listPipelineStages'
-> = {
+export const handlers = {
   ...pipelines.handlers,
   listPipelineStages: async (ctx, { params }) => ({ data: (await pipelines.get(ctx, params.id)).stages }),
-}
+} satisfies Partial<Handlers>

@@ -1,7 +1,7 @@
 // What products can do beyond the everyday: mass operations, tags, and the inventories of DOMAIN 11.2.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
 import { massDestroy } from '../../kernel/resource/mass.ts'
 import { transaction } from '../../kernel/write/write.ts'
@@ -48,22 +48,7 @@ const listWarehouseProducts: Handler<'listWarehouseProducts'> = async (ctx, { pa
   return list
 }
 
-export const handlers: HandlersFor<
-  | 'listProducts'
-  | 'getProduct'
-  | 'createProduct'
-  | 'updateProduct'
-  | 'deleteProduct'
-  | 'massDestroyProducts'
-  | 'exportProducts'
-  | 'listProductTags'
-  | 'attachProductTag'
-  | 'detachProductTag'
-  | 'listProductInventories'
-  | 'updateProductInventories'
-  | 'listProductWarehouses'
-  | 'listWarehouseProducts'
-> = {
+export const handlers = {
   ...products.handlers,
   massDestroyProducts: massDestroy(products),
   exportProducts: exportOf(products, productColumns),
@@ -77,4 +62,4 @@ export const handlers: HandlersFor<
     return { data: stockOf(await inventoriesOf(ctx, { productIds: [params.id] })) }
   },
   listWarehouseProducts,
-}
+} satisfies Partial<Handlers>

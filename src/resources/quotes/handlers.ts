@@ -1,7 +1,7 @@
 // What quotes can do beyond the everyday: mass deletion, export, tags, links to leads, the document, and the lists of quotes below
 // leads and persons.
 
-import type { HandlersFor } from '../../kernel/handler.ts'
+import type { Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
 import { massDestroy } from '../../kernel/resource/mass.ts'
 import { leads } from '../leads/resource.ts'
@@ -14,20 +14,7 @@ import { quotes } from './resource.ts'
 
 const tagged = createTagHandlers('quotes', quotes)
 
-export const handlers: HandlersFor<
-  | 'listQuotes'
-  | 'getQuote'
-  | 'createQuote'
-  | 'updateQuote'
-  | 'deleteQuote'
-  | 'massDestroyQuotes'
-  | 'exportQuotes'
-  | 'printQuote'
-  | 'listQuoteTags'
-  | 'attachQuoteTag'
-  | 'detachQuoteTag'
-  | keyof typeof linkHandlers
-> = {
+export const handlers = {
   ...quotes.handlers,
   massDestroyQuotes: massDestroy(quotes),
   exportQuotes: exportOf(quotes, quoteColumns),
@@ -36,10 +23,10 @@ export const handlers: HandlersFor<
   attachQuoteTag: tagged.attach,
   detachQuoteTag: tagged.detach,
   ...linkHandlers,
-}
+} satisfies Partial<Handlers>
 
 /** Lists of quotes below another record; the parent must be visible (DOMAIN 7.3). */
-export const subLists: HandlersFor<'listLeadQuotes' | 'listPersonQuotes'> = {
+export const subLists = {
   listLeadQuotes: async (ctx, { params, query }) => {
     await leads.assertVisible(ctx, params.id)
     return quotes.list(ctx, query, (rows) =>
@@ -54,4 +41,4 @@ export const subLists: HandlersFor<'listLeadQuotes' | 'listPersonQuotes'> = {
     await persons.assertVisible(ctx, params.id)
     return quotes.list(ctx, query, (rows) => rows.where('quotes.person_id', '=', params.id))
   },
-}
+} satisfies Partial<Handlers>

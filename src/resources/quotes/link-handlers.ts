@@ -1,7 +1,7 @@
 // Linking quotes to leads and back (DOMAIN 9.5): attach and detach from both sides, and the leads of a quote.
 import type { Context } from '../../kernel/context.ts'
 import { notFound, ValidationErrors } from '../../kernel/errors.ts'
-import type { HandlersFor } from '../../kernel/handler.ts'
+import type { Handlers } from '../../kernel/handler.ts'
 import { checkReference } from '../../kernel/resource/references.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { leads } from '../leads/resource.ts'
@@ -33,9 +33,7 @@ async function attach(ctx: Context, link: LeadQuote, named: 'lead_id' | 'quote_i
   await quotes.touch(ctx, link.quoteId)
 }
 
-export const linkHandlers: HandlersFor<
-  'attachQuoteLead' | 'detachQuoteLead' | 'attachLeadQuote' | 'detachLeadQuote' | 'listQuoteLeads'
-> = {
+export const linkHandlers = {
   attachQuoteLead: (ctx, { params, body }) =>
     transaction(ctx, async (ctx) => {
       await quotes.assertVisible(ctx, params.id)
@@ -70,4 +68,4 @@ export const linkHandlers: HandlersFor<
       ),
     )
   },
-}
+} satisfies Partial<Handlers>

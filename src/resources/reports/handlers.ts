@@ -5,7 +5,7 @@ import type { Context } from '../../kernel/context.ts'
 import { preferred } from '../../kernel/files/content-negotiation.ts'
 import { type Download, download } from '../../kernel/files/download.ts'
 import { draw } from '../../kernel/files/drawing.ts'
-import type { HandlersFor } from '../../kernel/handler.ts'
+import type { Handlers } from '../../kernel/handler.ts'
 import { programAt } from '../../kernel/runtime/offload.ts'
 import { today } from '../../kernel/values/format.ts'
 import { textTag } from '../../kernel/write/etag.ts'
@@ -71,17 +71,7 @@ const report =
 
 const same = <Statistics>(figures: Statistics): Statistics => figures
 
-export const handlers: HandlersFor<
-  | 'getOverAllReport'
-  | 'getRevenueStatsReport'
-  | 'getTotalLeadsReport'
-  | 'getRevenueBySourcesReport'
-  | 'getRevenueByTypesReport'
-  | 'getTopSellingProductsReport'
-  | 'getTopPersonsReport'
-  | 'getOpenLeadsByStatesReport'
-  | 'getForecastReport'
-> = {
+export const handlers = {
   getOverAllReport: report({ figures: overAll, chart: overAllChart }, same),
   getRevenueStatsReport: report({ figures: revenue, chart: revenueChart }, same),
   getTotalLeadsReport: report({ figures: totalLeads, chart: totalLeadsChart }, same),
@@ -107,4 +97,4 @@ export const handlers: HandlersFor<
     ({ isAll, range }) => (isAll ? null : range),
   ),
   getForecastReport: report({ figures: forecast, chart: forecastChart, period: aheadOf }, same),
-}
+} satisfies Partial<Handlers>

@@ -5,7 +5,7 @@ import { permissionTree, withAncestors } from '../../kernel/auth/permissions.ts'
 import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, isProtected } from '../../kernel/errors.ts'
-import type { HandlersFor } from '../../kernel/handler.ts'
+import type { Handlers } from '../../kernel/handler.ts'
 import { text, value } from '../../kernel/query/filter.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
@@ -129,10 +129,8 @@ async function refuseLast(ctx: Context, role: Current): Promise<void> {
   if (!other) throw isProtected(`${role.name} is the last role that holds every permission.`)
 }
 
-export const handlers: HandlersFor<
-  'listRoles' | 'getRole' | 'createRole' | 'updateRole' | 'deleteRole' | 'listPermissions'
-> = {
+export const handlers = {
   ...roles.handlers,
   // The contract spells out each of the four levels, so that no schema refers to itself; the tree has one type for all.
   listPermissions: async () => ({ data: permissionTree() as object[] as Schema<'Permission'>[] }),
-}
+} satisfies Partial<Handlers>

@@ -7,7 +7,7 @@ import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
-import type { HandlersFor } from '../../kernel/handler.ts'
+import type { Handlers } from '../../kernel/handler.ts'
 import type { Resource } from '../../kernel/resource/define-resource.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { withUnreadAddresses } from '../leads/person.ts'
@@ -127,32 +127,33 @@ async function unreadable(
   return suspects.filter((id) => !readable.has(id))
 }
 
-export const searchHandlers = (searched: () => Searched): HandlersFor<'searchRecords'> => ({
-  searchRecords: async (ctx, { query: { q, types: named, per_page: size = 10 } }) => {
-    const types = typesOf(ctx, searched(), named)
-    const words = [...new Set(fold(q).split(/\s+/).filter(Boolean))]
-    const first = await candidates(ctx, { words, types, limit: firstWindow })
-    let data = await visible(ctx, searched(), words, first)
-    if (data.length < size && first.length === firstWindow)
-      data = await visible(
-        ctx,
-        searched(),
-        words,
-        await candidatesInSight(ctx, searched(), { words, types, limit: size }),
-      )
-    data = data.slice(0, size)
-    const { length } = data
-    return {
-      data,
-      meta: {
-        current_page: 1,
-        from: length > 0 ? 1 : null,
-        last_page: null,
-        path: ctx.baseUrl + operations.searchRecords.path,
-        per_page: size,
-        to: length > 0 ? length : null,
-        total: null,
-      },
-    }
-  },
-})
+export const searchHandlers = (searched: () => Searched) =>
+  ({
+    searchRecords: async (ctx, { query: { q, types: named, per_page: size = 10 } }) => {
+      const types = typesOf(ctx, searched(), named)
+      const words = [...new Set(fold(q).split(/\s+/).filter(Boolean))]
+      const first = await candidates(ctx, { words, types, limit: firstWindow })
+      let data = await visible(ctx, searched(), words, first)
+      if (data.length < size && first.length === firstWindow)
+        data = await visible(
+          ctx,
+          searched(),
+          words,
+          await candidatesInSight(ctx, searched(), { words, types, limit: size }),
+        )
+      data = data.slice(0, size)
+      const { length } = data
+      return {
+        data,
+        meta: {
+          current_page: 1,
+          from: length > 0 ? 1 : null,
+          last_page: null,
+          path: ctx.baseUrl + operations.searchRecords.path,
+          per_page: size,
+          to: length > 0 ? length : null,
+          total: null,
+        },
+      }
+    },
+  }) satisfies Partial<Handlers>

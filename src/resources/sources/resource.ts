@@ -1,6 +1,5 @@
 // Where leads come from (DOMAIN 15.2). The slice to copy.
 import type { Schema } from '../../contract/types.ts'
-import type { HandlersFor } from '../../kernel/handler.ts'
 import { text } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
@@ -36,5 +35,4 @@ export const sources = defineResource({
   beforeDelete: (ctx, row) => refuseLastOrUsed(ctx, 'lead_sources', 'lead_source_id', row),
 })
 
-export const handlers: HandlersFor<'listSources' | 'getSource' | 'createSource' | 'updateSource' | 'deleteSource'> =
-  sources.handlers
+export const handlers = sources.handlers

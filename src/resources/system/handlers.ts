@@ -4,7 +4,7 @@ import type { Fault, FaultKind } from '../../../db/store.ts'
 import { version } from '../../installation/package-info.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import type { HandlersFor } from '../../kernel/handler.ts'
+import type { Handlers } from '../../kernel/handler.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
 import { ttlCache } from '../../kernel/runtime/ttl-cache.ts'
 import { toUnavailableProblem } from '../../kernel/runtime/unavailable.ts'
@@ -101,9 +101,7 @@ function refuse(ctx: Context, kind: keyof typeof faultProblems): void {
   throw new Problem('unavailable', `${faultProblems[kind]} ${since}`, { headers: { 'retry-after': '60' } })
 }
 
-type Known = 'getHealth' | 'getReadiness' | 'getMetrics' | 'listJobs' | 'getJob' | 'deleteJob' | 'retryJob'
-
-export const handlers: HandlersFor<Known> = {
+export const handlers = {
   ...jobs,
   ...metrics,
 
@@ -135,4 +133,4 @@ export const handlers: HandlersFor<Known> = {
       },
     }
   },
-}
+} satisfies Partial<Handlers>

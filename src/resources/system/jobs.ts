@@ -3,7 +3,7 @@ import type { Schema } from '../../contract/types.ts'
 import { isSequenceBusy, unblock } from '../../jobs/leases.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
-import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { time, value } from '../../kernel/query/filter.ts'
 import { recordPage } from '../../kernel/query/record-list.ts'
 import { transaction } from '../../kernel/write/write.ts'
@@ -103,9 +103,9 @@ const deleteJob: Handler<'deleteJob'> = (ctx, { params: { id } }) =>
     return { message: 'Job deleted.' }
   })
 
-export const handlers: HandlersFor<'listJobs' | 'getJob' | 'deleteJob' | 'retryJob'> = {
+export const handlers = {
   listJobs,
   getJob: async (ctx, { params }) => ({ data: present(await jobOf(ctx, params.id)) }),
   deleteJob,
   retryJob: async (ctx, { params }) => ({ data: await retry(ctx, params.id), message: 'Job queued.' }),
-}
+} satisfies Partial<Handlers>

@@ -11,7 +11,7 @@ import { isInRanges, isLoopback } from '../../kernel/auth/ip-ranges.ts'
 import { authenticate, unauthenticated } from '../../kernel/auth/tokens.ts'
 import { assertCanCall, type Context, now } from '../../kernel/context.ts'
 import { download } from '../../kernel/files/download.ts'
-import type { Gates, HandlersFor } from '../../kernel/handler.ts'
+import type { Gates, Handlers } from '../../kernel/handler.ts'
 import { ttlCache } from '../../kernel/runtime/ttl-cache.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
 import { totalsOf, webhookStates } from './deliveries.ts'
@@ -208,7 +208,7 @@ function withoutDatabase(cause: unknown): string {
 
 export const gates: Gates = { getMetrics: admit }
 
-export const handlers: HandlersFor<'getMetrics'> = {
+export const handlers = {
   async getMetrics(ctx) {
     const figures = await latestFigures(ctx.services, ctx.time.getTime(), () => figuresOf(ctx)).catch(withoutDatabase)
     return download({
@@ -217,4 +217,4 @@ export const handlers: HandlersFor<'getMetrics'> = {
       headers: { 'cache-control': 'no-store' },
     })
   },
-}
+} satisfies Partial<Handlers>

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { type SqlBool, sql } from 'kysely'
 import type { OperationId, Schema } from '../../contract/types.ts'
 import { assertCanCall, author, type Context } from '../../kernel/context.ts'
-import type { HandlersFor } from '../../kernel/handler.ts'
+import type { Handlers } from '../../kernel/handler.ts'
 import { exists, text, value } from '../../kernel/query/filter.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
@@ -81,9 +81,7 @@ export async function findOrCreateTag(ctx: Context, name: string): Promise<numbe
   return (await tags.create(ctx, { name })).id
 }
 
-export const handlers: HandlersFor<
-  'listTags' | 'getTag' | 'createTag' | 'updateTag' | 'deleteTag' | 'massDestroyTags'
-> = {
+export const handlers = {
   ...tags.handlers,
   massDestroyTags: massDestroy(tags),
-}
+} satisfies Partial<Handlers>

@@ -9,7 +9,7 @@ import { confirmCaller } from '../../kernel/auth/sessions.ts'
 import { covers, issueToken, knownAbilities } from '../../kernel/auth/tokens.ts'
 import { assertCanCall, type Context, canCall, hasPermission, now, requireUser } from '../../kernel/context.ts'
 import { forbidden, notFound, Problem, ValidationErrors } from '../../kernel/errors.ts'
-import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { always, type Sight } from '../../kernel/query/event-visibility.ts'
 import { conditions, text, time, value } from '../../kernel/query/filter.ts'
 import { page } from '../../kernel/query/page.ts'
@@ -204,9 +204,9 @@ const deleteToken: Handler<'deleteToken'> = (ctx, { params }) =>
     return { message: 'Token revoked.' }
   })
 
-export const handlers: HandlersFor<'listTokens' | 'getToken' | 'createToken' | 'deleteToken'> = {
+export const handlers = {
   listTokens,
   getToken,
   createToken,
   deleteToken,
-}
+} satisfies Partial<Handlers>

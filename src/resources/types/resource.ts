@@ -1,6 +1,5 @@
 // What kind of business a lead is (DOMAIN 15.2).
 import type { Schema } from '../../contract/types.ts'
-import type { HandlersFor } from '../../kernel/handler.ts'
 import { text } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
@@ -30,5 +29,4 @@ export const types = defineResource({
   beforeDelete: (ctx, row) => refuseLastOrUsed(ctx, 'lead_types', 'lead_type_id', row),
 })
 
-export const handlers: HandlersFor<'listTypes' | 'getType' | 'createType' | 'updateType' | 'deleteType'> =
-  types.handlers
+export const handlers = types.handlers

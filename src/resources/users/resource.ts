@@ -6,7 +6,7 @@ import { enqueue } from '../../jobs/queue.ts'
 import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
-import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Handler, Handlers, HandlersFor } from '../../kernel/handler.ts'
 import { linked, text, value } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource, type Writing } from '../../kernel/resource/define-resource.ts'
@@ -235,19 +235,18 @@ const deleteUser =
     })
 
 /** `owned`: the resources whose records have an owner. */
-export const userHandlers = (
-  owned: () => readonly Owned[],
-): HandlersFor<Everyday | 'massUpdateUsers' | 'massDestroyUsers'> => ({
-  ...everyday.handlers,
-  createUser,
-  updateUser: async (ctx, input) =>
-    everyday.handlers.updateUser(ctx, { ...input, body: await hashed(ctx, input.body) }),
-  deleteUser: deleteUser(owned),
-  // The hash is made here once, not per record: with `atomic` the records share a transaction.
-  massUpdateUsers: inSteps(async (ctx, { body: { changes, ...body } }) =>
-    massUpdate(everyday, (ctx, id, status: boolean) => everyday.update(ctx, id, { status }))(ctx, {
-      body: changes ? { ...body, changes: await hashed(ctx, changes) } : body,
-    }),
-  ),
-  massDestroyUsers: massDestroy(everyday),
-})
+export const userHandlers = (owned: () => readonly Owned[]) =>
+  ({
+    ...everyday.handlers,
+    createUser,
+    updateUser: async (ctx, input) =>
+      everyday.handlers.updateUser(ctx, { ...input, body: await hashed(ctx, input.body) }),
+    deleteUser: deleteUser(owned),
+    // The hash is made here once, not per record: with `atomic` the records share a transaction.
+    massUpdateUsers: inSteps(async (ctx, { body: { changes, ...body } }) =>
+      massUpdate(everyday, (ctx, id, status: boolean) => everyday.update(ctx, id, { status }))(ctx, {
+        body: changes ? { ...body, changes: await hashed(ctx, changes) } : body,
+      }),
+    ),
+    massDestroyUsers: massDestroy(everyday),
+  }) satisfies Partial<Handlers>

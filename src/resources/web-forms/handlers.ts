@@ -5,7 +5,7 @@ import { countCall } from '../../kernel/auth/attempt-limits.ts'
 import type { Context } from '../../kernel/context.ts'
 import { preferred } from '../../kernel/files/content-negotiation.ts'
 import { download } from '../../kernel/files/download.ts'
-import type { Gates, Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Gates, Handler, Handlers } from '../../kernel/handler.ts'
 import { textTag } from '../../kernel/write/etag.ts'
 import { embeddedScript } from './behaviour.ts'
 import { answerPage, formPage } from './page.ts'
@@ -56,21 +56,10 @@ const submitWebForm: Handler<'submitWebForm'> = async (ctx, { params, body }) =>
 const answerOf = ({ success: { action, content } }: OpenForm): { message: string; redirect?: string } =>
   action === 'redirect' ? { message: 'Thank you.', redirect: content } : { message: content }
 
-type Ours =
-  | 'listWebForms'
-  | 'getWebForm'
-  | 'createWebForm'
-  | 'updateWebForm'
-  | 'deleteWebForm'
-  | 'getPublicWebForm'
-  | 'getWebFormPage'
-  | 'getWebFormScript'
-  | 'submitWebForm'
-
-export const handlers: HandlersFor<Ours> = {
+export const handlers = {
   ...webForms.handlers,
   getPublicWebForm,
   getWebFormPage,
   getWebFormScript,
   submitWebForm,
-}
+} satisfies Partial<Handlers>

@@ -2,7 +2,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid, notFound, Problem } from '../../kernel/errors.ts'
-import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { time, value } from '../../kernel/query/filter.ts'
 import { recordPage } from '../../kernel/query/record-list.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
@@ -109,6 +109,9 @@ const testWebhook: Handler<'testWebhook'> = inSteps(async (ctx, { params: { id }
   }
 })
 
-export const handlers: HandlersFor<
-  'listWebhookDeliveries' | 'replayWebhookDelivery' | 'replayWebhook' | 'testWebhook'
-> = { listWebhookDeliveries, replayWebhookDelivery, replayWebhook, testWebhook }
+export const handlers = {
+  listWebhookDeliveries,
+  replayWebhookDelivery,
+  replayWebhook,
+  testWebhook,
+} satisfies Partial<Handlers>

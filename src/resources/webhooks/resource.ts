@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, Problem } from '../../kernel/errors.ts'
-import type { Handler, HandlersFor } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { flag, text, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
@@ -202,6 +202,4 @@ const rotateWebhookSecret: Handler<'rotateWebhookSecret'> = (ctx, { params: { id
     return { data: await withSecret(ctx, await webhooks.get(ctx, id)), message: 'Webhook secret rotated.' }
   })
 
-export const handlers: HandlersFor<
-  'listWebhooks' | 'getWebhook' | 'createWebhook' | 'updateWebhook' | 'deleteWebhook' | 'rotateWebhookSecret'
-> = { ...webhooks.handlers, createWebhook, rotateWebhookSecret }
+export const handlers = { ...webhooks.handlers, createWebhook, rotateWebhookSecret } satisfies Partial<Handlers>

@@ -1,15 +1,7 @@
 // What can be done with workflows beyond the everyday: a look at their runs, and a try without effects.
-import type { HandlersFor } from '../../kernel/handler.ts'
+import type { Handlers } from '../../kernel/handler.ts'
 import { workflows } from './resource.ts'
 import { listWorkflowRuns } from './runs.ts'
 import { testWorkflow } from './trial.ts'
 
-export const handlers: HandlersFor<
-  | 'listWorkflows'
-  | 'getWorkflow'
-  | 'createWorkflow'
-  | 'updateWorkflow'
-  | 'deleteWorkflow'
-  | 'listWorkflowRuns'
-  | 'testWorkflow'
-> = { ...workflows.handlers, listWorkflowRuns, testWorkflow }
+export const handlers = { ...workflows.handlers, listWorkflowRuns, testWorkflow } satisfies Partial<Handlers>
