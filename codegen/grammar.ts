@@ -1,44 +1,47 @@
-// Which keys OpenAPI 3.1 and our own vocabulary allow where, as one table, and a walk over a contract that follows it.
-// Anything else is a misspelling, and a misspelt key is worse than a missing one: it looks as if it worked.
+// One table of the keys that OpenAPI 3.1 and our own vocabulary allow, by the kind of object that holds them,
+// and a walk over a contract that follows the table. Any other key is refused: a misspelled key looks as if it worked.
 import { type Document, isObject, type Path } from './read.ts'
 
 const described = 'summary description'
-const valued = 'example! examples:{example} schema:schema content:{mediaType}'
+const valued = 'schema:schema content:{mediaType} example! examples:{example}'
 
-/** `name` any value · `name!` data, not looked into · `name:kind` one · `name:[kind]` a list · `name:{kind}` by name */
+/**
+ * `name` a value · `name!` data that the walk skips · `name:kind` one part · `name:[kind]` a list · `name:{kind}` a map.
+ * The order of the keys here is their order in openapi.yaml (rules/style.ts).
+ */
 const table = {
   document: `openapi jsonSchemaDialect info:info servers:[server] security! tags:[tag] paths:{pathItem}
     components:components externalDocs:docs`,
-  info: 'title summary description termsOfService contact:contact license:license version',
+  info: 'title version summary termsOfService contact:contact license:license description',
   contact: 'name url email',
   license: 'name identifier url',
   server: 'url description variables!',
   tag: 'name description externalDocs:docs',
   docs: 'url description',
-  components: `schemas:{schema} responses:{response} parameters:{parameter} examples:{example} requestBodies:{requestBody}
-    headers:{header} x-headers:{header} securitySchemes:{scheme}`,
-  scheme: '$ref type description name in scheme bearerFormat flows! openIdConnectUrl',
+  components: `securitySchemes:{scheme} headers:{header} x-headers:{header} responses:{response} parameters:{parameter}
+    requestBodies:{requestBody} examples:{example} schemas:{schema}`,
+  scheme: '$ref type scheme bearerFormat in name flows! openIdConnectUrl description',
   // Parameters stand in the operations: some generators drop those of a path.
-  pathItem: `$ref ${described} servers:[server] get:operation put:operation post:operation
+  pathItem: `$ref ${described} servers:[server] get:operation post:operation put:operation
     delete:operation`,
-  operation: `operationId tags ${described} externalDocs:docs parameters:[parameter] requestBody:requestBody
-    responses:{response} deprecated security! servers:[server]
-    x-permission x-any-user x-ability x-events x-no-event x-served-by`,
-  parameter: `$ref ${described} name in required deprecated allowEmptyValue style explode allowReserved ${valued}`,
-  header: `$ref ${described} required deprecated style explode ${valued} x-carried-by`,
+  operation: `operationId tags ${described} externalDocs:docs deprecated security! servers:[server]
+    x-permission x-any-user x-ability x-events x-no-event x-served-by
+    parameters:[parameter] requestBody:requestBody responses:{response}`,
+  parameter: `$ref name in required deprecated ${described} allowEmptyValue style explode allowReserved ${valued}`,
+  header: `$ref ${described} required deprecated x-carried-by style explode ${valued}`,
   requestBody: `$ref ${described} required content:{mediaType}`,
   response: `$ref ${described} headers:{header} content:{mediaType} links!`,
-  mediaType: 'schema:schema example! examples:{example} encoding:{encoding}',
+  mediaType: 'schema:schema encoding:{encoding} example! examples:{example}',
   encoding: 'contentType headers:{header} style explode allowReserved',
   example: `$ref ${described} value! externalValue`,
-  schema: `$ref $id $schema $anchor $comment $defs:{schema} title description default! example! examples! const! enum! type
-    format deprecated readOnly writeOnly discriminator:discriminator externalDocs:docs xml! contentMediaType contentEncoding
-    multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern
-    items:schema prefixItems:[schema] contains:schema minContains maxContains maxItems minItems uniqueItems
-    properties:{schema} patternProperties:{schema} additionalProperties:schema propertyNames:schema required
-    maxProperties minProperties dependentRequired! dependentSchemas:{schema} unevaluatedProperties:schema
-    unevaluatedItems:schema allOf:[schema] anyOf:[schema] oneOf:[schema] not:schema if:schema then:schema else:schema
-    x-entity x-bytes x-hint x-value`,
+  schema: `$ref $id $schema $anchor $comment title description externalDocs:docs deprecated readOnly writeOnly
+    x-entity x-bytes x-hint type format x-value const! enum! pattern minLength maxLength
+    multipleOf minimum exclusiveMinimum maximum exclusiveMaximum contentMediaType contentEncoding default!
+    minItems maxItems uniqueItems items:schema prefixItems:[schema] contains:schema minContains maxContains
+    unevaluatedItems:schema minProperties maxProperties required dependentRequired! propertyNames:schema
+    additionalProperties:schema unevaluatedProperties:schema properties:{schema} patternProperties:{schema}
+    dependentSchemas:{schema} discriminator:discriminator allOf:[schema] anyOf:[schema] oneOf:[schema] not:schema
+    if:schema then:schema else:schema $defs:{schema} xml! example! examples!`,
   discriminator: 'propertyName mapping!',
 } as const
 

@@ -82,6 +82,8 @@ export interface Contract {
   document: Document
   /** Sentences of the YAML parser; when there are any, the document is not to be trusted. */
   problems: string[]
+  /** Objects and lists of the document that are written with braces or brackets; an empty one does not count. */
+  flowParts: WeakSet<object>
   lineOf: (path: Path) => number
 }
 
@@ -102,11 +104,14 @@ export function parseContract(source: string | Buffer): Contract {
   const lines = new LineCounter()
   const parsed = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const document = parsed.errors.length === 0 ? parsed.toJS() : {}
+  const flowParts = new WeakSet<object>()
+  collectFlowParts(parsed.contents, document, flowParts)
   return {
     text,
     hash: createHash('sha256').update(source).digest('hex'),
     document: isObject(document) ? document : {},
     problems: parsed.errors.map((error) => `${contractFile}:${lines.linePos(error.pos[0]).line} ${error.message}`),
+    flowParts,
     lineOf: (path) => {
       let offset = 0
       let node: unknown = parsed.contents
@@ -126,6 +131,16 @@ export function parseContract(source: string | Buffer): Contract {
       }
       return lines.linePos(offset).line || 1
     },
+  }
+}
+
+function collectFlowParts(node: unknown, value: unknown, found: WeakSet<object>): void {
+  if (isSeq(node) && Array.isArray(value)) {
+    if (node.flow && value.length > 0) found.add(value)
+    for (const [index, item] of node.items.entries()) collectFlowParts(item, value[index], found)
+  } else if (isMap(node) && isObject(value)) {
+    if (node.flow && node.items.length > 0) found.add(value)
+    for (const { key, value: below } of node.items) collectFlowParts(below, value[String(key)], found)
   }
 }
 

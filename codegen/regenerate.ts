@@ -9,7 +9,6 @@ import { renderInventory } from './inventory.ts'
 import { lint } from './lint.ts'
 import { renderOperations } from './operations.ts'
 import { type Contract, contractFile, findRoot, readContract } from './read.ts'
-import { maxLines } from './rules/layout.ts'
 import { renderSchema } from './schema.ts'
 import { renderTables } from './tables.ts'
 
@@ -83,8 +82,7 @@ export async function main(args: string[]): Promise<number> {
   for (const path of written) console.log(`wrote ${path}`)
   for (const path of stale)
     console.error(`${path} is stale: it no longer says what its source says. Run: npm run regenerate`)
-  const lines = readContract(root).text.trimEnd().split('\n').length
-  console.log(`${contractFile}: ${lines} of ${maxLines} lines`)
+  if (written.length + stale.length === 0) console.log('Every generated file is up to date.')
   return stale.length > 0 ? 1 : 0
 }
 

@@ -3,8 +3,8 @@
 import { nearest } from '../../src/contract/input/did-you-mean.ts'
 import { abilityAreas } from '../../src/kernel/auth/permissions.ts'
 import { eventBases } from '../events.ts'
-import type { Rule } from '../lint.ts'
 import type { Schema } from '../read.ts'
+import type { Rule } from '../rule.ts'
 
 const writing = new Set(['post', 'put', 'delete'])
 

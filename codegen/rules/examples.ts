@@ -2,8 +2,8 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import ajvFormats from 'ajv-formats'
 import { partsOf } from '../grammar.ts'
-import type { Rule } from '../lint.ts'
 import { isObject, type Path, placeOf, refPath, resolve } from '../read.ts'
+import type { Rule } from '../rule.ts'
 
 /** Formats of our own (money, percent …) and OpenAPI's (password, binary …) are left to the server: no check here. */
 export const examplesAreTrue: Rule = ({ document, report }) => {

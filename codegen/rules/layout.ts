@@ -1,12 +1,11 @@
-// Rules about the file as a whole: its order and size, known keys, references that lead somewhere, no leftovers.
+// Rules about the file as a whole: its order, known keys, references that lead somewhere, no leftovers.
 
 import { nearest } from '../../src/contract/input/did-you-mean.ts'
 import { extensionKeys, grammar, type Kind, partsOf, unknownKeys, walk } from '../grammar.ts'
 import { carriers } from '../headers.ts'
-import type { Rule } from '../lint.ts'
 import { isObject, locate, placeOf, refPath } from '../read.ts'
+import type { Rule } from '../rule.ts'
 
-export const maxLines = 14000
 const order = ['openapi', 'info', 'servers', 'security', 'tags', 'paths', 'components']
 
 export const topLevelOrder: Rule = ({ document, report }) => {
@@ -28,15 +27,6 @@ export const topLevelOrder: Rule = ({ document, report }) => {
   if (!document.security?.some((scheme) => isObject(scheme) && Object.keys(scheme).length > 0)) {
     report(['security'], 'document', 'no security scheme, so every operation would be public; name one here.')
   }
-}
-
-export const withinBudget: Rule = ({ lineCount, report }) => {
-  if (lineCount <= maxLines) return
-  report(
-    [],
-    'document',
-    `${lineCount} lines are more than the ${maxLines} a person can keep in view; share more schemas.`,
-  )
 }
 
 export const keysAreKnown: Rule = ({ document, report }) => {

@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { partsOf } from '../grammar.ts'
-import type { Rule } from '../lint.ts'
 import { type Document, isObject, type Path } from '../read.ts'
+import type { Rule } from '../rule.ts'
 
 /** Types of the standard libraries of Python, C# and Java, and classes that generators put beside their models. */
 const taken = new Set(

@@ -1,6 +1,7 @@
 // Rules about paths: ids that are bounded and declared, and no URL that two paths could mean.
-import type { Rule } from '../lint.ts'
+
 import { type Document, type Listed, resolve, type Schema } from '../read.ts'
+import type { Rule } from '../rule.ts'
 
 const maxId = Number.MAX_SAFE_INTEGER
 

@@ -1,6 +1,5 @@
 // Rules about what goes in and out: names, path ids, statuses, bodies that are closed, replies that are plain.
 import { walk } from '../grammar.ts'
-import type { Rule } from '../lint.ts'
 import {
   type Body,
   type Document,
@@ -17,6 +16,7 @@ import {
   successOf,
   widestOf,
 } from '../read.ts'
+import type { Rule } from '../rule.ts'
 import { meant } from './access.ts'
 
 export const operationsAreNamed: Rule = ({ document, operations, report }) => {

@@ -11,16 +11,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in
-         * @description Checks e-mail address and password and issues a bearer token.
-         *     A host that is not on the list of stateful domains answers 401 `stateful_domain_mismatch`.
-         *     Guessing is slowed down with 429 and `Retry-After`:
-         *     after five failures a minute for one account at one address, or twenty for one address;
-         *     and after twenty failures an hour for one account at all addresses together.
-         *     Each of the latter doubles the wait before the next try, from one second up to five minutes.
-         *     No account is locked: the right password is taken after the wait.
-         *     An account does not wait for failures elsewhere at an address from which it has signed in within 90 days.
-         *     The addresses of one /64 of IPv6 count as one.
-         *     An account has up to 50 live login tokens: beyond that the one used least recently is revoked. Personal tokens are not counted with them.
+         * @description Checks e-mail address and password and issues a bearer token. A host that is not on the list of stateful domains answers 401 `stateful_domain_mismatch`. Guessing is slowed down with 429 and `Retry-After`: after five failures a minute for one account at one address, or twenty for one address; and after twenty failures an hour for one account at all addresses together. Each of the latter doubles the wait before the next try, from one second up to five minutes. No account is locked: the right password is taken after the wait. An account does not wait for failures elsewhere at an address from which it has signed in within 90 days. The addresses of one /64 of IPv6 count as one. An account has up to 50 live login tokens: beyond that the one used least recently is revoked. Personal tokens are not counted with them.
          */
         post: operations["login"];
         delete?: never;
@@ -40,8 +31,7 @@ export interface paths {
         put?: never;
         /**
          * Sign out
-         * @description Revokes the calling token, with every token made with it, or ends the calling session.
-         *     With `all`, ends every token and session of the account.
+         * @description Revokes the calling token, with every token made with it, or ends the calling session. With `all`, ends every token and session of the account.
          */
         post: operations["logout"];
         delete?: never;
@@ -109,12 +99,7 @@ export interface paths {
         put?: never;
         /**
          * Ask for a new password
-         * @description Mails a link that is good for an hour, once, when there is an active account with the address.
-         *     The answer is the same when there is none.
-         *     An earlier link stays good until one of them is used.
-         *     One caller may ask three times an hour.
-         *     After five mails within an hour an account gets no further one, and still holds a link that is good;
-         *     a caller at an address from which the account has signed in before gets another one all the same.
+         * @description Mails a link that is good for an hour, once, when there is an active account with the address. The answer is the same when there is none. An earlier link stays good until one of them is used. One caller may ask three times an hour. After five mails within an hour an account gets no further one, and still holds a link that is good; a caller at an address from which the account has signed in before gets another one all the same.
          */
         post: operations["forgotPassword"];
         delete?: never;
@@ -180,9 +165,7 @@ export interface paths {
         };
         /**
          * List own sessions
-         * @description The sessions of the account that are not over: where it is signed in with a cookie.
-         *     Tokens of `POST /api/admin/login` are in the list of tokens.
-         *     Holders of the permission settings.user.users learn of sessions of others, with `ip` and `user_agent`, from the event feed.
+         * @description The sessions of the account that are not over: where it is signed in with a cookie. Tokens of `POST /api/admin/login` are in the list of tokens. Holders of the permission settings.user.users learn of sessions of others, with `ip` and `user_agent`, from the event feed.
          */
         get: operations["listAccountSessions"];
         put?: never;
@@ -222,16 +205,13 @@ export interface paths {
         };
         /**
          * List tokens
-         * @description The caller's tokens.
-         *     `user_id` lists the tokens of other users; that needs the permission `settings.user.tokens` and the ability
-         *     `users:read`.
+         * @description The caller's tokens. `user_id` lists the tokens of other users; that needs the permission `settings.user.tokens` and the ability `users:read`.
          */
         get: operations["listTokens"];
         put?: never;
         /**
          * Create a personal token
-         * @description Issues a token with the abilities named. Its secret is shown in this reply only.
-         *     A user has up to 50 live personal tokens, else 409. Tokens of `POST /api/admin/login` are not counted with them.
+         * @description Issues a token with the abilities named. Its secret is shown in this reply only. A user has up to 50 live personal tokens, else 409. Tokens of `POST /api/admin/login` are not counted with them.
          */
         post: operations["createToken"];
         delete?: never;
@@ -249,17 +229,14 @@ export interface paths {
         };
         /**
          * Show a token
-         * @description One token without its secret.
-         *     A token of another user needs the permission `settings.user.tokens` and the ability `users:read`.
+         * @description One token without its secret. A token of another user needs the permission `settings.user.tokens` and the ability `users:read`.
          */
         get: operations["getToken"];
         put?: never;
         post?: never;
         /**
          * Revoke a token
-         * @description The token and every token made with it are refused from now on.
-         *     A token of another user needs the permission `settings.user.tokens` and the ability `users:write`.
-         *     403 when that user's role holds a permission, or the user sees an owner's records, that the caller does not.
+         * @description The token and every token made with it are refused from now on. A token of another user needs the permission `settings.user.tokens` and the ability `users:write`. 403 when that user's role holds a permission, or the user sees an owner's records, that the caller does not.
          */
         delete: operations["deleteToken"];
         options?: never;
@@ -300,9 +277,7 @@ export interface paths {
         };
         /**
          * Show leads as a board
-         * @description The stages of a pipeline in order, each with its first leads and the sums of all its leads the caller may see that match. Takes
-         *     every filter of the list, and its sort. `pipeline_stage_id` with `page` loads more of one column; the reply then has that
-         *     column alone.
+         * @description The stages of a pipeline in order, each with its first leads and the sums of all its leads the caller may see that match. Takes every filter of the list, and its sort. `pipeline_stage_id` with `page` loads more of one column; the reply then has that column alone.
          */
         get: operations["kanbanLeads"];
         put?: never;
@@ -2703,10 +2678,7 @@ export interface paths {
         get: operations["getUser"];
         /**
          * Change a user
-         * @description Keys left out stay as they are.
-         *     Nobody can deactivate the own account, nor change its role or view permission.
-         *     One's own password and e-mail address change only through `updateAccount`, with the current password.
-         *     403 for a user whose role holds a permission, or who sees an owner's records, that the caller does not.
+         * @description Keys left out stay as they are. Nobody can deactivate the own account, nor change its role or view permission. One's own password and e-mail address change only through `updateAccount`, with the current password. 403 for a user whose role holds a permission, or who sees an owner's records, that the caller does not.
          */
         put: operations["updateUser"];
         post?: never;
@@ -2910,8 +2882,7 @@ export interface paths {
         get: operations["getGroup"];
         /**
          * Change a group
-         * @description Keys left out stay as they are; members that are sent are the complete set.
-         *     403 for a member to add or remove who sees an owner's records that the caller does not.
+         * @description Keys left out stay as they are; members that are sent are the complete set. 403 for a member to add or remove who sees an owner's records that the caller does not.
          */
         put: operations["updateGroup"];
         post?: never;
@@ -5519,8 +5490,7 @@ export interface components {
             current_password?: string;
             /**
              * Format: password
-             * @description The new password. All other tokens of the account are revoked.
-             *     Neither one of the commonest passwords nor the e-mail address or name.
+             * @description The new password. All other tokens of the account are revoked. Neither one of the commonest passwords nor the e-mail address or name.
              */
             password?: string;
             /**
@@ -5619,9 +5589,7 @@ export interface components {
             created_at: components["schemas"]["Timestamp"];
         };
         /**
-         * @description A new personal token. Its abilities may not exceed those of the calling token.
-         *     It expires with the calling token at the latest, and is revoked with it.
-         *     A token made with a session has no parent: it outlives the session.
+         * @description A new personal token. Its abilities may not exceed those of the calling token. It expires with the calling token at the latest, and is revoked with it. A token made with a session has no parent: it outlives the session.
          * @example {
          *       "name": "nightly export",
          *       "abilities": [
@@ -5633,12 +5601,7 @@ export interface components {
         TokenCreate: {
             /** @description What it is for. */
             name: string;
-            /**
-             * @description What the token may do: `*`, `*:read`, `<area>:read`, `<area>:write` or `<area>:*`; `["*"]` when left out.
-             *     Areas: leads, persons, organizations, quotes, products, activities, emails, settings, users, automation,
-             *     data-transfer, events, reports, files, account.
-             *     `users` covers users, roles, groups and the tokens of other users; `settings` covers none of these.
-             */
+            /** @description What the token may do: `*`, `*:read`, `<area>:read`, `<area>:write` or `<area>:*`; `["*"]` when left out. Areas: leads, persons, organizations, quotes, products, activities, emails, settings, users, automation, data-transfer, events, reports, files, account. `users` covers users, roles, groups and the tokens of other users; `settings` covers none of these. */
             abilities?: string[];
             expires_at?: components["schemas"]["NullableTimestampInput"];
             /** @description Days it lives, 90 when neither is sent. Null for never needs the permission settings.user.tokens. */
@@ -7898,12 +7861,15 @@ export interface components {
             sort_order?: number;
         };
         /**
-         * @description A new field. What its values are, by type:
+         * @description A new field.
+         *     What its values are, by type:
          *
-         *     - `text` up to 255 characters, checked by `validation`; `textarea` up to 65,535; `price` an amount of zero or more
+         *     - `text` up to 255 characters, checked by `validation`; `textarea` up to 65,535; `price` an amount
+         *       of zero or more
          *     - `boolean`, `date`, `datetime`
          *     - `email` and `phone` lists of contact points; `address` a postal address
-         *     - `select` the id of an option; `multiselect` and `checkbox` lists of such ids; with `lookup_type` ids of records instead
+         *     - `select` the id of an option; `multiselect` and `checkbox` lists of such ids; with `lookup_type`
+         *       ids of records instead
          *     - `lookup` the id of a record of the kind `lookup_type`
          *     - `image` and `file` the id of an uploaded file
          *     - `subheading` never has a value; it divides the form

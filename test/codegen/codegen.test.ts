@@ -10,11 +10,17 @@ import { parseContract, type Schema } from '../../codegen/read.ts'
 import { outputs, regenerate } from '../../codegen/regenerate.ts'
 
 const contract = `openapi: 3.1.0
-info: { title: Small, version: 1.0.0, description: A contract of two operations. }
-servers: [{ url: / }]
-security: [{ bearer: [] }]
+info:
+  title: Small
+  version: 1.0.0
+  description: A contract of two operations.
+servers:
+  - url: /
+security:
+  - bearer: []
 tags:
-  - { name: Lead Sources, description: Where leads come from. }
+  - name: Lead Sources
+    description: Where leads come from.
 paths:
   /sources:
     get:
@@ -25,10 +31,20 @@ paths:
       x-permission: settings.lead.sources
       x-ability: settings:read
       parameters:
-        - { name: page, in: query, description: Which page., schema: { type: integer, default: 1 } }
-        - { name: ids, in: query, description: Only these., schema: { type: array, items: { type: integer } } }
+        - name: page
+          in: query
+          description: Which page.
+          schema: { type: integer, default: 1 }
+        - name: ids
+          in: query
+          description: Only these.
+          schema:
+            type: array
+            items: { type: integer }
       responses:
-        '200': { description: Sources., content: { application/json: { schema: { $ref: '#/components/schemas/SourcePage' } } } }
+        '200':
+          description: Sources.
+          content: { application/json: { schema: { $ref: '#/components/schemas/SourcePage' } } }
         '401': { $ref: '#/components/responses/Problem' }
         '403': { $ref: '#/components/responses/Problem' }
   /sources/{id}:
@@ -40,10 +56,15 @@ paths:
       x-permission: settings.lead.sources.edit
       x-ability: settings:write
       x-events: [settings.source.update]
-      parameters: [{ $ref: '#/components/parameters/Id' }]
-      requestBody: { required: true, content: { application/json: { schema: { $ref: '#/components/schemas/SourceUpdate' } } } }
+      parameters:
+        - $ref: '#/components/parameters/Id'
+      requestBody:
+        required: true
+        content: { application/json: { schema: { $ref: '#/components/schemas/SourceUpdate' } } }
       responses:
-        '200': { description: The source., content: { application/json: { schema: { $ref: '#/components/schemas/SourceResult' } } } }
+        '200':
+          description: The source.
+          content: { application/json: { schema: { $ref: '#/components/schemas/SourceResult' } } }
         '400': { $ref: '#/components/responses/Problem' }
         '401': { $ref: '#/components/responses/Problem' }
         '403': { $ref: '#/components/responses/Problem' }
@@ -52,43 +73,88 @@ paths:
         '415': { $ref: '#/components/responses/Problem' }
         '422': { $ref: '#/components/responses/Problem' }
 components:
-  securitySchemes: { bearer: { type: http, scheme: bearer } }
-  parameters:
-    Id: { name: id, in: path, required: true, description: Its id., schema: { type: integer, minimum: 1, maximum: 9007199254740991 } }
+  securitySchemes:
+    bearer: { type: http, scheme: bearer }
   responses:
-    Problem: { description: What went wrong., content: { application/problem+json: { schema: { $ref: '#/components/schemas/Problem' } } } }
+    Problem:
+      description: What went wrong.
+      content: { application/problem+json: { schema: { $ref: '#/components/schemas/Problem' } } }
+  parameters:
+    Id:
+      name: id
+      in: path
+      required: true
+      description: Its id.
+      schema: { type: integer, minimum: 1, maximum: 9007199254740991 }
   schemas:
-    Problem: { type: object, description: What went wrong., properties: { detail: { type: string } }, example: { detail: No. } }
-    Source:
+    Problem:
+      description: What went wrong.
       type: object
+      properties:
+        detail: { type: string }
+      example: { detail: No. }
+    Source:
       description: A source.
+      type: object
+      required: [id, name]
       properties:
         id: { type: integer }
         name: { type: string }
         version: { type: integer }
-        owner: { oneOf: [{ $ref: '#/components/schemas/OwnerRef' }, { type: 'null' }] }
-        lines: { type: array, items: { type: object, properties: { id: { type: integer }, name: { type: string }, total: { type: number, format: money } } } }
-      required: [id, name]
+        owner:
+          oneOf:
+            - $ref: '#/components/schemas/OwnerRef'
+            - type: 'null'
+        lines:
+          type: array
+          items:
+            type: object
+            properties:
+              id: { type: integer }
+              name: { type: string }
+              total: { type: number, format: money }
       example: { id: 1, name: Web }
-    OwnerRef: { type: object, description: An owner., properties: { id: { type: integer }, name: { type: string } }, example: { id: 1, name: Ada } }
-    SourceResult:
+    OwnerRef:
+      description: An owner.
       type: object
+      properties:
+        id: { type: integer }
+        name: { type: string }
+      example: { id: 1, name: Ada }
+    SourceResult:
       description: One source.
-      properties: { data: { $ref: '#/components/schemas/Source' }, message: { type: string } }
+      type: object
+      properties:
+        data: { $ref: '#/components/schemas/Source' }
+        message: { type: string }
       example: { data: { id: 1, name: Web }, message: Source updated. }
     SourcePage:
-      type: object
       description: Some sources.
-      properties: { data: { type: array, items: { $ref: '#/components/schemas/Source' } } }
+      type: object
+      properties:
+        data:
+          type: array
+          items: { $ref: '#/components/schemas/Source' }
       example: { data: [{ id: 1, name: Web }] }
     SourceUpdate:
-      type: object
       description: What may change.
+      type: object
       additionalProperties: false
       properties:
         name: { type: string, maxLength: 255 }
-        owner: { type: [object, 'null'], additionalProperties: false, properties: { id: { type: integer } } }
-        lines: { type: array, items: { type: object, additionalProperties: false, properties: { id: { type: integer }, name: { type: string } } } }
+        owner:
+          type: [object, 'null']
+          additionalProperties: false
+          properties:
+            id: { type: integer }
+        lines:
+          type: array
+          items:
+            type: object
+            additionalProperties: false
+            properties:
+              id: { type: integer }
+              name: { type: string }
       example: { name: Web }
 `
 
@@ -103,9 +169,20 @@ describe('headers', () => {
   const replies = `  responses:
     Problem:`
   const declared = `  x-headers:
-    X-Request-Id: { description: Its name., required: true, x-carried-by: [every], schema: { type: string } }
-    ETag: { description: Its version., required: true, x-carried-by: [tagged], schema: { type: string } }
-    Retry-After: { description: When to come again., x-carried-by: ['422'], schema: { type: string } }
+    X-Request-Id:
+      description: Its name.
+      required: true
+      x-carried-by: [every]
+      schema: { type: string }
+    ETag:
+      description: Its version.
+      required: true
+      x-carried-by: [tagged]
+      schema: { type: string }
+    Retry-After:
+      description: When to come again.
+      x-carried-by: ['422']
+      schema: { type: string }
 ${replies}`
 
   it('are declared in the replies that carry them', () => {
@@ -138,7 +215,7 @@ describe('lint', () => {
   it('refuses a misspelt x- key, with its line and what was meant', () => {
     const found = findings('x-permission: settings.lead.sources\n', 'x-permision: settings.lead.sources\n')
     expect(found).toHaveLength(2)
-    expect(found.join('\n')).toMatch(/openapi\.yaml:14 listSources: the key x-permision .* did you mean x-permission\?/)
+    expect(found.join('\n')).toMatch(/openapi\.yaml:20 listSources: the key x-permision .* did you mean x-permission\?/)
     expect(found.join('\n')).toMatch(/listSources: nothing says who may call it/)
   })
 
@@ -147,8 +224,8 @@ describe('lint', () => {
     ['x-ability: settings:write', 'x_ability: settings:write', 'did you mean x-ability?'],
     ['description: What may change.', 'x-entitty: sources', 'did you mean x-entity?'],
     ['description: What may change.', 'X-Entity: sources\n      description: So.', 'did you mean x-entity?'],
-    ['info: {', 'info: { x-permission: leads,', 'it belongs on an operation'],
-    ['security: [{', 'x-anything: yes\nsecurity: [{', 'the key x-anything means nothing on a document'],
+    ['info:\n', 'info:\n  x-permission: leads\n', 'it belongs on an operation'],
+    ['security:\n', 'x-anything: yes\nsecurity:\n', 'the key x-anything means nothing on a document'],
     ['  /sources/{id}:\n', '  /sources/{id}:\n    x-permission: leads\n', 'it belongs on an operation'],
     ['additionalProperties: false\n', 'additonalProperties: false\n', 'did you mean additionalProperties?'],
   ])('refuses %j written as %j', (from, to, sentence) => {
@@ -162,7 +239,7 @@ describe('lint', () => {
     [
       'a second success',
       "        '401': {",
-      "        '204': { description: None. }\n        '401': {",
+      "        '204':\n          description: None.\n        '401': {",
       '2 statuses of success',
     ],
     [
@@ -180,7 +257,7 @@ describe('lint', () => {
     [
       'a part of the bytes without the answer to a wrong range',
       "        '401': {",
-      "        '206': { description: Some. }\n        '401': {",
+      "        '206':\n          description: Some.\n        '401': {",
       'it answers ranges but does not list 416',
     ],
     [
@@ -210,25 +287,30 @@ describe('lint', () => {
       'say whose with x-entity',
     ],
     ['an unbounded id', ', maximum: 9007199254740991', '', 'lose digits in JavaScript'],
-    ['allOf in a reply', 'owner: { oneOf: [', 'owner: { allOf: [', 'allOf in a reply'],
+    ['allOf in a reply', 'oneOf:\n', 'allOf:\n', 'allOf in a reply'],
     ['a body that is a reply', 'schemas/SourceUpdate', 'schemas/Source', 'the two drift apart'],
-    ['an optional body by accident', '{ required: true, content', '{ content', 'write required: true or false'],
+    [
+      'an optional body by accident',
+      '        required: true\n        content',
+      '        content',
+      'write required: true or false',
+    ],
     [
       'a schema that hides a global of the browser',
       '  schemas:\n',
-      '  schemas:\n    Event: { type: string, description: It., example: a }\n',
+      '  schemas:\n    Event:\n      description: It.\n      type: string\n      example: a\n',
       'would hide what languages call Event',
     ],
     [
       'a schema that hides an exception of Python',
       '  schemas:\n',
-      '  schemas:\n    ImportError: { type: string, description: It., example: a }\n',
+      '  schemas:\n    ImportError:\n      description: It.\n      type: string\n      example: a\n',
       'would hide what languages call ImportError',
     ],
     [
       'a schema with the name of a parameter',
       '  schemas:\n',
-      '  schemas:\n    Id: { type: string, description: It., example: a }\n',
+      '  schemas:\n    Id:\n      description: It.\n      type: string\n      example: a\n',
       'rename one, such as FilterId',
     ],
     [
@@ -240,20 +322,39 @@ describe('lint', () => {
     [
       'a list of choices that a schema has',
       '  schemas:\n',
-      '  schemas:\n    Kind: { enum: [a, b], description: It., example: a }\n    Inline: { properties: { kind: { enum: [a, b] } } }\n',
+      '  schemas:\n    Kind:\n      enum: [a, b]\n    Inline:\n      properties:\n        kind: { enum: [a, b] }\n',
       'refer to Kind',
     ],
     [
       'a parameter of a path, which some generators drop',
       '  /sources/{id}:\n',
-      "  /sources/{id}:\n    parameters: [{ $ref: '#/components/parameters/Id' }]\n",
+      "  /sources/{id}:\n    parameters:\n      - $ref: '#/components/parameters/Id'\n",
       'the key parameters means nothing on a pathItem',
     ],
     [
       'a schema that holds itself by way of another',
-      'OwnerRef: { type: object, description: An owner., properties: {',
-      "OwnerRef: { type: object, description: An owner., properties: { source: { $ref: '#/components/schemas/Source' },",
+      'description: An owner.\n      type: object\n      properties:\n',
+      "description: An owner.\n      type: object\n      properties:\n        source: { $ref: '#/components/schemas/Source' }\n",
       'Source: it holds itself',
+    ],
+    ['a wide line', 'description: All of them.', `description: ${'wide '.repeat(30)}`, 'has 169 columns'],
+    [
+      'a description among braces',
+      'type: string, maxLength',
+      'type: string, description: It, maxLength',
+      'one key a line',
+    ],
+    [
+      'parameters in one line',
+      "parameters:\n        - $ref: '#/components/parameters/Id'",
+      "parameters: [{ $ref: '#/components/parameters/Id' }]",
+      'parameters stand in one line',
+    ],
+    [
+      'keys in another order',
+      'summary: List sources\n      description: All of them.',
+      'description: All of them.\n      summary: List sources',
+      'summary stands after description',
     ],
     ['a key given twice', 'openapi: 3.1.0', 'openapi: 3.1.0\nopenapi: 3.1.0', 'unique'],
     [
@@ -273,8 +374,8 @@ describe('lint', () => {
       const added = paths.map((path, index) => {
         const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) =>
           name === 'id'
-            ? `{ $ref: '#/components/parameters/Id' }`
-            : `{ name: ${name}, in: path, required: true, description: It., schema: { type: string } }`,
+            ? `$ref: '#/components/parameters/Id'`
+            : `name: ${name}\n          in: path\n          required: true\n          schema: { type: string }`,
         )
         const operation = listed.replace('listOthers', `listOthers${index}`)
         return `  ${path}:\n    ${operation.replace('parameters:', `parameters:\n        - ${names.join('\n        - ')}`)}`
@@ -291,7 +392,10 @@ describe('lint', () => {
 
   it('refuses a component no operation reaches', () => {
     expect(
-      findings('  schemas:\n', '  schemas:\n    Spare: { type: string, description: Idle., example: a }\n').join(),
+      findings(
+        '  schemas:\n',
+        '  schemas:\n    Spare:\n      description: Idle.\n      type: string\n      example: a\n',
+      ).join(),
     ).toContain('Spare: no operation reaches it')
   })
 })

@@ -1,0 +1,18 @@
+// The type of a lint rule and of what it is given. Apart from lint.ts, which lists the rules, so that no import is circular.
+import type { Contract, Document, Listed, Path } from './read.ts'
+
+/** What the rules know beside the contract: the permission keys of the server. */
+export interface Knowledge {
+  permissionKeys: readonly string[]
+}
+
+export interface LintContext extends Knowledge {
+  contract: Contract
+  document: Document
+  operations: Listed[]
+  /** Records a finding at a part of the contract, or at a line. */
+  report: (at: Path | number, where: string, sentence: string) => void
+}
+
+/** Checks the contract. A finding says what is wrong, why it matters and what to do. */
+export type Rule = (context: LintContext) => void
