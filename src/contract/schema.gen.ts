@@ -4910,14 +4910,6 @@ export interface components {
             postcode: string;
         };
         /**
-         * @description The complete set of tags of the record. Left out, the tags stay as they are; `[]` removes all.
-         * @example [
-         *       3,
-         *       5
-         *     ]
-         */
-        TagIds: components["schemas"]["Id"][];
-        /**
          * Format: date
          * @description A calendar date.
          * @example 2026-03-31
@@ -4940,111 +4932,6 @@ export interface components {
          * @example #0E90D9
          */
         HexColor: string | null;
-        /**
-         * @description Values of the installation's own quote attributes by code; null when unset.
-         * @example {}
-         */
-        QuoteAttributes: {
-            [key: string]: unknown;
-        };
-        /**
-         * @description Values for the installation's own quote attributes by code, merged into the stored ones; null clears one.
-         * @example {}
-         */
-        QuoteAttributesInput: {
-            [key: string]: unknown;
-        };
-        /**
-         * @description Values of the installation's own warehouse attributes by code; null when unset.
-         * @example {}
-         */
-        WarehouseAttributes: {
-            [key: string]: unknown;
-        };
-        /**
-         * @description Values for the installation's own warehouse attributes by code, merged into the stored ones; null clears one.
-         * @example {}
-         */
-        WarehouseAttributesInput: {
-            [key: string]: unknown;
-        };
-        /**
-         * @description A file by id, name, size, type and link.
-         * @example {
-         *       "id": 6,
-         *       "name": "plan.pdf",
-         *       "size": 52100,
-         *       "content_type": "application/pdf",
-         *       "url": "http://localhost:8000/api/admin/files/6/download"
-         *     }
-         */
-        FileRef: {
-            id: components["schemas"]["Id"];
-            /** @description Name of the file. */
-            name: string;
-            /** @description Size in bytes. */
-            size: number;
-            /** @description Media type found in its content. */
-            content_type: string;
-            /** @description Link to its download. */
-            url: string;
-        };
-        /**
-         * @description Values of the installation's own lead attributes by code; null when unset.
-         * @example {}
-         */
-        LeadAttributes: {
-            [key: string]: unknown;
-        };
-        /**
-         * @description Values for the installation's own lead attributes by code, merged into the stored ones; null clears one.
-         * @example {}
-         */
-        LeadAttributesInput: {
-            [key: string]: unknown;
-        };
-        /**
-         * @description Values of the installation's own person attributes by code; null when unset.
-         * @example {}
-         */
-        PersonAttributes: {
-            [key: string]: unknown;
-        };
-        /**
-         * @description Values for the installation's own person attributes by code, merged into the stored ones; null clears one.
-         * @example {}
-         */
-        PersonAttributesInput: {
-            [key: string]: unknown;
-        };
-        /**
-         * @description Values of the installation's own organization attributes by code; null when unset.
-         * @example {}
-         */
-        OrganizationAttributes: {
-            [key: string]: unknown;
-        };
-        /**
-         * @description Values for the installation's own organization attributes by code, merged into the stored ones; null clears one.
-         * @example {}
-         */
-        OrganizationAttributesInput: {
-            [key: string]: unknown;
-        };
-        /**
-         * @description Values of the installation's own product attributes by code; null when unset.
-         * @example {}
-         */
-        ProductAttributes: {
-            [key: string]: unknown;
-        };
-        /**
-         * @description Values for the installation's own product attributes by code, merged into the stored ones; null clears one.
-         * @example {}
-         */
-        ProductAttributesInput: {
-            [key: string]: unknown;
-        };
         /**
          * @description With `include=custom_labels`: by code, the name of the chosen option or record, a list of names where several are chosen, null when unset.
          * @example {
@@ -5099,35 +4986,6 @@ export interface components {
          * @enum {string}
          */
         EntityType: "leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails";
-        /**
-         * @description One record that was found.
-         * @example {
-         *       "type": "leads",
-         *       "id": 7,
-         *       "title": "Analytical engines for Acme",
-         *       "subtitle": "Ada Lovelace · Acme",
-         *       "url": "http://localhost:8000/api/admin/leads/7",
-         *       "score": 9.41
-         *     }
-         */
-        SearchHit: {
-            /** @description What it is, as in its path. */
-            type: components["schemas"]["EntityType"];
-            id: components["schemas"]["Id"];
-            /** @description Its title, name or subject; of one without any, the beginning of its text. */
-            title: string;
-            /** @description What tells it from others of its title, such as the person and organization of a lead; may be empty. */
-            subtitle: string;
-            /** @description Where the record is shown. */
-            url: string;
-            /** @description How well it matches. Comparable within one answer only. */
-            score: number;
-        };
-        /** @description What was found. `total` and `last_page` are null, as nothing is counted. */
-        SearchPage: {
-            data: components["schemas"]["SearchHit"][];
-            meta: components["schemas"]["PageMeta"];
-        };
         /**
          * @description Where this page stands. With a cursor the page numbers and totals are null and the cursors are present.
          * @example {
@@ -5281,6 +5139,321 @@ export interface components {
             message: string;
         };
         /**
+         * @description Something that was taken although it may be a mistake.
+         * @example {
+         *       "field": "expected_close_date",
+         *       "message": "It lies in the past."
+         *     }
+         */
+        WarningNote: {
+            /** @description Path of the field in the body. */
+            field: string;
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description There when there is something to say about what was taken.
+         * @example {
+         *       "warnings": [
+         *         {
+         *           "field": "expected_close_date",
+         *           "message": "It lies in the past."
+         *         }
+         *       ]
+         *     }
+         */
+        WarningsMeta: {
+            /** @description What may be a mistake. */
+            warnings: components["schemas"]["WarningNote"][];
+        };
+        /** @description One page of a record's history, newest first. */
+        HistoryPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["HistoryEntry"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /**
+         * @description One event of a record - who did what, when, and which fields changed from what to what.
+         * @example {
+         *       "id": 812,
+         *       "name": "lead.update.after",
+         *       "actor": {
+         *         "type": "user",
+         *         "id": 1,
+         *         "name": "Example Admin"
+         *       },
+         *       "token": {
+         *         "id": 3,
+         *         "name": "laptop"
+         *       },
+         *       "origin": "api",
+         *       "restored": false,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "changes": [
+         *         {
+         *           "key": "title",
+         *           "label": "Title",
+         *           "old": "40 seats",
+         *           "new": "50 seats"
+         *         }
+         *       ]
+         *     }
+         */
+        HistoryEntry: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the event. */
+            name: string;
+            /** @description Who did it; type `system` for jobs and commands. */
+            actor: {
+                /**
+                 * @description Whether a person or the system.
+                 * @enum {string}
+                 */
+                type: "user" | "system";
+                id: components["schemas"]["NullableId"];
+                /** @description Name at that time. */
+                name: string | null;
+            };
+            /** @description The token it was done with. */
+            token: components["schemas"]["TokenRef"] | null;
+            /** @description Where it came from, such as api, import or workflow. */
+            origin: string;
+            /** @description Whether this brought the record back. */
+            restored: boolean;
+            created_at: components["schemas"]["Timestamp"];
+            /** @description The changed fields. */
+            changes: components["schemas"]["HistoryChange"][];
+        };
+        /**
+         * @description One changed field. Old and new values have the form they have in the record.
+         * @example {
+         *       "key": "title",
+         *       "label": "Title",
+         *       "old": "40 seats",
+         *       "new": "50 seats"
+         *     }
+         */
+        HistoryChange: {
+            /** @description Key of the field, `custom_attributes.<code>` for one of the own fields. */
+            key: string;
+            /** @description Name of the field for people. */
+            label: string;
+            /** @description Value before; null when there was none. */
+            old: unknown;
+            /** @description Value after; null when there is none. */
+            new: unknown;
+        };
+        /**
+         * @description What could not be brought back with a restored record.
+         * @example {
+         *       "dropped": [
+         *         {
+         *           "entity_type": "tags",
+         *           "id": 3,
+         *           "field": "tags"
+         *         }
+         *       ]
+         *     }
+         */
+        RestoreMeta: {
+            /** @description Links to records that are gone by now. */
+            dropped: components["schemas"]["DroppedLink"][];
+        };
+        /**
+         * @description A link that was not brought back because the other record is gone.
+         * @example {
+         *       "entity_type": "tags",
+         *       "id": 3,
+         *       "field": "tags"
+         *     }
+         */
+        DroppedLink: {
+            /** @description Resource of the missing record. */
+            entity_type: string;
+            id: components["schemas"]["Id"];
+            /** @description What the link was. */
+            field: string;
+        };
+        /**
+         * @description Where an entry of a timeline comes from.
+         * @example activity
+         * @enum {string}
+         */
+        TimelineSource: "activity" | "email" | "event";
+        /**
+         * @description Kind of an entry of a timeline.
+         * @example note
+         * @enum {string}
+         */
+        TimelineType: "call" | "meeting" | "lunch" | "note" | "file" | "email" | "system";
+        /**
+         * @description An activity, an e-mail or one changed field in the form of an activity. Only activities and e-mails have links. Ids are unique per source: that of a change is made of its event and its place there.
+         * @example {
+         *       "source": "activity",
+         *       "id": 9,
+         *       "type": "note",
+         *       "title": null,
+         *       "comment": "Prefers mornings.",
+         *       "additional": null,
+         *       "location": null,
+         *       "schedule_from": null,
+         *       "schedule_to": null,
+         *       "is_done": true,
+         *       "user_id": null,
+         *       "user": null,
+         *       "participants": [],
+         *       "files": [],
+         *       "lead_ids": [
+         *         7
+         *       ],
+         *       "person_ids": [],
+         *       "organization_ids": [],
+         *       "product_ids": [],
+         *       "warehouse_ids": [],
+         *       "quote_ids": [],
+         *       "leads": [
+         *         {
+         *           "id": 7,
+         *           "title": "40 seats for Analytical Ltd"
+         *         }
+         *       ],
+         *       "persons": [],
+         *       "organizations": [],
+         *       "products": [],
+         *       "warehouses": [],
+         *       "quotes": [],
+         *       "parent_id": null,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        TimelineEntry: {
+            /** @description Where the entry comes from. */
+            source: components["schemas"]["TimelineSource"];
+            id: components["schemas"]["Id"];
+            /** @description What kind of entry. */
+            type: components["schemas"]["TimelineType"];
+            /** @description What it is about; the subject of an e-mail, "Created", "Restored" or "Updated <field>" of a change. */
+            title: string | null;
+            /** @description Text of the activity; body of the e-mail. */
+            comment: string | null;
+            /** @description Of an e-mail its folders and addresses, of a change the field with its old and new value. */
+            additional: components["schemas"]["TimelineMail"] | components["schemas"]["TimelineChange"] | null;
+            /** @description Where it takes place. */
+            location: string | null;
+            schedule_from: components["schemas"]["NullableTimestamp"];
+            schedule_to: components["schemas"]["NullableTimestamp"];
+            /** @description Whether it is finished. */
+            is_done: boolean;
+            user_id: components["schemas"]["NullableId"];
+            /** @description The owner; of a change the one who made it. */
+            user: components["schemas"]["UserRef"] | null;
+            /** @description Who takes part. */
+            participants: components["schemas"]["IncludedParticipant"][];
+            /** @description Files of the activity; attachments of the e-mail. */
+            files: components["schemas"]["ActivityFile"][];
+            /** @description Linked leads. */
+            lead_ids: components["schemas"]["Id"][];
+            /** @description Linked persons. */
+            person_ids: components["schemas"]["Id"][];
+            /** @description Linked organizations. */
+            organization_ids: components["schemas"]["Id"][];
+            /** @description Linked products. */
+            product_ids: components["schemas"]["Id"][];
+            /** @description Linked warehouses. */
+            warehouse_ids: components["schemas"]["Id"][];
+            /** @description Linked quotes. */
+            quote_ids: components["schemas"]["Id"][];
+            /** @description Linked leads. */
+            leads: components["schemas"]["LeadRef"][];
+            /** @description Linked persons. */
+            persons: components["schemas"]["PersonRef"][];
+            /** @description Linked organizations. */
+            organizations: components["schemas"]["OrganizationRef"][];
+            /** @description Linked products. */
+            products: components["schemas"]["ProductRef"][];
+            /** @description Linked warehouses. */
+            warehouses: components["schemas"]["WarehouseRef"][];
+            /** @description Linked quotes. */
+            quotes: components["schemas"]["QuoteRef"][];
+            /** @description Entries have no parent. */
+            parent_id: null;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description Version of the activity or e-mail; 1 for a change. */
+            version: number;
+        };
+        /**
+         * @description Folders and addresses of an e-mail in a timeline.
+         * @example {
+         *       "folders": [
+         *         "inbox"
+         *       ],
+         *       "from": [
+         *         "ada@example.com"
+         *       ],
+         *       "to": [
+         *         "sales@example.com"
+         *       ],
+         *       "cc": [],
+         *       "bcc": []
+         *     }
+         */
+        TimelineMail: {
+            /** @description Folders it lies in. */
+            folders: string[];
+            /** @description Senders. */
+            from: string[];
+            /** @description Recipients. */
+            to: string[];
+            /** @description Recipients of a copy. */
+            cc: string[];
+            /** @description Hidden recipients. */
+            bcc: string[];
+        };
+        /**
+         * @description One changed field in a timeline.
+         * @example {
+         *       "attribute": "title",
+         *       "new": {
+         *         "value": "50 seats",
+         *         "label": "50 seats"
+         *       },
+         *       "old": {
+         *         "value": "40 seats",
+         *         "label": "40 seats"
+         *       }
+         *     }
+         */
+        TimelineChange: {
+            /** @description Key of the field. */
+            attribute: string;
+            new: components["schemas"]["TimelineValue"];
+            old: components["schemas"]["TimelineValue"];
+        };
+        /**
+         * @description A value and how people read it.
+         * @example {
+         *       "value": 5,
+         *       "label": "Won"
+         *     }
+         */
+        TimelineValue: {
+            /** @description The value as the record has it. */
+            value: unknown;
+            /** @description The value as text. */
+            label: string | null;
+        };
+        /** @description One page of a timeline, newest first. */
+        TimelinePage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["TimelineEntry"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /**
          * @description Credentials of an administrator, and a name for the token that is issued.
          * @example {
          *       "email": "admin@example.com",
@@ -5404,12 +5577,6 @@ export interface components {
             /** @description Revoke every token of the account and not only the calling one. */
             all?: boolean;
         };
-        /**
-         * @description Whose records a user sees: all, those of the own groups, the own.
-         * @example group
-         * @enum {string}
-         */
-        ViewPermission: "global" | "group" | "individual";
         /**
          * @description The signed-in user with what the calling token may do.
          * @example {
@@ -5661,6 +5828,32 @@ export interface components {
             data: components["schemas"]["Token"][];
             links: components["schemas"]["PageLinks"];
             meta: components["schemas"]["PageMeta"];
+        };
+        /**
+         * @description A token by id and name; the name is null when the token is gone.
+         * @example {
+         *       "id": 3,
+         *       "name": "laptop"
+         *     }
+         */
+        TokenRef: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the token. */
+            name: string | null;
+        };
+        /**
+         * @description Values of the installation's own lead attributes by code; null when unset.
+         * @example {}
+         */
+        LeadAttributes: {
+            [key: string]: unknown;
+        };
+        /**
+         * @description Values for the installation's own lead attributes by code, merged into the stored ones; null clears one.
+         * @example {}
+         */
+        LeadAttributesInput: {
+            [key: string]: unknown;
         };
         /**
          * @description 1 open, 2 won, 3 lost. It follows from the stage.
@@ -6255,40 +6448,44 @@ export interface components {
             total: number;
             lead_value: components["schemas"]["MoneySum"];
         };
-        /**
-         * @description Something that was taken although it may be a mistake.
-         * @example {
-         *       "field": "expected_close_date",
-         *       "message": "It lies in the past."
-         *     }
-         */
-        WarningNote: {
-            /** @description Path of the field in the body. */
-            field: string;
-            /** @description A sentence for people. */
-            message: string;
-        };
-        /**
-         * @description There when there is something to say about what was taken.
-         * @example {
-         *       "warnings": [
-         *         {
-         *           "field": "expected_close_date",
-         *           "message": "It lies in the past."
-         *         }
-         *       ]
-         *     }
-         */
-        WarningsMeta: {
-            /** @description What may be a mistake. */
-            warnings: components["schemas"]["WarningNote"][];
-        };
         /** @description The lead after the change. */
         LeadResult: {
             data: components["schemas"]["Lead"];
             /** @description A sentence for people. */
             message: string;
             meta?: components["schemas"]["WarningsMeta"];
+        };
+        /**
+         * @description The quote to link to.
+         * @example {
+         *       "quote_id": 3
+         *     }
+         */
+        LeadQuoteAttach: {
+            quote_id: components["schemas"]["Id"];
+        };
+        /**
+         * @description The e-mail to link to.
+         * @example {
+         *       "email_id": 21
+         *     }
+         */
+        LeadEmailAttach: {
+            email_id: components["schemas"]["Id"];
+        };
+        /**
+         * @description Values of the installation's own person attributes by code; null when unset.
+         * @example {}
+         */
+        PersonAttributes: {
+            [key: string]: unknown;
+        };
+        /**
+         * @description Values for the installation's own person attributes by code, merged into the stored ones; null clears one.
+         * @example {}
+         */
+        PersonAttributesInput: {
+            [key: string]: unknown;
         };
         /**
          * @description A contact.
@@ -6570,6 +6767,20 @@ export interface components {
             message: string;
         };
         /**
+         * @description Values of the installation's own organization attributes by code; null when unset.
+         * @example {}
+         */
+        OrganizationAttributes: {
+            [key: string]: unknown;
+        };
+        /**
+         * @description Values for the installation's own organization attributes by code, merged into the stored ones; null clears one.
+         * @example {}
+         */
+        OrganizationAttributesInput: {
+            [key: string]: unknown;
+        };
+        /**
          * @description A company or institution persons belong to.
          * @example {
          *       "id": 3,
@@ -6724,6 +6935,375 @@ export interface components {
             message: string;
         };
         /**
+         * @description Values of the installation's own quote attributes by code; null when unset.
+         * @example {}
+         */
+        QuoteAttributes: {
+            [key: string]: unknown;
+        };
+        /**
+         * @description Values for the installation's own quote attributes by code, merged into the stored ones; null clears one.
+         * @example {}
+         */
+        QuoteAttributesInput: {
+            [key: string]: unknown;
+        };
+        /**
+         * @description An offer to a person. All totals are computed by the server in exact decimals.
+         * @example {
+         *       "id": 3,
+         *       "subject": "40 seats",
+         *       "description": null,
+         *       "person_id": 12,
+         *       "person": {
+         *         "id": 12,
+         *         "name": "Ada Lovelace",
+         *         "email": "ada@example.com"
+         *       },
+         *       "user_id": 1,
+         *       "user": {
+         *         "id": 1,
+         *         "name": "Example Admin",
+         *         "email": "admin@example.com",
+         *         "image_url": null
+         *       },
+         *       "billing_address": {
+         *         "address": "12 Analytical Way",
+         *         "country": "GB",
+         *         "state": null,
+         *         "city": "London",
+         *         "postcode": "W1 2AB"
+         *       },
+         *       "shipping_address": null,
+         *       "expired_at": "2026-12-31",
+         *       "is_expired": false,
+         *       "discount_percent": 0,
+         *       "adjustment_amount": 0,
+         *       "discount_amount": 0,
+         *       "tax_amount": 0,
+         *       "sub_total": 0,
+         *       "grand_total": 0,
+         *       "items": [],
+         *       "leads": [
+         *         {
+         *           "id": 7,
+         *           "title": "40 seats for Analytical Ltd"
+         *         }
+         *       ],
+         *       "tags": [],
+         *       "custom_attributes": {},
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        Quote: {
+            id: components["schemas"]["Id"];
+            /** @description What is offered. */
+            subject: string;
+            description: components["schemas"]["LongText"];
+            person_id: components["schemas"]["Id"];
+            /** @description Who it is for; in full with `include=person`. */
+            person: components["schemas"]["PersonRef"] | components["schemas"]["IncludedPerson"];
+            user_id: components["schemas"]["NullableId"];
+            /** @description The owner; in full with `include=user`. */
+            user: components["schemas"]["UserRef"] | components["schemas"]["IncludedUser"] | null;
+            billing_address: components["schemas"]["Address"];
+            /** @description Where it is sent; null for the billing address. */
+            shipping_address: components["schemas"]["Address"] | null;
+            expired_at: components["schemas"]["CalendarDate"];
+            /** @description Whether the last day of validity is over. */
+            is_expired: boolean;
+            discount_percent: components["schemas"]["Percent"];
+            adjustment_amount: components["schemas"]["SignedMoney"];
+            discount_amount: components["schemas"]["Money"];
+            tax_amount: components["schemas"]["Money"];
+            sub_total: components["schemas"]["Money"];
+            grand_total: components["schemas"]["Money"];
+            /** @description What is offered in detail. */
+            items: components["schemas"]["QuoteItem"][];
+            /** @description Leads it is for; in full with `include=leads`. */
+            leads: (components["schemas"]["LeadRef"] | components["schemas"]["IncludedLead"])[];
+            /** @description Tags by name. */
+            tags: components["schemas"]["TagRef"][];
+            custom_attributes: components["schemas"]["QuoteAttributes"];
+            custom_labels?: components["schemas"]["CustomLabels"];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description A quote inside another record, where `include` names it. What it refers to stays a reference.
+         * @example {
+         *       "id": 3,
+         *       "subject": "40 seats",
+         *       "description": null,
+         *       "person_id": 12,
+         *       "person": {
+         *         "id": 12,
+         *         "name": "Ada Lovelace",
+         *         "email": "ada@example.com"
+         *       },
+         *       "user_id": 1,
+         *       "user": {
+         *         "id": 1,
+         *         "name": "Example Admin",
+         *         "email": "admin@example.com",
+         *         "image_url": null
+         *       },
+         *       "billing_address": {
+         *         "address": "12 Analytical Way",
+         *         "country": "GB",
+         *         "state": null,
+         *         "city": "London",
+         *         "postcode": "W1 2AB"
+         *       },
+         *       "shipping_address": null,
+         *       "expired_at": "2026-12-31",
+         *       "is_expired": false,
+         *       "discount_percent": 0,
+         *       "adjustment_amount": 0,
+         *       "discount_amount": 0,
+         *       "tax_amount": 0,
+         *       "sub_total": 0,
+         *       "grand_total": 0,
+         *       "items": [],
+         *       "leads": [
+         *         {
+         *           "id": 7,
+         *           "title": "40 seats for Analytical Ltd"
+         *         }
+         *       ],
+         *       "tags": [],
+         *       "custom_attributes": {},
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        IncludedQuote: {
+            id: components["schemas"]["Id"];
+            /** @description What is offered. */
+            subject: string;
+            description: components["schemas"]["LongText"];
+            person_id: components["schemas"]["Id"];
+            /** @description Who it is for. */
+            person: components["schemas"]["PersonRef"];
+            user_id: components["schemas"]["NullableId"];
+            /** @description The owner. */
+            user: components["schemas"]["UserRef"] | null;
+            billing_address: components["schemas"]["Address"];
+            /** @description Where it is sent; null for the billing address. */
+            shipping_address: components["schemas"]["Address"] | null;
+            expired_at: components["schemas"]["CalendarDate"];
+            /** @description Whether the last day of validity is over. */
+            is_expired: boolean;
+            discount_percent: components["schemas"]["Percent"];
+            adjustment_amount: components["schemas"]["SignedMoney"];
+            discount_amount: components["schemas"]["Money"];
+            tax_amount: components["schemas"]["Money"];
+            sub_total: components["schemas"]["Money"];
+            grand_total: components["schemas"]["Money"];
+            /** @description What is offered in detail. */
+            items: components["schemas"]["QuoteItem"][];
+            /** @description Leads it is for. */
+            leads: components["schemas"]["LeadRef"][];
+            /** @description Tags by name. */
+            tags: components["schemas"]["TagRef"][];
+            custom_attributes: components["schemas"]["QuoteAttributes"];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description A quote by id and subject.
+         * @example {
+         *       "id": 3,
+         *       "subject": "40 seats"
+         *     }
+         */
+        QuoteRef: {
+            id: components["schemas"]["Id"];
+            /** @description What is offered. */
+            subject: string;
+        };
+        /**
+         * @description One line of a quote. Name and SKU are kept as they were, also when the product is deleted.
+         * @example {
+         *       "id": 8,
+         *       "product_id": 2,
+         *       "product": {
+         *         "id": 2,
+         *         "sku": "gtx-pro",
+         *         "name": "GTX Pro"
+         *       },
+         *       "sku": "gtx-pro",
+         *       "name": "GTX Pro",
+         *       "quantity": 2,
+         *       "price": 4821,
+         *       "coupon_code": null,
+         *       "discount_percent": 0,
+         *       "discount_amount": 0,
+         *       "tax_percent": 20,
+         *       "tax_amount": 1928.4,
+         *       "total": 9642,
+         *       "sort_order": 1,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z"
+         *     }
+         */
+        QuoteItem: {
+            id: components["schemas"]["Id"];
+            product_id: components["schemas"]["NullableId"];
+            /** @description The product; null after its deletion. */
+            product: components["schemas"]["ProductRef"] | null;
+            /** @description SKU of the product when the item was written. */
+            sku: string;
+            /** @description Name on the quote. */
+            name: string;
+            quantity: components["schemas"]["Quantity"];
+            price: components["schemas"]["Money"];
+            /** @description A code, for information. */
+            coupon_code: string | null;
+            discount_percent: components["schemas"]["Percent"];
+            discount_amount: components["schemas"]["Money"];
+            tax_percent: components["schemas"]["Percent"];
+            tax_amount: components["schemas"]["Money"];
+            total: components["schemas"]["Money"];
+            /** @description Place on the quote. */
+            sort_order: number;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+        };
+        /**
+         * @description One line of a quote. With `id` that item is changed; otherwise one is added, for which a product is needed. A percentage above zero takes precedence over its amount. The server computes the total.
+         * @example {
+         *       "product_id": 2,
+         *       "quantity": 2,
+         *       "tax_percent": 20
+         *     }
+         */
+        QuoteItemInput: {
+            id?: components["schemas"]["Id"];
+            product_id?: components["schemas"]["NullableId"];
+            /** @description Name on the quote; the product's when left out. */
+            name?: string;
+            /**
+             * Format: double
+             * @description How many, 1 when a new item leaves it out.
+             */
+            quantity?: number;
+            price?: components["schemas"]["Money"];
+            /** @description A code, for information. */
+            coupon_code?: string | null;
+            discount_percent?: components["schemas"]["Percent"];
+            discount_amount?: components["schemas"]["Money"];
+            tax_percent?: components["schemas"]["Percent"];
+            tax_amount?: components["schemas"]["Money"];
+            /** @description Place on the quote; when left out, an item that is there stays where it is and a new one goes by its position. */
+            sort_order?: number;
+        };
+        /**
+         * @description A new quote.
+         * @example {
+         *       "subject": "40 seats",
+         *       "person_id": 12,
+         *       "billing_address": {
+         *         "address": "12 Analytical Way",
+         *         "country": "GB",
+         *         "city": "London",
+         *         "postcode": "W1 2AB"
+         *       },
+         *       "expired_at": "2026-12-31",
+         *       "items": [
+         *         {
+         *           "product_id": 2,
+         *           "quantity": 2
+         *         }
+         *       ]
+         *     }
+         */
+        QuoteCreate: {
+            /** @description What is offered. */
+            subject: string;
+            description?: components["schemas"]["LongText"];
+            person_id: components["schemas"]["Id"];
+            user_id?: components["schemas"]["Id"];
+            billing_address: components["schemas"]["NewAddressInput"];
+            shipping_address?: components["schemas"]["AddressInput"];
+            expired_at: components["schemas"]["DateInput"];
+            discount_percent?: components["schemas"]["Percent"];
+            adjustment_amount?: components["schemas"]["SignedMoney"];
+            /** @description The complete list of items; one with an id changes that item, one left out is removed. */
+            items?: components["schemas"]["QuoteItemInput"][];
+            /** @description A lead to link the quote to. */
+            lead_id?: number;
+            tag_ids?: components["schemas"]["TagIds"];
+            custom_attributes?: components["schemas"]["QuoteAttributesInput"];
+        };
+        /**
+         * @description Changes to a quote.
+         * @example {
+         *       "discount_percent": 5
+         *     }
+         */
+        QuoteUpdate: {
+            /** @description What is offered. */
+            subject?: string;
+            description?: components["schemas"]["LongText"];
+            person_id?: components["schemas"]["Id"];
+            user_id?: components["schemas"]["NullableId"];
+            billing_address?: components["schemas"]["AddressInput"];
+            shipping_address?: components["schemas"]["AddressInput"];
+            expired_at?: components["schemas"]["DateInput"];
+            discount_percent?: components["schemas"]["Percent"];
+            adjustment_amount?: components["schemas"]["SignedMoney"];
+            /** @description The complete list of items; one with an id changes that item, one left out is removed. */
+            items?: components["schemas"]["QuoteItemInput"][];
+            /** @description A lead to link the quote to. */
+            lead_id?: number;
+            tag_ids?: components["schemas"]["TagIds"];
+            custom_attributes?: components["schemas"]["QuoteAttributesInput"];
+        };
+        /**
+         * @description The lead to link to.
+         * @example {
+         *       "lead_id": 7
+         *     }
+         */
+        QuoteLeadAttach: {
+            lead_id: components["schemas"]["Id"];
+        };
+        /** @description One page of quotes. */
+        QuotePage: {
+            /** @description The quotes of this page. */
+            data: components["schemas"]["Quote"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The quote after the change. */
+        QuoteResult: {
+            data: components["schemas"]["Quote"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description Values of the installation's own product attributes by code; null when unset.
+         * @example {}
+         */
+        ProductAttributes: {
+            [key: string]: unknown;
+        };
+        /**
+         * @description Values for the installation's own product attributes by code, merged into the stored ones; null clears one.
+         * @example {}
+         */
+        ProductAttributesInput: {
+            [key: string]: unknown;
+        };
+        /**
          * @description Something that is sold.
          * @example {
          *       "id": 2,
@@ -6831,6 +7411,150 @@ export interface components {
             data: components["schemas"]["Product"];
             /** @description A sentence for people. */
             message: string;
+        };
+        /**
+         * @description How many of a product lie at one location.
+         * @example {
+         *       "id": 5,
+         *       "product_id": 2,
+         *       "warehouse_id": 1,
+         *       "warehouse": {
+         *         "id": 1,
+         *         "name": "London"
+         *       },
+         *       "warehouse_location_id": 4,
+         *       "location": {
+         *         "id": 4,
+         *         "name": "A-12"
+         *       },
+         *       "in_stock": 40,
+         *       "allocated": 3,
+         *       "on_hand": 37,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z"
+         *     }
+         */
+        Inventory: {
+            id: components["schemas"]["Id"];
+            product_id: components["schemas"]["Id"];
+            warehouse_id: components["schemas"]["Id"];
+            warehouse: components["schemas"]["WarehouseRef"];
+            warehouse_location_id: components["schemas"]["Id"];
+            location: components["schemas"]["LocationRef"];
+            /** @description How many lie there. */
+            in_stock: number;
+            /** @description How many of them are promised. */
+            allocated: number;
+            /** @description How many are free to promise. */
+            on_hand: number;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+        };
+        /**
+         * @description How many of the product lie at a location. With `id` that row is changed, otherwise the row of that location.
+         * @example {
+         *       "warehouse_location_id": 4,
+         *       "in_stock": 40,
+         *       "allocated": 3
+         *     }
+         */
+        InventoryInput: {
+            id?: components["schemas"]["Id"];
+            warehouse_location_id?: components["schemas"]["Id"];
+            warehouse_id?: components["schemas"]["Id"];
+            /** @description How many lie there, 0 when a new row leaves it out. */
+            in_stock?: number;
+            /** @description How many of them are promised, 0 when a new row leaves it out. */
+            allocated?: number;
+            /** @description What in_stock must be now, else 409. */
+            expected_in_stock?: number;
+        };
+        /**
+         * @description The complete list of inventories of a product, or of a product in one warehouse.
+         * @example {
+         *       "inventories": [
+         *         {
+         *           "warehouse_location_id": 4,
+         *           "in_stock": 40,
+         *           "allocated": 3
+         *         }
+         *       ]
+         *     }
+         */
+        InventoriesUpdate: {
+            /** @description The complete list. */
+            inventories: components["schemas"]["InventoryInput"][];
+            warehouse_id?: components["schemas"]["Id"];
+        };
+        /** @description The inventories of a product. */
+        InventoryList: {
+            /** @description By warehouse and location. */
+            data: components["schemas"]["Inventory"][];
+        };
+        /** @description The inventories after the change. */
+        InventoryListResult: {
+            /** @description By warehouse and location. */
+            data: components["schemas"]["Inventory"][];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description How many of a product one warehouse has, in all and by location.
+         * @example {
+         *       "id": 1,
+         *       "name": "London",
+         *       "in_stock": 40,
+         *       "allocated": 3,
+         *       "on_hand": 37,
+         *       "locations": [
+         *         {
+         *           "id": 4,
+         *           "name": "A-12",
+         *           "in_stock": 40,
+         *           "allocated": 3,
+         *           "on_hand": 37
+         *         }
+         *       ]
+         *     }
+         */
+        ProductStock: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the warehouse. */
+            name: string;
+            /** @description How many lie there. */
+            in_stock: number;
+            /** @description How many of them are promised. */
+            allocated: number;
+            /** @description How many are free to promise. */
+            on_hand: number;
+            /** @description By location. */
+            locations: components["schemas"]["LocationStock"][];
+        };
+        /**
+         * @description How many of a product lie at one location.
+         * @example {
+         *       "id": 4,
+         *       "name": "A-12",
+         *       "in_stock": 40,
+         *       "allocated": 3,
+         *       "on_hand": 37
+         *     }
+         */
+        LocationStock: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the location. */
+            name: string;
+            /** @description How many lie there. */
+            in_stock: number;
+            /** @description How many of them are promised. */
+            allocated: number;
+            /** @description How many are free to promise. */
+            on_hand: number;
+        };
+        /** @description The stock of a product by warehouse. */
+        ProductStockList: {
+            /** @description By warehouse. */
+            data: components["schemas"]["ProductStock"][];
         };
         /**
          * @description Kind of an activity.
@@ -7299,6 +8023,681 @@ export interface components {
             /** @description A sentence for people. */
             message: string;
         };
+        /**
+         * @description A file of an activity.
+         * @example {
+         *       "id": 6,
+         *       "name": "plan.pdf",
+         *       "path": "/api/admin/activities/9/files/6/download",
+         *       "url": "http://localhost:8000/api/admin/activities/9/files/6/download",
+         *       "size": 52100,
+         *       "content_type": "application/pdf",
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z"
+         *     }
+         */
+        ActivityFile: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the file. */
+            name: string;
+            /** @description Path of its download. */
+            path: string;
+            /** @description Link to its download. */
+            url: string;
+            /** @description Size in bytes. */
+            size: number;
+            /** @description Media type found in its content. */
+            content_type: string;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+        };
+        /**
+         * @description An upload by its id, and the name to show.
+         * @example {
+         *       "file_id": 6
+         *     }
+         */
+        ActivityFileAttach: {
+            file_id: components["schemas"]["Id"];
+            /** @description Name to show; that of the file when left out. */
+            name?: string | null;
+        };
+        /**
+         * @description Either an upload by its id or the file itself, and the name to show.
+         * @example {
+         *       "file_id": 6
+         *     }
+         */
+        ActivityFileForm: {
+            file_id?: components["schemas"]["Id"];
+            /**
+             * Format: binary
+             * @description The file itself.
+             */
+            file?: string;
+            /** @description Name to show; that of the file when left out. */
+            name?: string | null;
+        };
+        /** @description The files of an activity. */
+        ActivityFileList: {
+            /** @description In the order they were attached. */
+            data: components["schemas"]["ActivityFile"][];
+        };
+        /** @description The attached file. */
+        ActivityFileResult: {
+            data: components["schemas"]["ActivityFile"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description Folder of an e-mail.
+         * @example inbox
+         * @enum {string}
+         */
+        EmailFolder: "inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash";
+        /**
+         * @description Whether an e-mail was written here or received.
+         * @example web
+         * @enum {string}
+         */
+        EmailSource: "web" | "email";
+        /**
+         * @description Whether a user or a person wrote an e-mail.
+         * @example admin
+         * @enum {string}
+         */
+        EmailUserType: "admin" | "person";
+        /**
+         * @description How far an e-mail got.
+         * @example sent
+         * @enum {string}
+         */
+        EmailStatus: "draft" | "queued" | "sending" | "sent" | "failed" | "received";
+        /**
+         * @description An e-mail written here or received.
+         * @example {
+         *       "id": 21,
+         *       "subject": "Your quote",
+         *       "reply": "<p>Please find it attached.</p>",
+         *       "text": "Please find it attached.",
+         *       "reply_to": [
+         *         "ada@example.com"
+         *       ],
+         *       "cc": [],
+         *       "bcc": [],
+         *       "from": [
+         *         "no-reply@localhost"
+         *       ],
+         *       "sender": [],
+         *       "name": "Accord CRM",
+         *       "source": "web",
+         *       "user_type": "admin",
+         *       "status": "draft",
+         *       "error": null,
+         *       "attempts": 0,
+         *       "sent_at": null,
+         *       "folders": [
+         *         "draft"
+         *       ],
+         *       "is_read": true,
+         *       "is_automatic": false,
+         *       "message_id": "0195c0de@localhost",
+         *       "unique_id": "0195c0de@localhost",
+         *       "reference_ids": [
+         *         "0195c0de@localhost"
+         *       ],
+         *       "parent_id": null,
+         *       "parent": null,
+         *       "thread_id": 21,
+         *       "person_id": null,
+         *       "person": null,
+         *       "lead_id": null,
+         *       "lead": null,
+         *       "user_id": 1,
+         *       "user": {
+         *         "id": 1,
+         *         "name": "Example Admin",
+         *         "email": "admin@example.com",
+         *         "image_url": null
+         *       },
+         *       "attachments": [],
+         *       "tags": [],
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        Email: {
+            id: components["schemas"]["Id"];
+            /** @description Subject. */
+            subject: string | null;
+            /** @description Body as sanitised HTML. Pictures among the attachments are links good for five minutes; the address of a picture elsewhere is in `data-remote`, so that showing the e-mail does not fetch it. */
+            reply: string | null;
+            /** @description Body as plain text: as received, or derived from `reply`. */
+            text: string | null;
+            /** @description The recipients (To). */
+            reply_to: string[];
+            /** @description Recipients of a copy. */
+            cc: string[];
+            /** @description Hidden recipients, shown to users only. */
+            bcc: string[];
+            /** @description Senders. */
+            from: string[];
+            /** @description Who sent it on their behalf. */
+            sender: string[];
+            /** @description Name of the sender. */
+            name: string | null;
+            /** @description Whether it was written here or received. */
+            source: components["schemas"]["EmailSource"];
+            /** @description Whether a user or a person wrote it. */
+            user_type: components["schemas"]["EmailUserType"];
+            /** @description How far it got. The content can change while it is a draft or failed. */
+            status: components["schemas"]["EmailStatus"];
+            /** @description Why the last attempt failed. */
+            error: string | null;
+            /** @description How often sending was tried. */
+            attempts: number;
+            sent_at: components["schemas"]["NullableTimestamp"];
+            /** @description Folders it lies in. */
+            folders: components["schemas"]["EmailFolder"][];
+            /** @description Whether it was read. */
+            is_read: boolean;
+            /** @description Whether a machine wrote it: an answering machine, a mailing list, a bounce. */
+            is_automatic: boolean;
+            /** @description Message-ID without brackets. */
+            message_id: string;
+            /** @description The same as message_id. */
+            unique_id: string;
+            /** @description Message-IDs of the thread up to this e-mail. */
+            reference_ids: string[];
+            parent_id: components["schemas"]["NullableId"];
+            /** @description The e-mail it answers; in full with `include=parent`. */
+            parent: components["schemas"]["EmailRef"] | components["schemas"]["IncludedEmail"] | null;
+            /** @description Id of the first e-mail of its thread; its own when it is the first. */
+            thread_id: number;
+            person_id: components["schemas"]["NullableId"];
+            /** @description The person; in full with `include=person`. */
+            person: components["schemas"]["PersonRef"] | components["schemas"]["IncludedPerson"] | null;
+            lead_id: components["schemas"]["NullableId"];
+            /** @description The lead; in full with `include=lead`. */
+            lead: components["schemas"]["LeadRef"] | components["schemas"]["IncludedLead"] | null;
+            user_id: components["schemas"]["NullableId"];
+            /** @description Who wrote it here; null when it was received. */
+            user: components["schemas"]["UserRef"] | null;
+            /** @description Attached files. */
+            attachments: components["schemas"]["EmailAttachment"][];
+            /** @description Answers to it; only with `include=children`. */
+            children?: components["schemas"]["IncludedEmail"][];
+            /** @description Tags by name. */
+            tags: components["schemas"]["TagRef"][];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description An e-mail inside another record, where `include` names it. What it refers to stays a reference.
+         * @example {
+         *       "id": 21,
+         *       "subject": "Your quote",
+         *       "reply": "<p>Please find it attached.</p>",
+         *       "text": "Please find it attached.",
+         *       "reply_to": [
+         *         "ada@example.com"
+         *       ],
+         *       "cc": [],
+         *       "bcc": [],
+         *       "from": [
+         *         "no-reply@localhost"
+         *       ],
+         *       "sender": [],
+         *       "name": "Accord CRM",
+         *       "source": "web",
+         *       "user_type": "admin",
+         *       "status": "draft",
+         *       "error": null,
+         *       "attempts": 0,
+         *       "sent_at": null,
+         *       "folders": [
+         *         "draft"
+         *       ],
+         *       "is_read": true,
+         *       "is_automatic": false,
+         *       "message_id": "0195c0de@localhost",
+         *       "unique_id": "0195c0de@localhost",
+         *       "reference_ids": [
+         *         "0195c0de@localhost"
+         *       ],
+         *       "parent_id": null,
+         *       "parent": null,
+         *       "thread_id": 21,
+         *       "person_id": null,
+         *       "person": null,
+         *       "lead_id": null,
+         *       "lead": null,
+         *       "user_id": 1,
+         *       "user": {
+         *         "id": 1,
+         *         "name": "Example Admin",
+         *         "email": "admin@example.com",
+         *         "image_url": null
+         *       },
+         *       "attachments": [],
+         *       "tags": [],
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z",
+         *       "version": 1
+         *     }
+         */
+        IncludedEmail: {
+            id: components["schemas"]["Id"];
+            /** @description Subject. */
+            subject: string | null;
+            /** @description Body as sanitised HTML. Pictures among the attachments are links good for five minutes; the address of a picture elsewhere is in `data-remote`, so that showing the e-mail does not fetch it. */
+            reply: string | null;
+            /** @description Body as plain text: as received, or derived from `reply`. */
+            text: string | null;
+            /** @description The recipients (To). */
+            reply_to: string[];
+            /** @description Recipients of a copy. */
+            cc: string[];
+            /** @description Hidden recipients, shown to users only. */
+            bcc: string[];
+            /** @description Senders. */
+            from: string[];
+            /** @description Who sent it on their behalf. */
+            sender: string[];
+            /** @description Name of the sender. */
+            name: string | null;
+            /** @description Whether it was written here or received. */
+            source: components["schemas"]["EmailSource"];
+            /** @description Whether a user or a person wrote it. */
+            user_type: components["schemas"]["EmailUserType"];
+            /** @description How far it got. The content can change while it is a draft or failed. */
+            status: components["schemas"]["EmailStatus"];
+            /** @description Why the last attempt failed. */
+            error: string | null;
+            /** @description How often sending was tried. */
+            attempts: number;
+            sent_at: components["schemas"]["NullableTimestamp"];
+            /** @description Folders it lies in. */
+            folders: components["schemas"]["EmailFolder"][];
+            /** @description Whether it was read. */
+            is_read: boolean;
+            /** @description Whether a machine wrote it: an answering machine, a mailing list, a bounce. */
+            is_automatic: boolean;
+            /** @description Message-ID without brackets. */
+            message_id: string;
+            /** @description The same as message_id. */
+            unique_id: string;
+            /** @description Message-IDs of the thread up to this e-mail. */
+            reference_ids: string[];
+            parent_id: components["schemas"]["NullableId"];
+            /** @description The e-mail it answers. */
+            parent: components["schemas"]["EmailRef"] | null;
+            /** @description Id of the first e-mail of its thread; its own when it is the first. */
+            thread_id: number;
+            person_id: components["schemas"]["NullableId"];
+            /** @description The person. */
+            person: components["schemas"]["PersonRef"] | null;
+            lead_id: components["schemas"]["NullableId"];
+            /** @description The lead. */
+            lead: components["schemas"]["LeadRef"] | null;
+            user_id: components["schemas"]["NullableId"];
+            /** @description Who wrote it here; null when it was received. */
+            user: components["schemas"]["UserRef"] | null;
+            /** @description Attached files. */
+            attachments: components["schemas"]["EmailAttachment"][];
+            /** @description Tags by name. */
+            tags: components["schemas"]["TagRef"][];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description 1 at creation and 1 more with every change; also the ETag. */
+            version: number;
+        };
+        /**
+         * @description An e-mail by id, subject and sender.
+         * @example {
+         *       "id": 21,
+         *       "subject": "Your quote",
+         *       "from": [
+         *         "no-reply@localhost"
+         *       ]
+         *     }
+         */
+        EmailRef: {
+            id: components["schemas"]["Id"];
+            /** @description Subject. */
+            subject: string | null;
+            /** @description Senders. */
+            from: string[];
+        };
+        /**
+         * @description A file of an e-mail.
+         * @example {
+         *       "id": 4,
+         *       "file_id": 9,
+         *       "name": "quote.pdf",
+         *       "path": "/api/admin/emails/21/attachments/4/download",
+         *       "url": "http://localhost:8000/api/admin/emails/21/attachments/4/download",
+         *       "size": 52100,
+         *       "content_type": "application/pdf",
+         *       "content_id": null,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "updated_at": "2026-03-01T09:30:00.000Z"
+         *     }
+         */
+        EmailAttachment: {
+            id: components["schemas"]["Id"];
+            /** @description Id of the file, by which `attachment_ids` keeps it. */
+            file_id: number;
+            /** @description Name of the file. */
+            name: string;
+            /** @description Path of its download. */
+            path: string;
+            /** @description Link to its download. */
+            url: string;
+            /** @description Size in bytes. */
+            size: number;
+            /** @description Media type found in its content. */
+            content_type: string;
+            /** @description Name by which the body shows it. */
+            content_id: string | null;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+        };
+        /**
+         * @description A new e-mail. Unless it is a draft it needs a body and a recipient; it has at most 100 recipients in all.
+         * @example {
+         *       "subject": "Your quote",
+         *       "reply": "<p>Please find it attached.</p>",
+         *       "reply_to": [
+         *         "ada@example.com"
+         *       ],
+         *       "attachment_ids": [
+         *         9
+         *       ],
+         *       "is_draft": true
+         *     }
+         * @example {
+         *       "subject": "Your quote",
+         *       "reply": "<p>Please find it attached.</p>",
+         *       "reply_to": [
+         *         "ada@example.com"
+         *       ]
+         *     }
+         */
+        EmailCreate: {
+            /** @description Subject; an answer without one takes "Re: " and that of the e-mail it answers. */
+            subject?: string | null;
+            /** @description Body as HTML, sanitised; needed unless it is a draft. */
+            reply?: string | null;
+            /** @description The recipients (To). */
+            reply_to?: string[];
+            /** @description Recipients of a copy. */
+            cc?: string[];
+            /** @description Hidden recipients. */
+            bcc?: string[];
+            /** @description Folders beside draft or outbox, which the server sets. */
+            folders?: components["schemas"]["EmailFolder"][];
+            /** @description Whether it was read; true when left out. */
+            is_read?: boolean;
+            person_id?: components["schemas"]["NullableId"];
+            lead_id?: components["schemas"]["NullableId"];
+            /** @description Uploaded files to attach, 25 MiB at most together with those of the form. */
+            attachment_ids?: components["schemas"]["Id"][];
+            tag_ids?: components["schemas"]["TagIds"];
+            /** @description The e-mail it answers; it cannot change later. */
+            parent_id?: components["schemas"]["Id"] | null;
+            /** @description Keep it as a draft instead of queueing it. */
+            is_draft?: boolean;
+        };
+        /**
+         * @description A new e-mail. Unless it is a draft it needs a body and a recipient; it has at most 100 recipients in all.
+         * @example {
+         *       "subject": "Your quote",
+         *       "reply": "<p>Please find it attached.</p>",
+         *       "reply_to": [
+         *         "ada@example.com"
+         *       ],
+         *       "attachment_ids": [
+         *         9
+         *       ],
+         *       "is_draft": true
+         *     }
+         * @example {
+         *       "subject": "Your quote",
+         *       "reply": "<p>Please find it attached.</p>",
+         *       "reply_to": [
+         *         "ada@example.com"
+         *       ]
+         *     }
+         */
+        EmailForm: {
+            /** @description Subject; an answer without one takes "Re: " and that of the e-mail it answers. */
+            subject?: string | null;
+            /** @description Body as HTML, sanitised; needed unless it is a draft. */
+            reply?: string | null;
+            /** @description The recipients (To). */
+            reply_to?: string[];
+            /** @description Recipients of a copy. */
+            cc?: string[];
+            /** @description Hidden recipients. */
+            bcc?: string[];
+            /** @description Folders beside draft or outbox, which the server sets. */
+            folders?: components["schemas"]["EmailFolder"][];
+            /** @description Whether it was read; true when left out. */
+            is_read?: boolean;
+            person_id?: components["schemas"]["NullableId"];
+            lead_id?: components["schemas"]["NullableId"];
+            /** @description Uploaded files to attach, 25 MiB at most together with those of the form. */
+            attachment_ids?: components["schemas"]["Id"][];
+            tag_ids?: components["schemas"]["TagIds"];
+            /** @description Files to attach. */
+            attachments?: string[];
+            /** @description The e-mail it answers; it cannot change later. */
+            parent_id?: components["schemas"]["Id"] | null;
+            /** @description Keep it as a draft instead of queueing it. */
+            is_draft?: boolean;
+        };
+        /**
+         * @description Changes to an e-mail. The content (subject, reply, recipients, attachments) can change while it is a draft or failed; folders, links and tags always.
+         * @example {
+         *       "folders": [
+         *         "inbox",
+         *         "starred"
+         *       ]
+         *     }
+         */
+        EmailUpdate: {
+            /** @description Subject. */
+            subject?: string | null;
+            /** @description Body as HTML, sanitised; needed unless it is a draft. */
+            reply?: string | null;
+            /** @description The recipients (To). */
+            reply_to?: string[];
+            /** @description Recipients of a copy. */
+            cc?: string[];
+            /** @description Hidden recipients. */
+            bcc?: string[];
+            /** @description The folders it shall be in. Those of the server (draft, outbox, sent) stay as they are, listed or not; the trash keeps the folders it was in before. */
+            folders?: components["schemas"]["EmailFolder"][];
+            /** @description Whether it was read. */
+            is_read?: boolean;
+            person_id?: components["schemas"]["NullableId"];
+            lead_id?: components["schemas"]["NullableId"];
+            /** @description The complete list of attachments: ids of uploads, and `file_id` of those to keep; 25 MiB at most together. */
+            attachment_ids?: components["schemas"]["Id"][];
+            tag_ids?: components["schemas"]["TagIds"];
+            /** @description The e-mail it answers, which cannot change. */
+            parent_id?: components["schemas"]["Id"] | null;
+        };
+        /**
+         * @description Either folders for the e-mails or whether they are read; `value` is another word for `is_read`.
+         * @example {
+         *       "indices": [
+         *         21
+         *       ],
+         *       "folders": [
+         *         "trash"
+         *       ]
+         *     }
+         */
+        EmailMassUpdate: {
+            /** @description Ids of the e-mails. */
+            indices: components["schemas"]["Id"][];
+            /** @description The folders. */
+            folders?: components["schemas"]["EmailFolder"][];
+            /** @description Whether they were read. */
+            is_read?: boolean;
+            /** @description Whether they were read. */
+            value?: boolean;
+            /**
+             * @description Change all of them or none.
+             * @default false
+             */
+            atomic?: boolean;
+        };
+        /**
+         * @description The e-mails to delete, and whether to the trash or for good.
+         * @example {
+         *       "indices": [
+         *         21
+         *       ],
+         *       "type": "delete"
+         *     }
+         */
+        EmailMassDestroy: {
+            /** @description Ids of the e-mails. */
+            indices: components["schemas"]["Id"][];
+            /**
+             * @description Where to; as for a single one when left out.
+             * @enum {string}
+             */
+            type?: "trash" | "delete";
+        };
+        /** @description One page of e-mails. */
+        EmailPage: {
+            /** @description The e-mails of this page. */
+            data: components["schemas"]["Email"][];
+            links: components["schemas"]["PageLinks"];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @description The e-mail after the change. */
+        EmailResult: {
+            data: components["schemas"]["Email"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description A message as a mail service posts it, in any encoding. Fields that are not named are passed over.
+         * @example {
+         *       "from": "Ada Lovelace <ada@example.com>",
+         *       "to": "sales@example.com",
+         *       "subject": "40 seats",
+         *       "text": "We take 40.",
+         *       "headers": "Message-ID: <1@example.com>"
+         *     }
+         */
+        InboundMail: {
+            /**
+             * Format: binary
+             * @description The whole message in MIME; of up to 30 MiB.
+             */
+            email?: string;
+            /** @description Sender. */
+            from?: string;
+            /** @description Recipients. */
+            to?: string;
+            /** @description Recipients of a copy. */
+            cc?: string;
+            /** @description Subject. */
+            subject?: string;
+            /** @description The text. */
+            text?: string;
+            /** @description The text as HTML. */
+            html?: string;
+            /** @description All headers of the message. */
+            headers?: string;
+            /** @description Sender and recipients of the delivery, as JSON. */
+            envelope?: string;
+            /** @description In what the fields were encoded, as JSON. */
+            charsets?: string;
+            /** @description Number of attachments. */
+            attachments?: string;
+            /** @description Names and types of the attachments, as JSON. */
+            "attachment-info"?: string;
+            /** @description Attachments by their content id, as JSON. */
+            "content-ids"?: string;
+            /** @description Result of the check of signatures. */
+            dkim?: string;
+            /** @description Result of the check of the sender. */
+            SPF?: string;
+            /** @description Address it came from. */
+            sender_ip?: string;
+            /** @description Why it might be spam. */
+            spam_report?: string;
+            /** @description How much it looks like spam. */
+            spam_score?: string;
+            attachment1?: components["schemas"]["InboundAttachment"];
+            attachment2?: components["schemas"]["InboundAttachment"];
+            attachment3?: components["schemas"]["InboundAttachment"];
+            attachment4?: components["schemas"]["InboundAttachment"];
+            attachment5?: components["schemas"]["InboundAttachment"];
+            attachment6?: components["schemas"]["InboundAttachment"];
+            attachment7?: components["schemas"]["InboundAttachment"];
+            attachment8?: components["schemas"]["InboundAttachment"];
+            attachment9?: components["schemas"]["InboundAttachment"];
+            attachment10?: components["schemas"]["InboundAttachment"];
+            attachment11?: components["schemas"]["InboundAttachment"];
+            attachment12?: components["schemas"]["InboundAttachment"];
+            attachment13?: components["schemas"]["InboundAttachment"];
+            attachment14?: components["schemas"]["InboundAttachment"];
+            attachment15?: components["schemas"]["InboundAttachment"];
+            attachment16?: components["schemas"]["InboundAttachment"];
+            attachment17?: components["schemas"]["InboundAttachment"];
+            attachment18?: components["schemas"]["InboundAttachment"];
+            attachment19?: components["schemas"]["InboundAttachment"];
+            attachment20?: components["schemas"]["InboundAttachment"];
+        } & {
+            [key: string]: unknown;
+        };
+        /**
+         * Format: binary
+         * @description A file of the message.
+         * @example invoice.pdf
+         */
+        InboundAttachment: string;
+        /**
+         * @description What became of a received message.
+         * @example {
+         *       "id": 31,
+         *       "duplicate": false,
+         *       "parent_id": 30,
+         *       "person_id": 12
+         *     }
+         */
+        InboundMailReceipt: {
+            id: components["schemas"]["Id"];
+            /** @description Whether it was here before. */
+            duplicate: boolean;
+            parent_id: components["schemas"]["NullableId"];
+            person_id: components["schemas"]["NullableId"];
+        };
+        /** @description What became of a received message. `data` comes only when the call carries the secret. */
+        InboundMailResult: {
+            data?: components["schemas"]["InboundMailReceipt"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description The complete set of tags of the record. Left out, the tags stay as they are; `[]` removes all.
+         * @example [
+         *       3,
+         *       5
+         *     ]
+         */
+        TagIds: components["schemas"]["Id"][];
         /**
          * @description A label for records.
          * @example {
@@ -8001,6 +9400,12 @@ export interface components {
             meta: components["schemas"]["PageMeta"];
         };
         /**
+         * @description Whose records a user sees: all, those of the own groups, the own.
+         * @example group
+         * @enum {string}
+         */
+        ViewPermission: "global" | "group" | "individual";
+        /**
          * @description An administrator account.
          * @example {
          *       "id": 1,
@@ -8538,1374 +9943,6 @@ export interface components {
         /** @description The group after the change. */
         GroupResult: {
             data: components["schemas"]["Group"];
-            /** @description A sentence for people. */
-            message: string;
-        };
-        /** @description One page of a record's history, newest first. */
-        HistoryPage: {
-            /** @description The entries of this page. */
-            data: components["schemas"]["HistoryEntry"][];
-            links: components["schemas"]["PageLinks"];
-            meta: components["schemas"]["PageMeta"];
-        };
-        /**
-         * @description One event of a record - who did what, when, and which fields changed from what to what.
-         * @example {
-         *       "id": 812,
-         *       "name": "lead.update.after",
-         *       "actor": {
-         *         "type": "user",
-         *         "id": 1,
-         *         "name": "Example Admin"
-         *       },
-         *       "token": {
-         *         "id": 3,
-         *         "name": "laptop"
-         *       },
-         *       "origin": "api",
-         *       "restored": false,
-         *       "created_at": "2026-03-01T09:30:00.000Z",
-         *       "changes": [
-         *         {
-         *           "key": "title",
-         *           "label": "Title",
-         *           "old": "40 seats",
-         *           "new": "50 seats"
-         *         }
-         *       ]
-         *     }
-         */
-        HistoryEntry: {
-            id: components["schemas"]["Id"];
-            /** @description Name of the event. */
-            name: string;
-            /** @description Who did it; type `system` for jobs and commands. */
-            actor: {
-                /**
-                 * @description Whether a person or the system.
-                 * @enum {string}
-                 */
-                type: "user" | "system";
-                id: components["schemas"]["NullableId"];
-                /** @description Name at that time. */
-                name: string | null;
-            };
-            /** @description The token it was done with. */
-            token: components["schemas"]["TokenRef"] | null;
-            /** @description Where it came from, such as api, import or workflow. */
-            origin: string;
-            /** @description Whether this brought the record back. */
-            restored: boolean;
-            created_at: components["schemas"]["Timestamp"];
-            /** @description The changed fields. */
-            changes: components["schemas"]["HistoryChange"][];
-        };
-        /**
-         * @description One changed field. Old and new values have the form they have in the record.
-         * @example {
-         *       "key": "title",
-         *       "label": "Title",
-         *       "old": "40 seats",
-         *       "new": "50 seats"
-         *     }
-         */
-        HistoryChange: {
-            /** @description Key of the field, `custom_attributes.<code>` for one of the own fields. */
-            key: string;
-            /** @description Name of the field for people. */
-            label: string;
-            /** @description Value before; null when there was none. */
-            old: unknown;
-            /** @description Value after; null when there is none. */
-            new: unknown;
-        };
-        /**
-         * @description A token by id and name; the name is null when the token is gone.
-         * @example {
-         *       "id": 3,
-         *       "name": "laptop"
-         *     }
-         */
-        TokenRef: {
-            id: components["schemas"]["Id"];
-            /** @description Name of the token. */
-            name: string | null;
-        };
-        /**
-         * @description What could not be brought back with a restored record.
-         * @example {
-         *       "dropped": [
-         *         {
-         *           "entity_type": "tags",
-         *           "id": 3,
-         *           "field": "tags"
-         *         }
-         *       ]
-         *     }
-         */
-        RestoreMeta: {
-            /** @description Links to records that are gone by now. */
-            dropped: components["schemas"]["DroppedLink"][];
-        };
-        /**
-         * @description A link that was not brought back because the other record is gone.
-         * @example {
-         *       "entity_type": "tags",
-         *       "id": 3,
-         *       "field": "tags"
-         *     }
-         */
-        DroppedLink: {
-            /** @description Resource of the missing record. */
-            entity_type: string;
-            id: components["schemas"]["Id"];
-            /** @description What the link was. */
-            field: string;
-        };
-        /**
-         * @description Where an entry of a timeline comes from.
-         * @example activity
-         * @enum {string}
-         */
-        TimelineSource: "activity" | "email" | "event";
-        /**
-         * @description Kind of an entry of a timeline.
-         * @example note
-         * @enum {string}
-         */
-        TimelineType: "call" | "meeting" | "lunch" | "note" | "file" | "email" | "system";
-        /**
-         * @description An activity, an e-mail or one changed field in the form of an activity. Only activities and e-mails have links. Ids are unique per source: that of a change is made of its event and its place there.
-         * @example {
-         *       "source": "activity",
-         *       "id": 9,
-         *       "type": "note",
-         *       "title": null,
-         *       "comment": "Prefers mornings.",
-         *       "additional": null,
-         *       "location": null,
-         *       "schedule_from": null,
-         *       "schedule_to": null,
-         *       "is_done": true,
-         *       "user_id": null,
-         *       "user": null,
-         *       "participants": [],
-         *       "files": [],
-         *       "lead_ids": [
-         *         7
-         *       ],
-         *       "person_ids": [],
-         *       "organization_ids": [],
-         *       "product_ids": [],
-         *       "warehouse_ids": [],
-         *       "quote_ids": [],
-         *       "leads": [
-         *         {
-         *           "id": 7,
-         *           "title": "40 seats for Analytical Ltd"
-         *         }
-         *       ],
-         *       "persons": [],
-         *       "organizations": [],
-         *       "products": [],
-         *       "warehouses": [],
-         *       "quotes": [],
-         *       "parent_id": null,
-         *       "created_at": "2026-03-01T09:30:00.000Z",
-         *       "updated_at": "2026-03-01T09:30:00.000Z",
-         *       "version": 1
-         *     }
-         */
-        TimelineEntry: {
-            /** @description Where the entry comes from. */
-            source: components["schemas"]["TimelineSource"];
-            id: components["schemas"]["Id"];
-            /** @description What kind of entry. */
-            type: components["schemas"]["TimelineType"];
-            /** @description What it is about; the subject of an e-mail, "Created", "Restored" or "Updated <field>" of a change. */
-            title: string | null;
-            /** @description Text of the activity; body of the e-mail. */
-            comment: string | null;
-            /** @description Of an e-mail its folders and addresses, of a change the field with its old and new value. */
-            additional: components["schemas"]["TimelineMail"] | components["schemas"]["TimelineChange"] | null;
-            /** @description Where it takes place. */
-            location: string | null;
-            schedule_from: components["schemas"]["NullableTimestamp"];
-            schedule_to: components["schemas"]["NullableTimestamp"];
-            /** @description Whether it is finished. */
-            is_done: boolean;
-            user_id: components["schemas"]["NullableId"];
-            /** @description The owner; of a change the one who made it. */
-            user: components["schemas"]["UserRef"] | null;
-            /** @description Who takes part. */
-            participants: components["schemas"]["IncludedParticipant"][];
-            /** @description Files of the activity; attachments of the e-mail. */
-            files: components["schemas"]["ActivityFile"][];
-            /** @description Linked leads. */
-            lead_ids: components["schemas"]["Id"][];
-            /** @description Linked persons. */
-            person_ids: components["schemas"]["Id"][];
-            /** @description Linked organizations. */
-            organization_ids: components["schemas"]["Id"][];
-            /** @description Linked products. */
-            product_ids: components["schemas"]["Id"][];
-            /** @description Linked warehouses. */
-            warehouse_ids: components["schemas"]["Id"][];
-            /** @description Linked quotes. */
-            quote_ids: components["schemas"]["Id"][];
-            /** @description Linked leads. */
-            leads: components["schemas"]["LeadRef"][];
-            /** @description Linked persons. */
-            persons: components["schemas"]["PersonRef"][];
-            /** @description Linked organizations. */
-            organizations: components["schemas"]["OrganizationRef"][];
-            /** @description Linked products. */
-            products: components["schemas"]["ProductRef"][];
-            /** @description Linked warehouses. */
-            warehouses: components["schemas"]["WarehouseRef"][];
-            /** @description Linked quotes. */
-            quotes: components["schemas"]["QuoteRef"][];
-            /** @description Entries have no parent. */
-            parent_id: null;
-            created_at: components["schemas"]["Timestamp"];
-            updated_at: components["schemas"]["Timestamp"];
-            /** @description Version of the activity or e-mail; 1 for a change. */
-            version: number;
-        };
-        /**
-         * @description Folders and addresses of an e-mail in a timeline.
-         * @example {
-         *       "folders": [
-         *         "inbox"
-         *       ],
-         *       "from": [
-         *         "ada@example.com"
-         *       ],
-         *       "to": [
-         *         "sales@example.com"
-         *       ],
-         *       "cc": [],
-         *       "bcc": []
-         *     }
-         */
-        TimelineMail: {
-            /** @description Folders it lies in. */
-            folders: string[];
-            /** @description Senders. */
-            from: string[];
-            /** @description Recipients. */
-            to: string[];
-            /** @description Recipients of a copy. */
-            cc: string[];
-            /** @description Hidden recipients. */
-            bcc: string[];
-        };
-        /**
-         * @description One changed field in a timeline.
-         * @example {
-         *       "attribute": "title",
-         *       "new": {
-         *         "value": "50 seats",
-         *         "label": "50 seats"
-         *       },
-         *       "old": {
-         *         "value": "40 seats",
-         *         "label": "40 seats"
-         *       }
-         *     }
-         */
-        TimelineChange: {
-            /** @description Key of the field. */
-            attribute: string;
-            new: components["schemas"]["TimelineValue"];
-            old: components["schemas"]["TimelineValue"];
-        };
-        /**
-         * @description A value and how people read it.
-         * @example {
-         *       "value": 5,
-         *       "label": "Won"
-         *     }
-         */
-        TimelineValue: {
-            /** @description The value as the record has it. */
-            value: unknown;
-            /** @description The value as text. */
-            label: string | null;
-        };
-        /** @description One page of a timeline, newest first. */
-        TimelinePage: {
-            /** @description The entries of this page. */
-            data: components["schemas"]["TimelineEntry"][];
-            links: components["schemas"]["PageLinks"];
-            meta: components["schemas"]["PageMeta"];
-        };
-        /**
-         * @description An offer to a person. All totals are computed by the server in exact decimals.
-         * @example {
-         *       "id": 3,
-         *       "subject": "40 seats",
-         *       "description": null,
-         *       "person_id": 12,
-         *       "person": {
-         *         "id": 12,
-         *         "name": "Ada Lovelace",
-         *         "email": "ada@example.com"
-         *       },
-         *       "user_id": 1,
-         *       "user": {
-         *         "id": 1,
-         *         "name": "Example Admin",
-         *         "email": "admin@example.com",
-         *         "image_url": null
-         *       },
-         *       "billing_address": {
-         *         "address": "12 Analytical Way",
-         *         "country": "GB",
-         *         "state": null,
-         *         "city": "London",
-         *         "postcode": "W1 2AB"
-         *       },
-         *       "shipping_address": null,
-         *       "expired_at": "2026-12-31",
-         *       "is_expired": false,
-         *       "discount_percent": 0,
-         *       "adjustment_amount": 0,
-         *       "discount_amount": 0,
-         *       "tax_amount": 0,
-         *       "sub_total": 0,
-         *       "grand_total": 0,
-         *       "items": [],
-         *       "leads": [
-         *         {
-         *           "id": 7,
-         *           "title": "40 seats for Analytical Ltd"
-         *         }
-         *       ],
-         *       "tags": [],
-         *       "custom_attributes": {},
-         *       "created_at": "2026-03-01T09:30:00.000Z",
-         *       "updated_at": "2026-03-01T09:30:00.000Z",
-         *       "version": 1
-         *     }
-         */
-        Quote: {
-            id: components["schemas"]["Id"];
-            /** @description What is offered. */
-            subject: string;
-            description: components["schemas"]["LongText"];
-            person_id: components["schemas"]["Id"];
-            /** @description Who it is for; in full with `include=person`. */
-            person: components["schemas"]["PersonRef"] | components["schemas"]["IncludedPerson"];
-            user_id: components["schemas"]["NullableId"];
-            /** @description The owner; in full with `include=user`. */
-            user: components["schemas"]["UserRef"] | components["schemas"]["IncludedUser"] | null;
-            billing_address: components["schemas"]["Address"];
-            /** @description Where it is sent; null for the billing address. */
-            shipping_address: components["schemas"]["Address"] | null;
-            expired_at: components["schemas"]["CalendarDate"];
-            /** @description Whether the last day of validity is over. */
-            is_expired: boolean;
-            discount_percent: components["schemas"]["Percent"];
-            adjustment_amount: components["schemas"]["SignedMoney"];
-            discount_amount: components["schemas"]["Money"];
-            tax_amount: components["schemas"]["Money"];
-            sub_total: components["schemas"]["Money"];
-            grand_total: components["schemas"]["Money"];
-            /** @description What is offered in detail. */
-            items: components["schemas"]["QuoteItem"][];
-            /** @description Leads it is for; in full with `include=leads`. */
-            leads: (components["schemas"]["LeadRef"] | components["schemas"]["IncludedLead"])[];
-            /** @description Tags by name. */
-            tags: components["schemas"]["TagRef"][];
-            custom_attributes: components["schemas"]["QuoteAttributes"];
-            custom_labels?: components["schemas"]["CustomLabels"];
-            created_at: components["schemas"]["Timestamp"];
-            updated_at: components["schemas"]["Timestamp"];
-            /** @description 1 at creation and 1 more with every change; also the ETag. */
-            version: number;
-        };
-        /**
-         * @description A quote inside another record, where `include` names it. What it refers to stays a reference.
-         * @example {
-         *       "id": 3,
-         *       "subject": "40 seats",
-         *       "description": null,
-         *       "person_id": 12,
-         *       "person": {
-         *         "id": 12,
-         *         "name": "Ada Lovelace",
-         *         "email": "ada@example.com"
-         *       },
-         *       "user_id": 1,
-         *       "user": {
-         *         "id": 1,
-         *         "name": "Example Admin",
-         *         "email": "admin@example.com",
-         *         "image_url": null
-         *       },
-         *       "billing_address": {
-         *         "address": "12 Analytical Way",
-         *         "country": "GB",
-         *         "state": null,
-         *         "city": "London",
-         *         "postcode": "W1 2AB"
-         *       },
-         *       "shipping_address": null,
-         *       "expired_at": "2026-12-31",
-         *       "is_expired": false,
-         *       "discount_percent": 0,
-         *       "adjustment_amount": 0,
-         *       "discount_amount": 0,
-         *       "tax_amount": 0,
-         *       "sub_total": 0,
-         *       "grand_total": 0,
-         *       "items": [],
-         *       "leads": [
-         *         {
-         *           "id": 7,
-         *           "title": "40 seats for Analytical Ltd"
-         *         }
-         *       ],
-         *       "tags": [],
-         *       "custom_attributes": {},
-         *       "created_at": "2026-03-01T09:30:00.000Z",
-         *       "updated_at": "2026-03-01T09:30:00.000Z",
-         *       "version": 1
-         *     }
-         */
-        IncludedQuote: {
-            id: components["schemas"]["Id"];
-            /** @description What is offered. */
-            subject: string;
-            description: components["schemas"]["LongText"];
-            person_id: components["schemas"]["Id"];
-            /** @description Who it is for. */
-            person: components["schemas"]["PersonRef"];
-            user_id: components["schemas"]["NullableId"];
-            /** @description The owner. */
-            user: components["schemas"]["UserRef"] | null;
-            billing_address: components["schemas"]["Address"];
-            /** @description Where it is sent; null for the billing address. */
-            shipping_address: components["schemas"]["Address"] | null;
-            expired_at: components["schemas"]["CalendarDate"];
-            /** @description Whether the last day of validity is over. */
-            is_expired: boolean;
-            discount_percent: components["schemas"]["Percent"];
-            adjustment_amount: components["schemas"]["SignedMoney"];
-            discount_amount: components["schemas"]["Money"];
-            tax_amount: components["schemas"]["Money"];
-            sub_total: components["schemas"]["Money"];
-            grand_total: components["schemas"]["Money"];
-            /** @description What is offered in detail. */
-            items: components["schemas"]["QuoteItem"][];
-            /** @description Leads it is for. */
-            leads: components["schemas"]["LeadRef"][];
-            /** @description Tags by name. */
-            tags: components["schemas"]["TagRef"][];
-            custom_attributes: components["schemas"]["QuoteAttributes"];
-            created_at: components["schemas"]["Timestamp"];
-            updated_at: components["schemas"]["Timestamp"];
-            /** @description 1 at creation and 1 more with every change; also the ETag. */
-            version: number;
-        };
-        /**
-         * @description A quote by id and subject.
-         * @example {
-         *       "id": 3,
-         *       "subject": "40 seats"
-         *     }
-         */
-        QuoteRef: {
-            id: components["schemas"]["Id"];
-            /** @description What is offered. */
-            subject: string;
-        };
-        /**
-         * @description One line of a quote. Name and SKU are kept as they were, also when the product is deleted.
-         * @example {
-         *       "id": 8,
-         *       "product_id": 2,
-         *       "product": {
-         *         "id": 2,
-         *         "sku": "gtx-pro",
-         *         "name": "GTX Pro"
-         *       },
-         *       "sku": "gtx-pro",
-         *       "name": "GTX Pro",
-         *       "quantity": 2,
-         *       "price": 4821,
-         *       "coupon_code": null,
-         *       "discount_percent": 0,
-         *       "discount_amount": 0,
-         *       "tax_percent": 20,
-         *       "tax_amount": 1928.4,
-         *       "total": 9642,
-         *       "sort_order": 1,
-         *       "created_at": "2026-03-01T09:30:00.000Z",
-         *       "updated_at": "2026-03-01T09:30:00.000Z"
-         *     }
-         */
-        QuoteItem: {
-            id: components["schemas"]["Id"];
-            product_id: components["schemas"]["NullableId"];
-            /** @description The product; null after its deletion. */
-            product: components["schemas"]["ProductRef"] | null;
-            /** @description SKU of the product when the item was written. */
-            sku: string;
-            /** @description Name on the quote. */
-            name: string;
-            quantity: components["schemas"]["Quantity"];
-            price: components["schemas"]["Money"];
-            /** @description A code, for information. */
-            coupon_code: string | null;
-            discount_percent: components["schemas"]["Percent"];
-            discount_amount: components["schemas"]["Money"];
-            tax_percent: components["schemas"]["Percent"];
-            tax_amount: components["schemas"]["Money"];
-            total: components["schemas"]["Money"];
-            /** @description Place on the quote. */
-            sort_order: number;
-            created_at: components["schemas"]["Timestamp"];
-            updated_at: components["schemas"]["Timestamp"];
-        };
-        /**
-         * @description One line of a quote. With `id` that item is changed; otherwise one is added, for which a product is needed. A percentage above zero takes precedence over its amount. The server computes the total.
-         * @example {
-         *       "product_id": 2,
-         *       "quantity": 2,
-         *       "tax_percent": 20
-         *     }
-         */
-        QuoteItemInput: {
-            id?: components["schemas"]["Id"];
-            product_id?: components["schemas"]["NullableId"];
-            /** @description Name on the quote; the product's when left out. */
-            name?: string;
-            /**
-             * Format: double
-             * @description How many, 1 when a new item leaves it out.
-             */
-            quantity?: number;
-            price?: components["schemas"]["Money"];
-            /** @description A code, for information. */
-            coupon_code?: string | null;
-            discount_percent?: components["schemas"]["Percent"];
-            discount_amount?: components["schemas"]["Money"];
-            tax_percent?: components["schemas"]["Percent"];
-            tax_amount?: components["schemas"]["Money"];
-            /** @description Place on the quote; when left out, an item that is there stays where it is and a new one goes by its position. */
-            sort_order?: number;
-        };
-        /**
-         * @description A new quote.
-         * @example {
-         *       "subject": "40 seats",
-         *       "person_id": 12,
-         *       "billing_address": {
-         *         "address": "12 Analytical Way",
-         *         "country": "GB",
-         *         "city": "London",
-         *         "postcode": "W1 2AB"
-         *       },
-         *       "expired_at": "2026-12-31",
-         *       "items": [
-         *         {
-         *           "product_id": 2,
-         *           "quantity": 2
-         *         }
-         *       ]
-         *     }
-         */
-        QuoteCreate: {
-            /** @description What is offered. */
-            subject: string;
-            description?: components["schemas"]["LongText"];
-            person_id: components["schemas"]["Id"];
-            user_id?: components["schemas"]["Id"];
-            billing_address: components["schemas"]["NewAddressInput"];
-            shipping_address?: components["schemas"]["AddressInput"];
-            expired_at: components["schemas"]["DateInput"];
-            discount_percent?: components["schemas"]["Percent"];
-            adjustment_amount?: components["schemas"]["SignedMoney"];
-            /** @description The complete list of items; one with an id changes that item, one left out is removed. */
-            items?: components["schemas"]["QuoteItemInput"][];
-            /** @description A lead to link the quote to. */
-            lead_id?: number;
-            tag_ids?: components["schemas"]["TagIds"];
-            custom_attributes?: components["schemas"]["QuoteAttributesInput"];
-        };
-        /**
-         * @description Changes to a quote.
-         * @example {
-         *       "discount_percent": 5
-         *     }
-         */
-        QuoteUpdate: {
-            /** @description What is offered. */
-            subject?: string;
-            description?: components["schemas"]["LongText"];
-            person_id?: components["schemas"]["Id"];
-            user_id?: components["schemas"]["NullableId"];
-            billing_address?: components["schemas"]["AddressInput"];
-            shipping_address?: components["schemas"]["AddressInput"];
-            expired_at?: components["schemas"]["DateInput"];
-            discount_percent?: components["schemas"]["Percent"];
-            adjustment_amount?: components["schemas"]["SignedMoney"];
-            /** @description The complete list of items; one with an id changes that item, one left out is removed. */
-            items?: components["schemas"]["QuoteItemInput"][];
-            /** @description A lead to link the quote to. */
-            lead_id?: number;
-            tag_ids?: components["schemas"]["TagIds"];
-            custom_attributes?: components["schemas"]["QuoteAttributesInput"];
-        };
-        /**
-         * @description The lead to link to.
-         * @example {
-         *       "lead_id": 7
-         *     }
-         */
-        QuoteLeadAttach: {
-            lead_id: components["schemas"]["Id"];
-        };
-        /**
-         * @description The quote to link to.
-         * @example {
-         *       "quote_id": 3
-         *     }
-         */
-        LeadQuoteAttach: {
-            quote_id: components["schemas"]["Id"];
-        };
-        /** @description One page of quotes. */
-        QuotePage: {
-            /** @description The quotes of this page. */
-            data: components["schemas"]["Quote"][];
-            links: components["schemas"]["PageLinks"];
-            meta: components["schemas"]["PageMeta"];
-        };
-        /** @description The quote after the change. */
-        QuoteResult: {
-            data: components["schemas"]["Quote"];
-            /** @description A sentence for people. */
-            message: string;
-        };
-        /**
-         * @description How many of a product lie at one location.
-         * @example {
-         *       "id": 5,
-         *       "product_id": 2,
-         *       "warehouse_id": 1,
-         *       "warehouse": {
-         *         "id": 1,
-         *         "name": "London"
-         *       },
-         *       "warehouse_location_id": 4,
-         *       "location": {
-         *         "id": 4,
-         *         "name": "A-12"
-         *       },
-         *       "in_stock": 40,
-         *       "allocated": 3,
-         *       "on_hand": 37,
-         *       "created_at": "2026-03-01T09:30:00.000Z",
-         *       "updated_at": "2026-03-01T09:30:00.000Z"
-         *     }
-         */
-        Inventory: {
-            id: components["schemas"]["Id"];
-            product_id: components["schemas"]["Id"];
-            warehouse_id: components["schemas"]["Id"];
-            warehouse: components["schemas"]["WarehouseRef"];
-            warehouse_location_id: components["schemas"]["Id"];
-            location: components["schemas"]["LocationRef"];
-            /** @description How many lie there. */
-            in_stock: number;
-            /** @description How many of them are promised. */
-            allocated: number;
-            /** @description How many are free to promise. */
-            on_hand: number;
-            created_at: components["schemas"]["Timestamp"];
-            updated_at: components["schemas"]["Timestamp"];
-        };
-        /**
-         * @description How many of the product lie at a location. With `id` that row is changed, otherwise the row of that location.
-         * @example {
-         *       "warehouse_location_id": 4,
-         *       "in_stock": 40,
-         *       "allocated": 3
-         *     }
-         */
-        InventoryInput: {
-            id?: components["schemas"]["Id"];
-            warehouse_location_id?: components["schemas"]["Id"];
-            warehouse_id?: components["schemas"]["Id"];
-            /** @description How many lie there, 0 when a new row leaves it out. */
-            in_stock?: number;
-            /** @description How many of them are promised, 0 when a new row leaves it out. */
-            allocated?: number;
-            /** @description What in_stock must be now, else 409. */
-            expected_in_stock?: number;
-        };
-        /**
-         * @description The complete list of inventories of a product, or of a product in one warehouse.
-         * @example {
-         *       "inventories": [
-         *         {
-         *           "warehouse_location_id": 4,
-         *           "in_stock": 40,
-         *           "allocated": 3
-         *         }
-         *       ]
-         *     }
-         */
-        InventoriesUpdate: {
-            /** @description The complete list. */
-            inventories: components["schemas"]["InventoryInput"][];
-            warehouse_id?: components["schemas"]["Id"];
-        };
-        /** @description The inventories of a product. */
-        InventoryList: {
-            /** @description By warehouse and location. */
-            data: components["schemas"]["Inventory"][];
-        };
-        /** @description The inventories after the change. */
-        InventoryListResult: {
-            /** @description By warehouse and location. */
-            data: components["schemas"]["Inventory"][];
-            /** @description A sentence for people. */
-            message: string;
-        };
-        /**
-         * @description How many of a product one warehouse has, in all and by location.
-         * @example {
-         *       "id": 1,
-         *       "name": "London",
-         *       "in_stock": 40,
-         *       "allocated": 3,
-         *       "on_hand": 37,
-         *       "locations": [
-         *         {
-         *           "id": 4,
-         *           "name": "A-12",
-         *           "in_stock": 40,
-         *           "allocated": 3,
-         *           "on_hand": 37
-         *         }
-         *       ]
-         *     }
-         */
-        ProductStock: {
-            id: components["schemas"]["Id"];
-            /** @description Name of the warehouse. */
-            name: string;
-            /** @description How many lie there. */
-            in_stock: number;
-            /** @description How many of them are promised. */
-            allocated: number;
-            /** @description How many are free to promise. */
-            on_hand: number;
-            /** @description By location. */
-            locations: components["schemas"]["LocationStock"][];
-        };
-        /**
-         * @description How many of a product lie at one location.
-         * @example {
-         *       "id": 4,
-         *       "name": "A-12",
-         *       "in_stock": 40,
-         *       "allocated": 3,
-         *       "on_hand": 37
-         *     }
-         */
-        LocationStock: {
-            id: components["schemas"]["Id"];
-            /** @description Name of the location. */
-            name: string;
-            /** @description How many lie there. */
-            in_stock: number;
-            /** @description How many of them are promised. */
-            allocated: number;
-            /** @description How many are free to promise. */
-            on_hand: number;
-        };
-        /** @description The stock of a product by warehouse. */
-        ProductStockList: {
-            /** @description By warehouse. */
-            data: components["schemas"]["ProductStock"][];
-        };
-        /**
-         * @description A file of an activity.
-         * @example {
-         *       "id": 6,
-         *       "name": "plan.pdf",
-         *       "path": "/api/admin/activities/9/files/6/download",
-         *       "url": "http://localhost:8000/api/admin/activities/9/files/6/download",
-         *       "size": 52100,
-         *       "content_type": "application/pdf",
-         *       "created_at": "2026-03-01T09:30:00.000Z",
-         *       "updated_at": "2026-03-01T09:30:00.000Z"
-         *     }
-         */
-        ActivityFile: {
-            id: components["schemas"]["Id"];
-            /** @description Name of the file. */
-            name: string;
-            /** @description Path of its download. */
-            path: string;
-            /** @description Link to its download. */
-            url: string;
-            /** @description Size in bytes. */
-            size: number;
-            /** @description Media type found in its content. */
-            content_type: string;
-            created_at: components["schemas"]["Timestamp"];
-            updated_at: components["schemas"]["Timestamp"];
-        };
-        /**
-         * @description An upload by its id, and the name to show.
-         * @example {
-         *       "file_id": 6
-         *     }
-         */
-        ActivityFileAttach: {
-            file_id: components["schemas"]["Id"];
-            /** @description Name to show; that of the file when left out. */
-            name?: string | null;
-        };
-        /**
-         * @description Either an upload by its id or the file itself, and the name to show.
-         * @example {
-         *       "file_id": 6
-         *     }
-         */
-        ActivityFileForm: {
-            file_id?: components["schemas"]["Id"];
-            /**
-             * Format: binary
-             * @description The file itself.
-             */
-            file?: string;
-            /** @description Name to show; that of the file when left out. */
-            name?: string | null;
-        };
-        /** @description The files of an activity. */
-        ActivityFileList: {
-            /** @description In the order they were attached. */
-            data: components["schemas"]["ActivityFile"][];
-        };
-        /** @description The attached file. */
-        ActivityFileResult: {
-            data: components["schemas"]["ActivityFile"];
-            /** @description A sentence for people. */
-            message: string;
-        };
-        /**
-         * @description Folder of an e-mail.
-         * @example inbox
-         * @enum {string}
-         */
-        EmailFolder: "inbox" | "important" | "starred" | "draft" | "outbox" | "sent" | "spam" | "trash";
-        /**
-         * @description Whether an e-mail was written here or received.
-         * @example web
-         * @enum {string}
-         */
-        EmailSource: "web" | "email";
-        /**
-         * @description Whether a user or a person wrote an e-mail.
-         * @example admin
-         * @enum {string}
-         */
-        EmailUserType: "admin" | "person";
-        /**
-         * @description How far an e-mail got.
-         * @example sent
-         * @enum {string}
-         */
-        EmailStatus: "draft" | "queued" | "sending" | "sent" | "failed" | "received";
-        /**
-         * @description An e-mail written here or received.
-         * @example {
-         *       "id": 21,
-         *       "subject": "Your quote",
-         *       "reply": "<p>Please find it attached.</p>",
-         *       "text": "Please find it attached.",
-         *       "reply_to": [
-         *         "ada@example.com"
-         *       ],
-         *       "cc": [],
-         *       "bcc": [],
-         *       "from": [
-         *         "no-reply@localhost"
-         *       ],
-         *       "sender": [],
-         *       "name": "Accord CRM",
-         *       "source": "web",
-         *       "user_type": "admin",
-         *       "status": "draft",
-         *       "error": null,
-         *       "attempts": 0,
-         *       "sent_at": null,
-         *       "folders": [
-         *         "draft"
-         *       ],
-         *       "is_read": true,
-         *       "is_automatic": false,
-         *       "message_id": "0195c0de@localhost",
-         *       "unique_id": "0195c0de@localhost",
-         *       "reference_ids": [
-         *         "0195c0de@localhost"
-         *       ],
-         *       "parent_id": null,
-         *       "parent": null,
-         *       "thread_id": 21,
-         *       "person_id": null,
-         *       "person": null,
-         *       "lead_id": null,
-         *       "lead": null,
-         *       "user_id": 1,
-         *       "user": {
-         *         "id": 1,
-         *         "name": "Example Admin",
-         *         "email": "admin@example.com",
-         *         "image_url": null
-         *       },
-         *       "attachments": [],
-         *       "tags": [],
-         *       "created_at": "2026-03-01T09:30:00.000Z",
-         *       "updated_at": "2026-03-01T09:30:00.000Z",
-         *       "version": 1
-         *     }
-         */
-        Email: {
-            id: components["schemas"]["Id"];
-            /** @description Subject. */
-            subject: string | null;
-            /** @description Body as sanitised HTML. Pictures among the attachments are links good for five minutes; the address of a picture elsewhere is in `data-remote`, so that showing the e-mail does not fetch it. */
-            reply: string | null;
-            /** @description Body as plain text: as received, or derived from `reply`. */
-            text: string | null;
-            /** @description The recipients (To). */
-            reply_to: string[];
-            /** @description Recipients of a copy. */
-            cc: string[];
-            /** @description Hidden recipients, shown to users only. */
-            bcc: string[];
-            /** @description Senders. */
-            from: string[];
-            /** @description Who sent it on their behalf. */
-            sender: string[];
-            /** @description Name of the sender. */
-            name: string | null;
-            /** @description Whether it was written here or received. */
-            source: components["schemas"]["EmailSource"];
-            /** @description Whether a user or a person wrote it. */
-            user_type: components["schemas"]["EmailUserType"];
-            /** @description How far it got. The content can change while it is a draft or failed. */
-            status: components["schemas"]["EmailStatus"];
-            /** @description Why the last attempt failed. */
-            error: string | null;
-            /** @description How often sending was tried. */
-            attempts: number;
-            sent_at: components["schemas"]["NullableTimestamp"];
-            /** @description Folders it lies in. */
-            folders: components["schemas"]["EmailFolder"][];
-            /** @description Whether it was read. */
-            is_read: boolean;
-            /** @description Whether a machine wrote it: an answering machine, a mailing list, a bounce. */
-            is_automatic: boolean;
-            /** @description Message-ID without brackets. */
-            message_id: string;
-            /** @description The same as message_id. */
-            unique_id: string;
-            /** @description Message-IDs of the thread up to this e-mail. */
-            reference_ids: string[];
-            parent_id: components["schemas"]["NullableId"];
-            /** @description The e-mail it answers; in full with `include=parent`. */
-            parent: components["schemas"]["EmailRef"] | components["schemas"]["IncludedEmail"] | null;
-            /** @description Id of the first e-mail of its thread; its own when it is the first. */
-            thread_id: number;
-            person_id: components["schemas"]["NullableId"];
-            /** @description The person; in full with `include=person`. */
-            person: components["schemas"]["PersonRef"] | components["schemas"]["IncludedPerson"] | null;
-            lead_id: components["schemas"]["NullableId"];
-            /** @description The lead; in full with `include=lead`. */
-            lead: components["schemas"]["LeadRef"] | components["schemas"]["IncludedLead"] | null;
-            user_id: components["schemas"]["NullableId"];
-            /** @description Who wrote it here; null when it was received. */
-            user: components["schemas"]["UserRef"] | null;
-            /** @description Attached files. */
-            attachments: components["schemas"]["EmailAttachment"][];
-            /** @description Answers to it; only with `include=children`. */
-            children?: components["schemas"]["IncludedEmail"][];
-            /** @description Tags by name. */
-            tags: components["schemas"]["TagRef"][];
-            created_at: components["schemas"]["Timestamp"];
-            updated_at: components["schemas"]["Timestamp"];
-            /** @description 1 at creation and 1 more with every change; also the ETag. */
-            version: number;
-        };
-        /**
-         * @description An e-mail inside another record, where `include` names it. What it refers to stays a reference.
-         * @example {
-         *       "id": 21,
-         *       "subject": "Your quote",
-         *       "reply": "<p>Please find it attached.</p>",
-         *       "text": "Please find it attached.",
-         *       "reply_to": [
-         *         "ada@example.com"
-         *       ],
-         *       "cc": [],
-         *       "bcc": [],
-         *       "from": [
-         *         "no-reply@localhost"
-         *       ],
-         *       "sender": [],
-         *       "name": "Accord CRM",
-         *       "source": "web",
-         *       "user_type": "admin",
-         *       "status": "draft",
-         *       "error": null,
-         *       "attempts": 0,
-         *       "sent_at": null,
-         *       "folders": [
-         *         "draft"
-         *       ],
-         *       "is_read": true,
-         *       "is_automatic": false,
-         *       "message_id": "0195c0de@localhost",
-         *       "unique_id": "0195c0de@localhost",
-         *       "reference_ids": [
-         *         "0195c0de@localhost"
-         *       ],
-         *       "parent_id": null,
-         *       "parent": null,
-         *       "thread_id": 21,
-         *       "person_id": null,
-         *       "person": null,
-         *       "lead_id": null,
-         *       "lead": null,
-         *       "user_id": 1,
-         *       "user": {
-         *         "id": 1,
-         *         "name": "Example Admin",
-         *         "email": "admin@example.com",
-         *         "image_url": null
-         *       },
-         *       "attachments": [],
-         *       "tags": [],
-         *       "created_at": "2026-03-01T09:30:00.000Z",
-         *       "updated_at": "2026-03-01T09:30:00.000Z",
-         *       "version": 1
-         *     }
-         */
-        IncludedEmail: {
-            id: components["schemas"]["Id"];
-            /** @description Subject. */
-            subject: string | null;
-            /** @description Body as sanitised HTML. Pictures among the attachments are links good for five minutes; the address of a picture elsewhere is in `data-remote`, so that showing the e-mail does not fetch it. */
-            reply: string | null;
-            /** @description Body as plain text: as received, or derived from `reply`. */
-            text: string | null;
-            /** @description The recipients (To). */
-            reply_to: string[];
-            /** @description Recipients of a copy. */
-            cc: string[];
-            /** @description Hidden recipients, shown to users only. */
-            bcc: string[];
-            /** @description Senders. */
-            from: string[];
-            /** @description Who sent it on their behalf. */
-            sender: string[];
-            /** @description Name of the sender. */
-            name: string | null;
-            /** @description Whether it was written here or received. */
-            source: components["schemas"]["EmailSource"];
-            /** @description Whether a user or a person wrote it. */
-            user_type: components["schemas"]["EmailUserType"];
-            /** @description How far it got. The content can change while it is a draft or failed. */
-            status: components["schemas"]["EmailStatus"];
-            /** @description Why the last attempt failed. */
-            error: string | null;
-            /** @description How often sending was tried. */
-            attempts: number;
-            sent_at: components["schemas"]["NullableTimestamp"];
-            /** @description Folders it lies in. */
-            folders: components["schemas"]["EmailFolder"][];
-            /** @description Whether it was read. */
-            is_read: boolean;
-            /** @description Whether a machine wrote it: an answering machine, a mailing list, a bounce. */
-            is_automatic: boolean;
-            /** @description Message-ID without brackets. */
-            message_id: string;
-            /** @description The same as message_id. */
-            unique_id: string;
-            /** @description Message-IDs of the thread up to this e-mail. */
-            reference_ids: string[];
-            parent_id: components["schemas"]["NullableId"];
-            /** @description The e-mail it answers. */
-            parent: components["schemas"]["EmailRef"] | null;
-            /** @description Id of the first e-mail of its thread; its own when it is the first. */
-            thread_id: number;
-            person_id: components["schemas"]["NullableId"];
-            /** @description The person. */
-            person: components["schemas"]["PersonRef"] | null;
-            lead_id: components["schemas"]["NullableId"];
-            /** @description The lead. */
-            lead: components["schemas"]["LeadRef"] | null;
-            user_id: components["schemas"]["NullableId"];
-            /** @description Who wrote it here; null when it was received. */
-            user: components["schemas"]["UserRef"] | null;
-            /** @description Attached files. */
-            attachments: components["schemas"]["EmailAttachment"][];
-            /** @description Tags by name. */
-            tags: components["schemas"]["TagRef"][];
-            created_at: components["schemas"]["Timestamp"];
-            updated_at: components["schemas"]["Timestamp"];
-            /** @description 1 at creation and 1 more with every change; also the ETag. */
-            version: number;
-        };
-        /**
-         * @description An e-mail by id, subject and sender.
-         * @example {
-         *       "id": 21,
-         *       "subject": "Your quote",
-         *       "from": [
-         *         "no-reply@localhost"
-         *       ]
-         *     }
-         */
-        EmailRef: {
-            id: components["schemas"]["Id"];
-            /** @description Subject. */
-            subject: string | null;
-            /** @description Senders. */
-            from: string[];
-        };
-        /**
-         * @description A file of an e-mail.
-         * @example {
-         *       "id": 4,
-         *       "file_id": 9,
-         *       "name": "quote.pdf",
-         *       "path": "/api/admin/emails/21/attachments/4/download",
-         *       "url": "http://localhost:8000/api/admin/emails/21/attachments/4/download",
-         *       "size": 52100,
-         *       "content_type": "application/pdf",
-         *       "content_id": null,
-         *       "created_at": "2026-03-01T09:30:00.000Z",
-         *       "updated_at": "2026-03-01T09:30:00.000Z"
-         *     }
-         */
-        EmailAttachment: {
-            id: components["schemas"]["Id"];
-            /** @description Id of the file, by which `attachment_ids` keeps it. */
-            file_id: number;
-            /** @description Name of the file. */
-            name: string;
-            /** @description Path of its download. */
-            path: string;
-            /** @description Link to its download. */
-            url: string;
-            /** @description Size in bytes. */
-            size: number;
-            /** @description Media type found in its content. */
-            content_type: string;
-            /** @description Name by which the body shows it. */
-            content_id: string | null;
-            created_at: components["schemas"]["Timestamp"];
-            updated_at: components["schemas"]["Timestamp"];
-        };
-        /**
-         * @description A new e-mail. Unless it is a draft it needs a body and a recipient; it has at most 100 recipients in all.
-         * @example {
-         *       "subject": "Your quote",
-         *       "reply": "<p>Please find it attached.</p>",
-         *       "reply_to": [
-         *         "ada@example.com"
-         *       ],
-         *       "attachment_ids": [
-         *         9
-         *       ],
-         *       "is_draft": true
-         *     }
-         * @example {
-         *       "subject": "Your quote",
-         *       "reply": "<p>Please find it attached.</p>",
-         *       "reply_to": [
-         *         "ada@example.com"
-         *       ]
-         *     }
-         */
-        EmailCreate: {
-            /** @description Subject; an answer without one takes "Re: " and that of the e-mail it answers. */
-            subject?: string | null;
-            /** @description Body as HTML, sanitised; needed unless it is a draft. */
-            reply?: string | null;
-            /** @description The recipients (To). */
-            reply_to?: string[];
-            /** @description Recipients of a copy. */
-            cc?: string[];
-            /** @description Hidden recipients. */
-            bcc?: string[];
-            /** @description Folders beside draft or outbox, which the server sets. */
-            folders?: components["schemas"]["EmailFolder"][];
-            /** @description Whether it was read; true when left out. */
-            is_read?: boolean;
-            person_id?: components["schemas"]["NullableId"];
-            lead_id?: components["schemas"]["NullableId"];
-            /** @description Uploaded files to attach, 25 MiB at most together with those of the form. */
-            attachment_ids?: components["schemas"]["Id"][];
-            tag_ids?: components["schemas"]["TagIds"];
-            /** @description The e-mail it answers; it cannot change later. */
-            parent_id?: components["schemas"]["Id"] | null;
-            /** @description Keep it as a draft instead of queueing it. */
-            is_draft?: boolean;
-        };
-        /**
-         * @description A new e-mail. Unless it is a draft it needs a body and a recipient; it has at most 100 recipients in all.
-         * @example {
-         *       "subject": "Your quote",
-         *       "reply": "<p>Please find it attached.</p>",
-         *       "reply_to": [
-         *         "ada@example.com"
-         *       ],
-         *       "attachment_ids": [
-         *         9
-         *       ],
-         *       "is_draft": true
-         *     }
-         * @example {
-         *       "subject": "Your quote",
-         *       "reply": "<p>Please find it attached.</p>",
-         *       "reply_to": [
-         *         "ada@example.com"
-         *       ]
-         *     }
-         */
-        EmailForm: {
-            /** @description Subject; an answer without one takes "Re: " and that of the e-mail it answers. */
-            subject?: string | null;
-            /** @description Body as HTML, sanitised; needed unless it is a draft. */
-            reply?: string | null;
-            /** @description The recipients (To). */
-            reply_to?: string[];
-            /** @description Recipients of a copy. */
-            cc?: string[];
-            /** @description Hidden recipients. */
-            bcc?: string[];
-            /** @description Folders beside draft or outbox, which the server sets. */
-            folders?: components["schemas"]["EmailFolder"][];
-            /** @description Whether it was read; true when left out. */
-            is_read?: boolean;
-            person_id?: components["schemas"]["NullableId"];
-            lead_id?: components["schemas"]["NullableId"];
-            /** @description Uploaded files to attach, 25 MiB at most together with those of the form. */
-            attachment_ids?: components["schemas"]["Id"][];
-            tag_ids?: components["schemas"]["TagIds"];
-            /** @description Files to attach. */
-            attachments?: string[];
-            /** @description The e-mail it answers; it cannot change later. */
-            parent_id?: components["schemas"]["Id"] | null;
-            /** @description Keep it as a draft instead of queueing it. */
-            is_draft?: boolean;
-        };
-        /**
-         * @description Changes to an e-mail. The content (subject, reply, recipients, attachments) can change while it is a draft or failed; folders, links and tags always.
-         * @example {
-         *       "folders": [
-         *         "inbox",
-         *         "starred"
-         *       ]
-         *     }
-         */
-        EmailUpdate: {
-            /** @description Subject. */
-            subject?: string | null;
-            /** @description Body as HTML, sanitised; needed unless it is a draft. */
-            reply?: string | null;
-            /** @description The recipients (To). */
-            reply_to?: string[];
-            /** @description Recipients of a copy. */
-            cc?: string[];
-            /** @description Hidden recipients. */
-            bcc?: string[];
-            /** @description The folders it shall be in. Those of the server (draft, outbox, sent) stay as they are, listed or not; the trash keeps the folders it was in before. */
-            folders?: components["schemas"]["EmailFolder"][];
-            /** @description Whether it was read. */
-            is_read?: boolean;
-            person_id?: components["schemas"]["NullableId"];
-            lead_id?: components["schemas"]["NullableId"];
-            /** @description The complete list of attachments: ids of uploads, and `file_id` of those to keep; 25 MiB at most together. */
-            attachment_ids?: components["schemas"]["Id"][];
-            tag_ids?: components["schemas"]["TagIds"];
-            /** @description The e-mail it answers, which cannot change. */
-            parent_id?: components["schemas"]["Id"] | null;
-        };
-        /**
-         * @description Either folders for the e-mails or whether they are read; `value` is another word for `is_read`.
-         * @example {
-         *       "indices": [
-         *         21
-         *       ],
-         *       "folders": [
-         *         "trash"
-         *       ]
-         *     }
-         */
-        EmailMassUpdate: {
-            /** @description Ids of the e-mails. */
-            indices: components["schemas"]["Id"][];
-            /** @description The folders. */
-            folders?: components["schemas"]["EmailFolder"][];
-            /** @description Whether they were read. */
-            is_read?: boolean;
-            /** @description Whether they were read. */
-            value?: boolean;
-            /**
-             * @description Change all of them or none.
-             * @default false
-             */
-            atomic?: boolean;
-        };
-        /**
-         * @description The e-mails to delete, and whether to the trash or for good.
-         * @example {
-         *       "indices": [
-         *         21
-         *       ],
-         *       "type": "delete"
-         *     }
-         */
-        EmailMassDestroy: {
-            /** @description Ids of the e-mails. */
-            indices: components["schemas"]["Id"][];
-            /**
-             * @description Where to; as for a single one when left out.
-             * @enum {string}
-             */
-            type?: "trash" | "delete";
-        };
-        /**
-         * @description The e-mail to link to.
-         * @example {
-         *       "email_id": 21
-         *     }
-         */
-        LeadEmailAttach: {
-            email_id: components["schemas"]["Id"];
-        };
-        /** @description One page of e-mails. */
-        EmailPage: {
-            /** @description The e-mails of this page. */
-            data: components["schemas"]["Email"][];
-            links: components["schemas"]["PageLinks"];
-            meta: components["schemas"]["PageMeta"];
-        };
-        /** @description The e-mail after the change. */
-        EmailResult: {
-            data: components["schemas"]["Email"];
             /** @description A sentence for people. */
             message: string;
         };
@@ -11215,6 +11252,20 @@ export interface components {
             redirect?: string;
         };
         /**
+         * @description Values of the installation's own warehouse attributes by code; null when unset.
+         * @example {}
+         */
+        WarehouseAttributes: {
+            [key: string]: unknown;
+        };
+        /**
+         * @description Values for the installation's own warehouse attributes by code, merged into the stored ones; null clears one.
+         * @example {}
+         */
+        WarehouseAttributesInput: {
+            [key: string]: unknown;
+        };
+        /**
          * @description A place where products are kept.
          * @example {
          *       "id": 1,
@@ -11350,18 +11401,6 @@ export interface components {
             name: string;
         };
         /**
-         * @description A location by id and name.
-         * @example {
-         *       "id": 4,
-         *       "name": "A-12"
-         *     }
-         */
-        LocationRef: {
-            id: components["schemas"]["Id"];
-            /** @description Name of the location. */
-            name: string;
-        };
-        /**
          * @description A location by id and name, with its warehouse.
          * @example {
          *       "id": 4,
@@ -11439,6 +11478,18 @@ export interface components {
             data: components["schemas"]["Warehouse"];
             /** @description A sentence for people. */
             message: string;
+        };
+        /**
+         * @description A location by id and name.
+         * @example {
+         *       "id": 4,
+         *       "name": "A-12"
+         *     }
+         */
+        LocationRef: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the location. */
+            name: string;
         };
         /**
          * @description A place inside a warehouse.
@@ -11580,23 +11631,6 @@ export interface components {
          */
         ConfigurationSave: {
             values: components["schemas"]["ConfigurationValues"];
-        };
-        /**
-         * @description A file as a reply gives it; its id counts.
-         * @example {
-         *       "id": 6
-         *     }
-         */
-        FileRefInput: {
-            id: components["schemas"]["Id"];
-            /** @description Ignored. */
-            name?: string;
-            /** @description Ignored. */
-            size?: number;
-            /** @description Ignored. */
-            content_type?: string;
-            /** @description Ignored. */
-            url?: string;
         };
         /**
          * @description Values by key.
@@ -12409,6 +12443,44 @@ export interface components {
             data: components["schemas"]["ImportStats"];
         };
         /**
+         * @description A file by id, name, size, type and link.
+         * @example {
+         *       "id": 6,
+         *       "name": "plan.pdf",
+         *       "size": 52100,
+         *       "content_type": "application/pdf",
+         *       "url": "http://localhost:8000/api/admin/files/6/download"
+         *     }
+         */
+        FileRef: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the file. */
+            name: string;
+            /** @description Size in bytes. */
+            size: number;
+            /** @description Media type found in its content. */
+            content_type: string;
+            /** @description Link to its download. */
+            url: string;
+        };
+        /**
+         * @description A file as a reply gives it; its id counts.
+         * @example {
+         *       "id": 6
+         *     }
+         */
+        FileRefInput: {
+            id: components["schemas"]["Id"];
+            /** @description Ignored. */
+            name?: string;
+            /** @description Ignored. */
+            size?: number;
+            /** @description Ignored. */
+            content_type?: string;
+            /** @description Ignored. */
+            url?: string;
+        };
+        /**
          * Format: binary
          * @description The bytes of a file.
          * @example Quarterly figures
@@ -12460,6 +12532,141 @@ export interface components {
             data: components["schemas"]["FileRecord"];
             /** @description A sentence for people. */
             message: string;
+        };
+        /**
+         * @description One record that was found.
+         * @example {
+         *       "type": "leads",
+         *       "id": 7,
+         *       "title": "Analytical engines for Acme",
+         *       "subtitle": "Ada Lovelace · Acme",
+         *       "url": "http://localhost:8000/api/admin/leads/7",
+         *       "score": 9.41
+         *     }
+         */
+        SearchHit: {
+            /** @description What it is, as in its path. */
+            type: components["schemas"]["EntityType"];
+            id: components["schemas"]["Id"];
+            /** @description Its title, name or subject; of one without any, the beginning of its text. */
+            title: string;
+            /** @description What tells it from others of its title, such as the person and organization of a lead; may be empty. */
+            subtitle: string;
+            /** @description Where the record is shown. */
+            url: string;
+            /** @description How well it matches. Comparable within one answer only. */
+            score: number;
+        };
+        /** @description What was found. `total` and `last_page` are null, as nothing is counted. */
+        SearchPage: {
+            data: components["schemas"]["SearchHit"][];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /**
+         * @description Something that happened to a record.
+         * @example {
+         *       "id": 812,
+         *       "name": "lead.update.after",
+         *       "entity_type": "leads",
+         *       "entity_id": 7,
+         *       "related_type": null,
+         *       "related_id": null,
+         *       "actor": {
+         *         "type": "user",
+         *         "id": 1,
+         *         "name": "Example Admin"
+         *       },
+         *       "token_id": 3,
+         *       "request_id": "2f6c",
+         *       "origin": "api",
+         *       "before": {
+         *         "id": 7,
+         *         "title": "40 seats"
+         *       },
+         *       "after": {
+         *         "id": 7,
+         *         "title": "50 seats"
+         *       },
+         *       "changed": [
+         *         "title"
+         *       ],
+         *       "restored": false,
+         *       "created_at": "2026-03-01T09:30:00.000Z"
+         *     }
+         */
+        EventEntry: {
+            id: components["schemas"]["Id"];
+            /** @description Name of the event. */
+            name: string;
+            entity_type: components["schemas"]["EventEntity"];
+            entity_id: components["schemas"]["NullableId"];
+            /** @description Type of the other record, when two were linked or parted. */
+            related_type: components["schemas"]["EventEntity"] | null;
+            related_id: components["schemas"]["NullableId"];
+            actor: components["schemas"]["EventActor"];
+            token_id: components["schemas"]["NullableId"];
+            /** @description The request it was done by. */
+            request_id: string | null;
+            /** @description Where it came from, such as api, import or workflow. */
+            origin: string;
+            /** @description The record before. */
+            before: {
+                [key: string]: unknown;
+            } | null;
+            /** @description The record behind it; null when it was deleted. */
+            after: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Keys that changed. */
+            changed: string[];
+            /** @description Whether it brought a deleted record back. */
+            restored: boolean;
+            created_at: components["schemas"]["Timestamp"];
+        };
+        /**
+         * @description Type of the record, as in paths. Each type is shown to those whom the list of the type shows the record.
+         * @example leads
+         * @enum {string}
+         */
+        EventEntity: "leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails" | "tags" | "sources" | "types" | "pipelines" | "attributes" | "users" | "roles" | "groups" | "email-templates" | "workflows" | "webhooks" | "web-forms" | "warehouses" | "locations" | "events" | "campaigns" | "sends" | "suppressions" | "imports" | "configuration" | "tokens" | "sessions" | "files";
+        /**
+         * @description Who did it.
+         * @example {
+         *       "type": "user",
+         *       "id": 1,
+         *       "name": "Example Admin"
+         *     }
+         */
+        EventActor: {
+            /**
+             * @description Whether a person or the system.
+             * @enum {string}
+             */
+            type: "user" | "system";
+            id: components["schemas"]["NullableId"];
+            /** @description Name at that time. */
+            name: string | null;
+        };
+        /** @description What happened, oldest first. */
+        EventFeed: {
+            /** @description The entries. */
+            data: components["schemas"]["EventEntry"][];
+            meta: components["schemas"]["EventFeedMeta"];
+        };
+        /**
+         * @description Where the feed stands.
+         * @example {
+         *       "next_after": 812,
+         *       "has_more": false,
+         *       "oldest_id": 1
+         *     }
+         */
+        EventFeedMeta: {
+            /** @description What to send as `after` to go on. */
+            next_after: number;
+            /** @description Whether to go on at once: there is more of the log already, in which more may be found. */
+            has_more: boolean;
+            oldest_id: components["schemas"]["NullableId"];
         };
         /**
          * @description The days a report covers, and those of the same length before them.
@@ -13090,213 +13297,6 @@ export interface components {
                  */
                 maintenance: "ok" | "failing";
             };
-        };
-        /**
-         * @description A message as a mail service posts it, in any encoding. Fields that are not named are passed over.
-         * @example {
-         *       "from": "Ada Lovelace <ada@example.com>",
-         *       "to": "sales@example.com",
-         *       "subject": "40 seats",
-         *       "text": "We take 40.",
-         *       "headers": "Message-ID: <1@example.com>"
-         *     }
-         */
-        InboundMail: {
-            /**
-             * Format: binary
-             * @description The whole message in MIME; of up to 30 MiB.
-             */
-            email?: string;
-            /** @description Sender. */
-            from?: string;
-            /** @description Recipients. */
-            to?: string;
-            /** @description Recipients of a copy. */
-            cc?: string;
-            /** @description Subject. */
-            subject?: string;
-            /** @description The text. */
-            text?: string;
-            /** @description The text as HTML. */
-            html?: string;
-            /** @description All headers of the message. */
-            headers?: string;
-            /** @description Sender and recipients of the delivery, as JSON. */
-            envelope?: string;
-            /** @description In what the fields were encoded, as JSON. */
-            charsets?: string;
-            /** @description Number of attachments. */
-            attachments?: string;
-            /** @description Names and types of the attachments, as JSON. */
-            "attachment-info"?: string;
-            /** @description Attachments by their content id, as JSON. */
-            "content-ids"?: string;
-            /** @description Result of the check of signatures. */
-            dkim?: string;
-            /** @description Result of the check of the sender. */
-            SPF?: string;
-            /** @description Address it came from. */
-            sender_ip?: string;
-            /** @description Why it might be spam. */
-            spam_report?: string;
-            /** @description How much it looks like spam. */
-            spam_score?: string;
-            attachment1?: components["schemas"]["InboundAttachment"];
-            attachment2?: components["schemas"]["InboundAttachment"];
-            attachment3?: components["schemas"]["InboundAttachment"];
-            attachment4?: components["schemas"]["InboundAttachment"];
-            attachment5?: components["schemas"]["InboundAttachment"];
-            attachment6?: components["schemas"]["InboundAttachment"];
-            attachment7?: components["schemas"]["InboundAttachment"];
-            attachment8?: components["schemas"]["InboundAttachment"];
-            attachment9?: components["schemas"]["InboundAttachment"];
-            attachment10?: components["schemas"]["InboundAttachment"];
-            attachment11?: components["schemas"]["InboundAttachment"];
-            attachment12?: components["schemas"]["InboundAttachment"];
-            attachment13?: components["schemas"]["InboundAttachment"];
-            attachment14?: components["schemas"]["InboundAttachment"];
-            attachment15?: components["schemas"]["InboundAttachment"];
-            attachment16?: components["schemas"]["InboundAttachment"];
-            attachment17?: components["schemas"]["InboundAttachment"];
-            attachment18?: components["schemas"]["InboundAttachment"];
-            attachment19?: components["schemas"]["InboundAttachment"];
-            attachment20?: components["schemas"]["InboundAttachment"];
-        } & {
-            [key: string]: unknown;
-        };
-        /**
-         * Format: binary
-         * @description A file of the message.
-         * @example invoice.pdf
-         */
-        InboundAttachment: string;
-        /**
-         * @description What became of a received message.
-         * @example {
-         *       "id": 31,
-         *       "duplicate": false,
-         *       "parent_id": 30,
-         *       "person_id": 12
-         *     }
-         */
-        InboundMailReceipt: {
-            id: components["schemas"]["Id"];
-            /** @description Whether it was here before. */
-            duplicate: boolean;
-            parent_id: components["schemas"]["NullableId"];
-            person_id: components["schemas"]["NullableId"];
-        };
-        /** @description What became of a received message. `data` comes only when the call carries the secret. */
-        InboundMailResult: {
-            data?: components["schemas"]["InboundMailReceipt"];
-            /** @description A sentence for people. */
-            message: string;
-        };
-        /**
-         * @description Something that happened to a record.
-         * @example {
-         *       "id": 812,
-         *       "name": "lead.update.after",
-         *       "entity_type": "leads",
-         *       "entity_id": 7,
-         *       "related_type": null,
-         *       "related_id": null,
-         *       "actor": {
-         *         "type": "user",
-         *         "id": 1,
-         *         "name": "Example Admin"
-         *       },
-         *       "token_id": 3,
-         *       "request_id": "2f6c",
-         *       "origin": "api",
-         *       "before": {
-         *         "id": 7,
-         *         "title": "40 seats"
-         *       },
-         *       "after": {
-         *         "id": 7,
-         *         "title": "50 seats"
-         *       },
-         *       "changed": [
-         *         "title"
-         *       ],
-         *       "restored": false,
-         *       "created_at": "2026-03-01T09:30:00.000Z"
-         *     }
-         */
-        EventEntry: {
-            id: components["schemas"]["Id"];
-            /** @description Name of the event. */
-            name: string;
-            entity_type: components["schemas"]["EventEntity"];
-            entity_id: components["schemas"]["NullableId"];
-            /** @description Type of the other record, when two were linked or parted. */
-            related_type: components["schemas"]["EventEntity"] | null;
-            related_id: components["schemas"]["NullableId"];
-            actor: components["schemas"]["EventActor"];
-            token_id: components["schemas"]["NullableId"];
-            /** @description The request it was done by. */
-            request_id: string | null;
-            /** @description Where it came from, such as api, import or workflow. */
-            origin: string;
-            /** @description The record before. */
-            before: {
-                [key: string]: unknown;
-            } | null;
-            /** @description The record behind it; null when it was deleted. */
-            after: {
-                [key: string]: unknown;
-            } | null;
-            /** @description Keys that changed. */
-            changed: string[];
-            /** @description Whether it brought a deleted record back. */
-            restored: boolean;
-            created_at: components["schemas"]["Timestamp"];
-        };
-        /**
-         * @description Type of the record, as in paths. Each type is shown to those whom the list of the type shows the record.
-         * @example leads
-         * @enum {string}
-         */
-        EventEntity: "leads" | "persons" | "organizations" | "quotes" | "products" | "activities" | "emails" | "tags" | "sources" | "types" | "pipelines" | "attributes" | "users" | "roles" | "groups" | "email-templates" | "workflows" | "webhooks" | "web-forms" | "warehouses" | "locations" | "events" | "campaigns" | "sends" | "suppressions" | "imports" | "configuration" | "tokens" | "sessions" | "files";
-        /**
-         * @description Who did it.
-         * @example {
-         *       "type": "user",
-         *       "id": 1,
-         *       "name": "Example Admin"
-         *     }
-         */
-        EventActor: {
-            /**
-             * @description Whether a person or the system.
-             * @enum {string}
-             */
-            type: "user" | "system";
-            id: components["schemas"]["NullableId"];
-            /** @description Name at that time. */
-            name: string | null;
-        };
-        /** @description What happened, oldest first. */
-        EventFeed: {
-            /** @description The entries. */
-            data: components["schemas"]["EventEntry"][];
-            meta: components["schemas"]["EventFeedMeta"];
-        };
-        /**
-         * @description Where the feed stands.
-         * @example {
-         *       "next_after": 812,
-         *       "has_more": false,
-         *       "oldest_id": 1
-         *     }
-         */
-        EventFeedMeta: {
-            /** @description What to send as `after` to go on. */
-            next_after: number;
-            /** @description Whether to go on at once: there is more of the log already, in which more may be found. */
-            has_more: boolean;
-            oldest_id: components["schemas"]["NullableId"];
         };
         /**
          * @description What is with a job.
