@@ -1,19 +1,17 @@
-// openapi-backend, set up once: it routes to the operation, runs security and permission, validates, and calls the handler.
-// The order is that of DOMAIN 4.3. What each step means is given by the caller as a Pipeline.
+// openapi-backend, set up once: every request passes its pipeline. It runs the security handlers,
+// validates, and calls the handler, in the order of DOMAIN 4.3. The caller gives each step as a `Pipeline`.
 import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { ErrorObject, Ajv as PlainAjv } from 'ajv'
-import { type Context as BackendContext, OpenAPIBackend } from 'openapi-backend'
-import { type Checked, coercedParams, shortcutOf, validate } from './direct.ts'
-import { type Body, bodyFindings, readBody } from './input/body.ts'
-import { filesAsText } from './input/form.ts'
-import { intakeOf, normaliseBody, type Reading, type Shape } from './input/normalise.ts'
-import { pruned } from './input/prune.ts'
-import { readQuery } from './input/query.ts'
-import { type Finding, fieldErrors } from './input/validation-errors.ts'
+import type { Context as BackendContext, OpenAPIBackend } from 'openapi-backend'
+import type { Body } from './input/body.ts'
+import type { Reading, Shape } from './input/normalise.ts'
+import type { Finding } from './input/validation-errors.ts'
+import { createOpenApi, type MatchedRequest } from './openapi.ts'
 import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
 import { type FieldErrors, Problem } from './output/problems.ts'
-import { initialise, type Matched, prepared } from './request-definition.ts'
+import { readRequest } from './read-request.ts'
+import { refuse } from './refusal.ts'
+import { type RequestOperation, type RequestShapes, requestShapes } from './request-definition.ts'
 
 /** Who asks, as the log may know it. */
 export interface LoggedCaller {
@@ -37,6 +35,7 @@ export interface Call {
   readonly method: string
   readonly path: string
   readonly headers: Record<string, string | string[] | undefined>
+  readonly params: Readonly<Record<string, string>>
   readonly query: string
   /** How long ago it came. */
   readonly ageMs: number
@@ -52,11 +51,8 @@ export interface Call {
     caller: LoggedCaller | null
     passage: Passage | null
   }
-  /** Filled by `authenticate`; the caller's own. */
+  /** The pipeline's own; `authenticate` and `authorizePublic` set it. */
   context?: unknown
-  refused?: unknown
-  /** What is wrong beyond the schemas, to be reported with what they refuse. */
-  found?: { query: readonly Finding[]; body: readonly Finding[] }
 }
 
 export interface Input {
@@ -77,8 +73,6 @@ export interface Pipeline {
   authenticate(call: Call): Promise<void>
   /** Prepares a call that needs no token. Throws for one that is not taken, whatever its body says. */
   authorizePublic(call: Call): Promise<void>
-  /** What the same caller was answered to the same call, while that holds: nothing else is asked then. */
-  cachedResponse(call: Call): unknown
   /** May they. Throws a 403 problem. */
   authorize(call: Call): void
   /** Reads a form with files; those are the pipeline's. */
@@ -94,199 +88,104 @@ export interface Pipeline {
 
 export interface Backend {
   handle(call: Call): Promise<unknown>
-  /** The same by openapi-backend alone. */
-  handleThrough(call: Call): Promise<unknown>
-  leave(call: Call, hasFailed: boolean): Promise<void>
+  finish(call: Call, hasFailed: boolean): Promise<void>
   /** Compiles every validator, so that no request has to wait for it. */
   warmUp(): Promise<void>
 }
 
-export interface InternalRequest {
-  method: string
-  path: string
-  headers: Record<string, string | string[]>
-  query: Record<string, unknown>
-  body?: unknown
-  operationId: OperationId
+/** One request on its way through openapi-backend, which hands it to every handler. */
+export interface Exchange {
+  readonly call: Call
+  readonly pipeline: Pipeline
+  readonly reading: Reading
+  readonly shapes: RequestShapes
+  readonly request: MatchedRequest
+  /** What is wrong beyond the schemas; reported together with what the schemas refuse. */
+  readonly found: { readonly query: Finding[]; readonly body: Finding[] }
+  authentication?: Promise<true>
 }
 
-type Sent = Pick<InternalRequest, 'query' | 'body'>
+/** What follows from a contract alone; the servers of one process share it. */
+interface Shared {
+  api: OpenAPIBackend
+  shapes: ReadonlyMap<string, RequestShapes>
+}
 
-/** Between two validators that nobody has asked for yet. */
+const sharedByContract = new WeakMap<object, Promise<Shared>>()
+
 const warmUpPauseMs = 20
 
 export async function createBackend(document: object, pipeline: Pipeline, reading: Reading): Promise<Backend> {
-  const { definition, bodies, parameters } = prepared(document)
-  const api = new OpenAPIBackend({
-    definition: definition as never,
-    quick: true,
-    strict: true,
-    coerceTypes: true,
-    // The types of openapi-backend know Ajv's draft-07 class only; both share one implementation.
-    customizeAjv: ((_ajv: PlainAjv, _options: unknown, part: unknown) =>
-      part === 'requestBodyValidator' ? bodies : parameters) as never,
-  })
-  const { matched, queries } = await initialise(api, document)
-
-  // The schemes are alternatives, and every one of them is asked: one look decides for all.
-  const admitted = new WeakMap<Call, Promise<boolean>>()
-  const admit = (_context: unknown, call: Call): Promise<boolean> => {
-    const known = admitted.get(call) ?? isAdmitted(call, pipeline)
-    admitted.set(call, known)
-    return known
-  }
-  for (const scheme of ['bearer', 'session']) api.registerSecurityHandler(scheme, admit)
-
-  const exactly = { ...reading, exact: true }
-  /** JSON has numbers and flags, and they are to be sent as such; a form has texts. */
-  const readingOf = ({ headers }: Call): Reading =>
-    /^application\/json\b/i.test(String(headers['content-type'])) ? exactly : reading
-
-  /** What is between knowing who calls and knowing whether it is as the schemas want it. */
-  async function read(call: Call, request: InternalRequest): Promise<void> {
-    if (call.fact.public) await pipeline.authorizePublic(call)
-    pipeline.authorize(call)
-    const query: Finding[] = []
-    if (isTriedInVain(call))
-      query.push(['header.Accord-Dry-Run', 'This operation cannot be tried: send the request without it.'])
-    request.query = readQuery(call.query, queries.get(call.operation) ?? {}, reading, query)
-    call.found = { query, body: [] }
-    const schema = bodySchema(matched.get(call.operation))
-    const body = call.stream ? await pipeline.receive(call, call.stream, schema ?? {}) : readBody(call)
-    if (body === undefined) return
-    if (call.fact.takesBytes) {
-      request.body = body.value
-      call.found = { query, body: body.found ?? [] }
-      return
-    }
-    const found = [...(body.found ?? [])]
-    request.body = schema ? normaliseBody(body.value, schema, intakeOf(call.fact), readingOf(call), found) : body.value
-    if (!call.stream) found.push(...filesAsText(request.body, schema))
-    found.push(...bodyFindings(request.body, body.inexact))
-    call.found = { query, body: found }
-  }
-
-  /** Refuses a request for all that is wrong with it, unless its path says more: then the record is looked up first. */
-  async function refuse(context: Checked, call: Call, sent: Sent): Promise<never> {
-    const findings = context.validation?.errors ?? []
-    const { query, body } = call.found ?? { query: [], body: [] }
-    // An id that is no positive integer names nothing (DOMAIN 3.1).
-    if (findings.some(({ instancePath }) => instancePath.startsWith('/path'))) throw new Problem('not_found')
-    const isBodyAlone =
-      query.length === 0 &&
-      findings.every(
-        ({ instancePath, params }) =>
-          instancePath.startsWith('/requestBody') || params.missingProperty === 'requestBody',
-      )
-    if (isBodyAlone) await pipeline.assertRecordVisible(call, coercedParams(context))
-    const errors = fieldErrors(findings, headerNames, [...query, ...body])
-    if (isBodyAlone) Object.assign(errors, await ruled(context, call, sent, errors))
-    throw new Problem('validation_failed', undefined, { errors })
-  }
-
-  /** What else is wrong with a refused body, by rules that the schemas do not know: references, values that are taken. */
-  async function ruled(context: Checked, call: Call, sent: Sent, errors: FieldErrors): Promise<FieldErrors> {
-    const schema = bodySchema(matched.get(call.operation))
-    // Where the body as a whole is wrong, or more is wrong than is listed, nothing of it can be relied on.
-    if (typeof sent.body !== 'object' || sent.body === null || !schema || errors.body) return {}
-    const fields = Object.keys(errors)
-    const { body, isNews } = pruned(sent.body, schema, fields)
-    const request = { ...requestOf(call), query: { ...sent.query }, body }
-    const validators = api.validator.getRequestValidatorsForOperation(call.operation) ?? []
-    const params = context.request.params as Record<string, string>
-    const left = validate(validators, { params, request }).errors
-    const isMissing = ({ keyword, instancePath }: ErrorObject): boolean =>
-      keyword === 'required' && instancePath === '/requestBody'
-    if (!left.every(isMissing)) return {}
-    const input = { params: coercedParams(context), query: request.query, body }
-    const found = await pipeline.examine(call, input, { fields, isComplete: left.length === 0 })
-    return Object.fromEntries(Object.entries(found).filter(([field]) => isNews(field)))
-  }
-
-  /** What both ways end with. */
-  function finish(checked: Checked, call: Call, { query, body }: Sent): Promise<unknown> {
-    const { validation } = checked
-    const findings = [validation?.errors, call.found?.query, call.found?.body]
-    if (findings.some((each) => each && each.length > 0)) return refuse(checked, call, { query, body })
-    return pipeline.handle(call, { params: coercedParams(checked), query, body: body ?? {} })
-  }
-
-  const unauthorized = (call: Call): never => {
-    throw call.refused ?? new Problem('unauthenticated')
-  }
-  api.register({
-    postSecurityHandler: async (context: BackendContext, call: Call, request: InternalRequest) => {
-      if (call.fact.public || context.security?.authorized === true) await read(call, request)
-    },
-    unauthorizedHandler: (_context: BackendContext, call: Call) => unauthorized(call),
-    validationFail: (context: BackendContext, call: Call, request: InternalRequest) => refuse(context, call, request),
-    notFound: () => {
-      throw new Problem('not_found')
-    },
-  })
-  for (const [id, fact] of Object.entries(operations)) {
-    if ((fact as OperationFact).servedBy === 'docs') continue
-    api.registerHandler(id, (context: BackendContext, call: Call) => {
-      const { query, requestBody } = context.request
-      return finish(context, call, { query, body: requestBody })
-    })
-  }
-
-  const requestOf = (call: Call): InternalRequest => ({
-    method: call.fact.method,
-    path: call.path,
-    headers: call.headers as Record<string, string | string[]>,
-    query: {},
-    operationId: call.operation,
-  })
-  const shortcuts = new Map([...matched].map(([id, operation]) => [id, shortcutOf(operation)]))
-
-  function handleThrough(call: Call, request = requestOf(call)): Promise<unknown> {
-    return api.handleRequest(request as never, call, request)
-  }
-
+  const shared = sharedByContract.get(document) ?? createShared(document)
+  sharedByContract.set(document, shared)
+  const { api, shapes } = await shared
   return {
-    handleThrough,
-    // The same steps by the same validators, without parsing three times what the route has parsed, unless the answer is known.
-    // What is unusual goes the long way; a test holds both to the same answers.
     async handle(call) {
-      const params = shortcuts.get(call.operation)?.(call)
-      if (params === undefined) return handleThrough(call)
-      if (!call.fact.public && !(await isAdmitted(call, pipeline))) return unauthorized(call)
-      const known = pipeline.cachedResponse(call)
-      if (known !== undefined) return known
-      const request = requestOf(call)
-      await read(call, request)
-      const validators = api.validator.getRequestValidatorsForOperation(call.operation) ?? []
-      const checked = { validation: validate(validators, { params, request }), request: { params } }
-      return finish(checked, call, request)
+      const { operation: operationId, fact, path, headers } = call
+      const request = { operationId, method: fact.method, path, headers: { ...headers }, params: {}, query: {} }
+      const found = { query: [], body: [] }
+      const exchange: Exchange = {
+        call,
+        pipeline,
+        reading,
+        shapes: shapes.get(operationId) ?? noShapes,
+        request,
+        found,
+      }
+      return api.handleRequest(request as never, exchange)
     },
-    leave: (call, hasFailed) => pipeline.finish(call, hasFailed),
+    finish: (call, hasFailed) => pipeline.finish(call, hasFailed),
     async warmUp() {
-      for (const id of matched.keys()) {
+      for (const id of shapes.keys()) {
         api.validator.getRequestValidatorsForOperation(id)
-        // Whoever asks meanwhile waits for one of them at most, and what compiling leaves behind is collected as it comes.
+        // A request that arrives meanwhile waits for one of them at most.
         await pause(warmUpPauseMs, undefined, { ref: false })
       }
     },
   }
 }
 
-async function isAdmitted(call: Call, pipeline: Pipeline): Promise<boolean> {
-  try {
-    await pipeline.authenticate(call)
-    return true
-  } catch (error) {
-    call.refused = error
-    return false
+const noShapes: RequestShapes = { params: {}, query: {}, body: undefined }
+
+async function createShared(document: object): Promise<Shared> {
+  const api = await createOpenApi(document)
+  // Both schemes are asked for every request; the pipeline decides about both at once.
+  const authenticate = (_context: BackendContext, exchange: Exchange): Promise<true> => {
+    exchange.authentication ??= exchange.pipeline.authenticate(exchange.call).then(() => true as const)
+    return exchange.authentication
   }
+  for (const scheme of ['bearer', 'session']) api.registerSecurityHandler(scheme, authenticate)
+  api.register({
+    async postSecurityHandler({ security }: BackendContext, exchange: Exchange) {
+      const { call, pipeline } = exchange
+      if (!call.fact.public && security?.authorized !== true) return
+      if (call.fact.public) await pipeline.authorizePublic(call)
+      pipeline.authorize(call)
+      await readRequest(exchange)
+    },
+    unauthorizedHandler({ security }: BackendContext) {
+      throw Object.values(security ?? {}).find(isRejection)?.error ?? new Problem('unauthenticated')
+    },
+    validationFail: ({ validation }: BackendContext, exchange: Exchange) =>
+      refuse(api, exchange, validation?.errors ?? []),
+    notFound() {
+      throw new Problem('not_found')
+    },
+  })
+  for (const [id, { servedBy }] of Object.entries(operations))
+    if (servedBy === 'handler') api.registerHandler(id, handle)
+  const shapes = api.router
+    .getOperations()
+    .map((each) => [each.operationId ?? '', requestShapes(each as RequestOperation)] as const)
+  return { api, shapes: new Map(shapes) }
 }
 
-/** A dry run of what knows none: it would be done in earnest. */
-const isTriedInVain = ({ fact, headers }: Call): boolean =>
-  !fact.dryRun && fact.method !== 'get' && (headers['accord-dry-run'] ?? 'false') !== 'false'
+const isRejection = (result: unknown): result is { error: unknown } =>
+  typeof result === 'object' && result !== null && 'error' in result
 
-const bodySchema = (operation: Matched | undefined): Shape | undefined =>
-  Object.values(operation?.requestBody?.content ?? {})[0]?.schema
-
-const headerNames = ['If-Match', 'If-None-Match', 'Idempotency-Key', 'Accord-Dry-Run']
+function handle({ api, request }: BackendContext, exchange: Exchange): Promise<unknown> {
+  const { call, pipeline, found } = exchange
+  if (found.query.length > 0 || found.body.length > 0) return refuse(api, exchange)
+  const { params, query, requestBody: body } = request
+  return pipeline.handle(call, { params, query, body: body ?? {} })
+}

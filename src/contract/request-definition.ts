@@ -1,8 +1,5 @@
-// The contract as openapi-backend gets it: the request half, with compiled validators that servers of one process share and
-// a router that already knows the operation.
-import type { Ajv } from 'ajv'
-import type { OpenAPIBackend } from 'openapi-backend'
-import { newAjv } from './ajv.ts'
+// The half of the contract that openapi-backend needs: requests. output/reply-check.ts checks replies
+// against the original document.
 import type { Shape } from './input/normalise.ts'
 import type { Parameters } from './input/query.ts'
 
@@ -11,83 +8,32 @@ export interface Definition {
   [key: string]: unknown
 }
 
-export interface Matched {
-  operationId: string
-  path: string
-  method: string
+/** An operation as openapi-backend's router has it: the parameters of its path are among its own. */
+export interface RequestOperation {
   parameters?: { name: string; in: string; schema: Shape }[]
   requestBody?: { content: Record<string, { schema?: Shape }> }
 }
 
-const ofRequests = {
-  useDefaults: true,
-  verbose: true,
-  // Sentences are our own (validation-errors.ts).
-  messages: false,
-} as const
-
-interface Prepared {
-  definition: Definition
-  bodies: Ajv
-  parameters: Ajv
-  /** What the first server has read; others take it over. */
-  known?: Promise<Known>
+/** The schemas of what an operation is sent. */
+export interface RequestShapes {
+  params: Parameters
+  query: Parameters
+  body: Shape | undefined
 }
 
-interface Known {
-  definition: OpenAPIBackend['definition']
-  router: OpenAPIBackend['router']
-  /** Its validators are compiled on first use. */
-  validator: OpenAPIBackend['validator']
-  matched: ReadonlyMap<string, Matched>
-  /** The query parameters of every operation, by operationId. */
-  queries: ReadonlyMap<string, Parameters>
-}
-
-const preparations = new WeakMap<object, Prepared>()
-
-/** What follows from the contract alone. Servers of one process that serve the same contract share it. */
-export function prepared(document: object): Prepared {
-  const known = preparations.get(document)
-  if (known) return known
-  const made: Prepared = {
-    definition: requestSide(document as Contract),
-    bodies: newAjv(ofRequests),
-    parameters: newAjv({ ...ofRequests, coerceTypes: true }),
-  }
-  preparations.set(document, made)
-  return made
-}
-
-/** Makes it ready to answer. */
-export async function initialise(api: OpenAPIBackend, document: object): Promise<Known> {
-  const made = prepared(document)
-  const isFirst = made.known === undefined
-  made.known ??= read(api)
-  const known = await made.known
-  if (isFirst) return known
-  const { definition, router, validator } = known
-  Object.assign(api, { definition, router, validator, initialized: true })
-  return known
-}
-
-async function read(api: OpenAPIBackend): Promise<Known> {
-  // The document is at hand; it would be searched for references to files.
-  api.loadDocument = async () => api.inputDocument as typeof api.document
-  await api.init()
-  const { definition, router, validator } = api
-  // It makes an Ajv of its own each time before it asks for ours.
-  const { customizeAjv } = validator
-  if (customizeAjv) validator.getAjv = (part, options) => customizeAjv(undefined as never, options ?? {}, part)
-  const matched = rememberOperations(api)
-  return { definition, router, validator, matched, queries: queryParameters(matched) }
+export function requestShapes({ parameters = [], requestBody }: RequestOperation): RequestShapes {
+  const shapesIn = (place: string): Parameters =>
+    Object.fromEntries(parameters.filter((each) => each.in === place).map(({ name, schema }) => [name, schema]))
+  const [body] = Object.values(requestBody?.content ?? {})
+  return { params: shapesIn('path'), query: shapesIn('query'), body: body?.schema }
 }
 
 /**
  * What openapi-backend needs: requests only. Replies are checked in replies.ts from the original document, which keeps
  * the reply schemas, most of the contract, out of its dereferencing. Lists in the query are split in normalise.ts, hence no `explode`.
  */
-function requestSide({ components, paths, ...document }: Contract): Definition {
+export function requestDefinition(contract: object): Definition {
+  const { components, paths, ...document } = contract as Contract
   const used: Record<string, unknown> = {}
   const copy = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(copy)
@@ -131,7 +77,7 @@ function withoutForms(operation: Taking): object {
 }
 
 interface Taking {
-  requestBody?: Matched['requestBody']
+  requestBody?: RequestOperation['requestBody']
 }
 
 interface Contract {
@@ -172,21 +118,3 @@ function openSort(names: SortNames | undefined): void {
   names.else = { enum: names.enum }
   delete names.enum
 }
-
-/** openapi-backend lists all operations and builds a RegExp per path on every request; the route already knows. */
-function rememberOperations(api: OpenAPIBackend): Map<string, Matched> {
-  const all = api.router.getOperations()
-  const byId = new Map(all.map((operation) => [operation.operationId ?? '', operation]))
-  api.router.getOperations = () => all
-  api.router.getOperation = (id: string) => byId.get(id)
-  api.router.matchOperation = ((request: { operationId: string }) => byId.get(request.operationId)) as never
-  return byId as unknown as Map<string, Matched>
-}
-
-const queryParameters = (matched: ReadonlyMap<string, Matched>): ReadonlyMap<string, Parameters> =>
-  new Map(
-    [...matched].map(([id, { parameters = [] }]) => [
-      id,
-      Object.fromEntries(parameters.filter((each) => each.in === 'query').map(({ name, schema }) => [name, schema])),
-    ]),
-  )

@@ -32,7 +32,6 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
       request.headers = { 'content-type': isForm(request) ? form : 'application/octet-stream' }
     done()
   })
-  const finish = putOff(app)
   for (const [id, fact] of Object.entries(operations) as [OperationId, OperationFact][]) {
     if (fact.servedBy === 'docs') continue
     app.route({
@@ -56,27 +55,6 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
   const handler = (_request: FastifyRequest, reply: FastifyReply): void => reply.callNotFound()
   for (const { url, methods: method, facts: config } of shadowedMethods())
     app.route({ method: [...method], url, config, exposeHeadRoute: false, handler })
-  finish()
-}
-
-/** Fastify completes every route by a plugin of its own, which is half of what registering takes. One completes them all. */
-function putOff(app: FastifyInstance): () => void {
-  type Step = (error: Error | null, done: (error?: Error | null) => void) => void
-  const steps: Step[] = []
-  const { after } = app
-  const complete = after.bind(app) as unknown as (step: Step) => void
-  const later = (step: Step): FastifyInstance => {
-    steps.push(step)
-    return app
-  }
-  app.after = later as unknown as typeof after
-  return () => {
-    app.after = after
-    complete((error, done) => {
-      for (const step of steps) step(error, () => undefined)
-      done(error)
-    })
-  }
 }
 
 /** Of what is no form, unless the server is told otherwise (app.ts). */
@@ -127,6 +105,7 @@ async function answered(
     method: request.method,
     path: path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path,
     headers: request.raw.headers,
+    params: request.params as Record<string, string>,
     query,
     ageMs,
     body: request.body as Buffer | undefined,
@@ -140,7 +119,7 @@ async function answered(
     answer = (await backend.handle(call)) as Answered
     return answer
   } finally {
-    await backend.leave(call, answer === undefined)
+    await backend.finish(call, answer === undefined)
   }
 }
 

@@ -39,7 +39,6 @@ export function createPipeline(
   { locators, gates, examiners }: { locators: Locators; gates: Gates; examiners: Examiners },
   check: ReplyCheck,
 ): Pipeline {
-  const recalled = new WeakSet<Call>()
   const replies = createResponseCache(services.config.responseCacheMb * 1024 * 1024)
   return {
     async authenticate(call) {
@@ -71,18 +70,6 @@ export function createPipeline(
       await gates[call.operation as OperationId]?.(ctx)
     },
 
-    cachedResponse(call) {
-      const ctx = contextIn(call)
-      // What else is sent is looked at first: a header may be too long, and there may be a body where there is none to be.
-      if (ctx?.knownAt === undefined || call.body !== undefined || header(call, 'if-none-match') !== undefined)
-        return undefined
-      const found = replies.known<Rendered>(ctx, keyOf(ctx))
-      if (found === undefined) return undefined
-      if (services.config.env !== 'test') return inSession(ctx, notModifiedOr(call, found))
-      recalled.add(call)
-      return undefined
-    },
-
     authorize(call) {
       const { permission, ability } = call.fact
       const { user, token } = contextIn(call)
@@ -111,9 +98,6 @@ export function createPipeline(
 
     async finish(call, hasFailed) {
       if (call.context) await cleanUpUploads(contextIn(call), hasFailed)
-      // In tests it is looked whether it would have come that far; response-cache.ts looks at what it is.
-      const isRefused = hasFailed && recalled.has(call) && contextIn(call).knownAt === services.store.commitGeneration()
-      if (isRefused) throw new Error(`A reply was kept for what is refused: ${call.path}`)
     },
 
     async assertRecordVisible(call, params) {

@@ -1,9 +1,9 @@
 // The body of an operation from elsewhere than a request, such as the row of a file: read and checked like any other, with the
 // same spellings, formats and sentences. There is no second validator.
 
+import { compileInput } from '../ajv.ts'
 import { type OperationFact, operations } from '../operations.gen.ts'
 import type { FieldErrors } from '../output/problems.ts'
-import { prepared } from '../request-definition.ts'
 import type { OperationId } from '../types.ts'
 import { bodyFindings } from './body.ts'
 import { intakeOf, normaliseBody, type Reading, type Shape } from './normalise.ts'
@@ -30,11 +30,7 @@ function readerOf(document: object, operation: OperationId): BodyReader {
   const at = ['paths', path, method, 'requestBody', 'content', 'application/json', 'schema']
   const pointer = at.map((step) => step.replaceAll('~', '~0').replaceAll('/', '~1')).join('/')
   const shape = resolved(document, componentOf(document, `#/${pointer}`)) as Shape
-  const { bodies } = prepared(document)
-  const whole = { type: 'object', properties: { requestBody: shape } }
-  const validate = bodies.compile(whole)
-  // The function lives as long as its reader; the validator must not keep it beyond.
-  bodies.removeSchema(whole)
+  const validate = compileInput({ type: 'object', properties: { requestBody: shape } })
   return (value, reading) => {
     const found: Finding[] = []
     const read = normaliseBody(value, shape, intakeOf(fact), reading, found) as object

@@ -1,8 +1,8 @@
 // Values that the contract leaves open, because only an installation knows their schema (`x-entity`): read and checked like
 // any part of a body, with the same spellings, formats and sentences.
 
+import { compileInput } from '../ajv.ts'
 import type { FieldErrors } from '../output/problems.ts'
-import { prepared } from '../request-definition.ts'
 import { normaliseBody, plainIntake, type Reading, type Shape } from './normalise.ts'
 import { type Finding, fieldErrors } from './validation-errors.ts'
 
@@ -15,12 +15,11 @@ export interface OpenSchema extends Shape {
 export type OpenReader = (value: unknown, reading: Reading) => { value: unknown; errors: FieldErrors }
 
 export function openReader(document: object, name: string, schema: OpenSchema): OpenReader {
-  const { bodies } = prepared(document)
   const shape = resolved(document, schema) as Shape
-  const whole = { type: 'object', properties: { requestBody: { type: 'object', properties: { [name]: shape } } } }
-  const validate = bodies.compile(whole)
-  // The function lives as long as its reader; the validator must not keep it beyond.
-  bodies.removeSchema(whole)
+  const validate = compileInput({
+    type: 'object',
+    properties: { requestBody: { type: 'object', properties: { [name]: shape } } },
+  })
   return (value, reading) => {
     const below: Finding[] = []
     const read = normaliseBody(value, shape, plainIntake, reading, below) ?? null

@@ -46,15 +46,10 @@ export function readQuery(
     query[name] = before === undefined ? value : [before, value].flat()
   }
   for (const [name, parts] of objects)
-    query[name] = query[name] === undefined ? objectOf(parts) : [query[name], objectOf(parts)].flat()
+    query[name] =
+      query[name] === undefined ? Object.fromEntries(parts) : [query[name], Object.fromEntries(parts)].flat()
   return { ...query }
 }
-
-/** Whatever its keys are (`toString`): openapi-backend makes a text of it, and of its copies, and looks at no more. */
-const objectOf = (parts: ReadonlyMap<string, unknown>): object => ({
-  ...Object.fromEntries(parts),
-  [Symbol.toPrimitive]: () => '',
-})
 
 /** `custom_attributes[industry]` is a part of a parameter that is an object. */
 function partOf(name: string, parameters: Parameters): { of: string; key: string } | undefined {

@@ -21,8 +21,6 @@ interface Reply {
 export interface Replies {
   /** What `answer` answers, or has answered: the same for the same key. */
   kept<R extends Reply>(ctx: Context, key: string, answer: (ctx: Context) => Promise<R>): Promise<R>
-  /** What is kept under the key, if anything is that still holds. */
-  known<R extends Reply>(ctx: Context, key: string): R | undefined
 }
 
 const kept = new WeakSet<object>()
@@ -99,11 +97,6 @@ export function createResponseCache(most: number): Replies {
   }
 
   return {
-    known: <R extends Reply>(ctx: Context, key: string): R | undefined =>
-      ctx.lasting !== undefined && ctx.knownAt === generation && ctx.knownAt === ctx.services.store.commitGeneration()
-        ? (find(key, ctx.lasting.at.getTime())?.reply as R | undefined)
-        : undefined,
-
     async kept<R extends Reply>(ctx: Context, key: string, answer: (ctx: Context) => Promise<R>): Promise<R> {
       const { services, lasting, knownAt } = ctx
       const { store, config } = services

@@ -176,13 +176,19 @@ describe('the memory for replies', () => {
     )
   const bodyOf = (letters: number) => ({ body: 'x'.repeat(letters) })
 
-  it('knows what is kept until something is committed, and nothing for who was looked up before that', async () => {
+  it('answers from memory until something is committed, and never a caller who was looked up before that', async () => {
     const replies = createResponseCache(200_000)
-    await replies.kept(contextNow(), 'page', async () => bodyOf(9))
+    let made = 0
+    const ask = async (ctx: Context): Promise<number> => {
+      await replies.kept(ctx, 'page', async () => ({ ...bodyOf(9), number: made++ }))
+      return made
+    }
     const before = contextNow()
-    expect([replies.known(before, 'page'), replies.known(before, 'other')]).toEqual([bodyOf(9), undefined])
+    expect([await ask(contextNow()), await ask(before)]).toEqual([1, 1])
     setting.generation++
-    expect([replies.known(before, 'page'), replies.known(contextNow(), 'page')]).toEqual([undefined, undefined])
+    expect([await ask(before), await ask(contextNow()), await ask(before), await ask(contextNow())]).toEqual([
+      2, 3, 4, 4,
+    ])
     setting.generation--
   })
 

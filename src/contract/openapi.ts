@@ -1,0 +1,86 @@
+// openapi-backend, fitted to Fastify and to the contract. Fastify has matched the request already and
+// read-request.ts parses it, so openapi-backend does neither again.
+import type { Ajv } from 'ajv'
+import { OpenAPIBackend, OpenAPIRouter, OpenAPIValidator, ValidationContext } from 'openapi-backend'
+import { newInputAjv } from './ajv.ts'
+import type { OperationId } from './operations.gen.ts'
+import { requestDefinition } from './request-definition.ts'
+
+/** A request that Fastify has matched. `readRequest` fills in the query and the body. */
+export interface MatchedRequest {
+  readonly operationId: OperationId
+  readonly method: string
+  readonly path: string
+  readonly headers: Record<string, string | string[] | undefined>
+  params: Record<string, unknown>
+  query: Record<string, unknown>
+  requestBody?: unknown
+}
+
+type RoutedOperation = ReturnType<OpenAPIRouter['getOperations']>[number]
+type ParsedRequest = ReturnType<OpenAPIRouter['parseRequest']>
+
+/** Finds the operation by its id. The base class matches every path and parses every request four times. */
+class MatchedRouter extends OpenAPIRouter {
+  readonly #operations: RoutedOperation[]
+  readonly #byId: ReadonlyMap<string, RoutedOperation>
+
+  constructor(definition: OpenAPIRouter['definition']) {
+    super({ definition })
+    this.#operations = super.getOperations()
+    this.#byId = new Map(this.#operations.map((each) => [each.operationId ?? '', each]))
+  }
+
+  override getOperations(): RoutedOperation[] {
+    return this.#operations
+  }
+
+  override getOperation(operationId: string): RoutedOperation | undefined {
+    return this.#byId.get(operationId)
+  }
+
+  override matchOperation(request: unknown): RoutedOperation {
+    const { operationId } = request as MatchedRequest
+    const operation = this.#byId.get(operationId)
+    if (!operation) throw new Error(`404-notFound: the contract has no operation ${operationId}`)
+    return operation
+  }
+
+  override parseRequest(request: unknown): ParsedRequest {
+    return request as ParsedRequest
+  }
+}
+
+/** Compiles all schemas with two Ajv instances. The base class creates an instance for each schema. */
+class RequestValidator extends OpenAPIValidator {
+  readonly #bodies: Ajv = newInputAjv()
+  readonly #parameters: Ajv = newInputAjv({ coerceTypes: true })
+
+  override getAjv(context: ValidationContext): ReturnType<OpenAPIValidator['getAjv']> {
+    return context === ValidationContext.RequestBody ? this.#bodies : this.#parameters
+  }
+}
+
+class ContractBackend extends OpenAPIBackend {
+  /** The base class would read the document again, to resolve references to other files. */
+  override async loadDocument(): ReturnType<OpenAPIBackend['loadDocument']> {
+    return this.inputDocument as OpenAPIBackend['document']
+  }
+
+  override async init(): Promise<this> {
+    await super.init()
+    const { definition } = this
+    this.router = new MatchedRouter(definition)
+    this.validator = new RequestValidator({
+      definition,
+      router: this.router,
+      lazyCompileValidators: true,
+      coerceTypes: true,
+    })
+    return this
+  }
+}
+
+/** openapi-backend for the requests of a contract; it has no handlers yet. */
+export const createOpenApi = async (document: object): Promise<OpenAPIBackend> =>
+  new ContractBackend({ definition: requestDefinition(document) as never, quick: true, strict: true }).init()

@@ -1,0 +1,51 @@
+// Reads the path, the query and the body of a request into the form its schemas describe. openapi-backend
+// validates the result.
+import type { Call, Exchange } from './backend.ts'
+import { type Body, bodyFindings, readBody } from './input/body.ts'
+import { filesAsText } from './input/form.ts'
+import { intakeOf, normaliseBody, type Shape, types } from './input/normalise.ts'
+import { type Parameters, readQuery } from './input/query.ts'
+
+/** Throws a `Problem` for a request that cannot be read. What is wrong beyond the schemas becomes `exchange.found`. */
+export async function readRequest(exchange: Exchange): Promise<void> {
+  const { call, pipeline, reading, request, shapes } = exchange
+  const { query, body } = exchange.found
+  if (ignoresDryRun(call))
+    query.push(['header.Accord-Dry-Run', 'This operation cannot be tried: send the request without it.'])
+  request.params = readParams(call.params, shapes.params)
+  request.query = readQuery(call.query, shapes.query, reading, query)
+  const sent = call.stream ? await pipeline.receive(call, call.stream, shapes.body ?? {}) : readBody(call)
+  if (sent === undefined) return
+  body.push(...(sent.found ?? []))
+  request.requestBody = call.fact.takesBytes ? sent.value : normalise(exchange, sent)
+}
+
+function normalise({ call, reading, shapes: { body: shape }, found: { body: found } }: Exchange, sent: Body): unknown {
+  const isJson = /^application\/json\b/i.test(String(call.headers['content-type']))
+  // JSON has numbers and booleans; a form writes them as text.
+  const value = shape
+    ? normaliseBody(sent.value, shape, intakeOf(call.fact), isJson ? { ...reading, exact: true } : reading, found)
+    : sent.value
+  if (!call.stream) found.push(...filesAsText(value, shape))
+  found.push(...bodyFindings(value, sent.inexact))
+  return value
+}
+
+/**
+ * An id is written in plain digits (DOMAIN 3.1). Ajv would coerce `0x1` and `1e3` as well, so such a
+ * text becomes a list, which Ajv refuses.
+ */
+function readParams(sent: Readonly<Record<string, string>>, shapes: Parameters): Record<string, unknown> {
+  const isNumber = (shape: Shape | undefined): boolean =>
+    shape !== undefined && (types(shape).includes('integer') || types(shape).includes('number'))
+  return Object.fromEntries(
+    Object.entries(sent).map(([name, text]) => [
+      name,
+      isNumber(shapes[name]) && String(Number(text)) !== text ? [text] : text,
+    ]),
+  )
+}
+
+/** An operation without dry runs would carry out the write that the caller only wanted to try. */
+const ignoresDryRun = ({ fact, headers }: Call): boolean =>
+  !fact.dryRun && fact.method !== 'get' && (headers['accord-dry-run'] ?? 'false') !== 'false'

@@ -1,0 +1,46 @@
+// Refuses an invalid request with everything that is wrong with it (DOMAIN 4.1, 4.3).
+import type { ErrorObject } from 'ajv'
+import type { OpenAPIBackend } from 'openapi-backend'
+import type { Exchange } from './backend.ts'
+import { pruned } from './input/prune.ts'
+import { fieldErrors } from './input/validation-errors.ts'
+import { type FieldErrors, Problem } from './output/problems.ts'
+
+const headerNames = ['If-Match', 'If-None-Match', 'Idempotency-Key', 'Accord-Dry-Run']
+
+/** Throws 422. A record in the path is looked up first when only the body is wrong, so a missing one is a 404. */
+export async function refuse(
+  api: OpenAPIBackend,
+  exchange: Exchange,
+  findings: readonly ErrorObject[] = [],
+): Promise<never> {
+  const { call, pipeline, request, found } = exchange
+  // An id that is no positive integer names nothing (DOMAIN 3.1).
+  if (findings.some(({ instancePath }) => instancePath.startsWith('/path'))) throw new Problem('not_found')
+  const isBodyAlone =
+    found.query.length === 0 &&
+    findings.every(
+      ({ instancePath, params }) => instancePath.startsWith('/requestBody') || params.missingProperty === 'requestBody',
+    )
+  if (isBodyAlone) await pipeline.assertRecordVisible(call, request.params)
+  const errors = fieldErrors(findings, headerNames, [...found.query, ...found.body])
+  if (isBodyAlone) Object.assign(errors, await findRuleErrors(api, exchange, errors))
+  throw new Problem('validation_failed', undefined, { errors })
+}
+
+/** What the rules that no schema knows say about the rest of a refused body: missing references, values that are taken. */
+async function findRuleErrors(api: OpenAPIBackend, exchange: Exchange, errors: FieldErrors): Promise<FieldErrors> {
+  const { call, pipeline, request, shapes } = exchange
+  const { params, query, requestBody: sent } = request
+  // An error of the whole body, or more errors than are listed, leave nothing to rely on.
+  if (typeof sent !== 'object' || sent === null || !shapes.body || errors.body) return {}
+  const fields = Object.keys(errors)
+  const { body, isNews } = pruned(sent, shapes.body, fields)
+  const left =
+    api.validator.validateRequest({ ...request, requestBody: body } as never, call.operation as never).errors ?? []
+  const isMissing = ({ keyword, instancePath }: ErrorObject): boolean =>
+    keyword === 'required' && instancePath === '/requestBody'
+  if (!left.every(isMissing)) return {}
+  const found = await pipeline.examine(call, { params, query, body }, { fields, isComplete: left.length === 0 })
+  return Object.fromEntries(Object.entries(found).filter(([field]) => isNews(field)))
+}
