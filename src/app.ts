@@ -39,9 +39,9 @@ import { withOwnAttributes } from './resources/attributes/document.ts'
 import { committedSet } from './resources/attributes/set.ts'
 import { endStreams } from './resources/events/streams.ts'
 import { sweepFiles } from './resources/files/clean.ts'
-import { moveLeads } from './resources/leads/move.ts'
+import { moveLeads } from './resources/leads/move-leads.ts'
 import { checkSearchAfterKill } from './resources/system/housekeeping.ts'
-import { formsLacking } from './resources/web-forms/unasked.ts'
+import { formsLacking } from './resources/web-forms/forms-missing-attribute.ts'
 
 /** How long an address that others have chosen may take (DOMAIN 18.5). */
 const outboundMs = { connect: 5_000, total: 15_000 }

@@ -9,8 +9,8 @@ import { jobs as imports } from './resources/data-transfer/jobs.ts'
 import { schedules as mailSchedules, jobs as mails } from './resources/emails/jobs.ts'
 import { jobs as campaignJobs, schedules as campaignSchedules } from './resources/marketing/jobs.ts'
 import { schedules as daily, jobs as housekeeping } from './resources/system/housekeeping.ts'
-import { jobs as webhookJobs, readers as webhookReaders } from './resources/webhooks/jobs.ts'
-import { readers as triggers, jobs as workflowRuns } from './resources/workflows/jobs.ts'
+import { jobs as webhookJobs, eventConsumers as webhookReaders } from './resources/webhooks/jobs.ts'
+import { eventConsumers as triggers, jobs as workflowRuns } from './resources/workflows/jobs.ts'
 
 export const jobs: readonly AnyJob[] = [
   ...housekeeping,

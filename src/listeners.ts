@@ -6,8 +6,8 @@ import { collectDeleteHooks } from './kernel/history/delete-hooks.ts'
 import type { Emitter } from './kernel/write/events.ts'
 import { releases as activities } from './resources/activities/releases.ts'
 import { releases as attributes } from './resources/attributes/releases.ts'
-import { releases as marketing } from './resources/marketing/releases.ts'
-import { releases as search } from './resources/search/releases.ts'
+import { deleteHooks as marketing } from './resources/marketing/delete-hooks.ts'
+import { deleteHooks as search } from './resources/search/delete-hooks.ts'
 
 export type RegisterListeners = (events: Emitter) => void
 

@@ -30,7 +30,7 @@ import { handlers as eventHandlers } from './resources/events/handlers.ts'
 import { handlers as fileHandlers, files } from './resources/files/handlers.ts'
 import { fileSight } from './resources/files/rows.ts'
 import { handlers as groupHandlers, groups } from './resources/groups/resource.ts'
-import { handlers as leadHandlers, subLists as leadsBelow, locateLine } from './resources/leads/handlers.ts'
+import { handlers as leadHandlers, subLists as leadsBelow, assertProductLine } from './resources/leads/handlers.ts'
 import { leads } from './resources/leads/resource.ts'
 import { handlers as locationHandlers, locations } from './resources/locations/resource.ts'
 import { campaigns } from './resources/marketing/campaigns.ts'
@@ -220,5 +220,5 @@ export const locators: Locators = {
   ...Object.fromEntries(
     Object.entries(shown).map(([operation, resource]) => [pathOf(operation as OperationId), resource.assertVisible]),
   ),
-  [pathOf('updateLeadProduct')]: locateLine,
+  [pathOf('updateLeadProduct')]: assertProductLine,
 }

@@ -101,7 +101,7 @@ const rules: Rule[] = [
   {
     name: 'a mail or call to outside',
     pattern: /\bfetch\(|from 'node:https?'|from 'undici'/,
-    home: /^src\/(mail|commands)\/|^src\/kernel\/outbound\/client\.ts$|^src\/resources\/(authentication\/page|web-forms\/behaviour)\.ts$/,
+    home: /^src\/(mail|commands)\/|^src\/kernel\/outbound\/client\.ts$|^src\/resources\/(authentication\/page|web-forms\/browser-script)\.ts$/,
     sentence: 'Outward effects belong to a job, not to a request.',
   },
   {

@@ -3,10 +3,15 @@ import { randomBytes } from 'node:crypto'
 import { Webhook as Verifier } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
 import { OutboundError } from '../../src/kernel/outbound/client.ts'
-import { type Occasion, quoted, type Recipe, requestOf } from '../../src/resources/webhooks/request.ts'
+import {
+  buildRequest,
+  quotePlaceholders,
+  type RequestTemplate,
+  type WebhookMessage,
+} from '../../src/resources/webhooks/request.ts'
 import { signatureHeaders } from '../../src/resources/webhooks/signature.ts'
 
-const recipe: Recipe = {
+const recipe: RequestTemplate = {
   method: 'post',
   end_point: 'https://example.com/hooks',
   query_params: [],
@@ -16,7 +21,7 @@ const recipe: Recipe = {
   payload: null,
 }
 
-const occasion: Occasion = {
+const occasion: WebhookMessage = {
   id: 'msg_7_1',
   type: 'lead.update.after',
   timestamp: '2026-03-01T09:30:00.000Z',
@@ -34,8 +39,8 @@ const occasion: Occasion = {
   ]),
 }
 
-const request = (changes: Partial<Recipe> = {}, facts: Partial<Occasion> = {}) =>
-  requestOf({ ...recipe, ...changes }, { ...occasion, ...facts })
+const request = (changes: Partial<RequestTemplate> = {}, facts: Partial<WebhookMessage> = {}) =>
+  buildRequest({ ...recipe, ...changes }, { ...occasion, ...facts })
 const fault = (work: () => unknown) => {
   try {
     work()
@@ -156,7 +161,7 @@ describe('the request', () => {
       none: '',
       odd: '{%leads.nothing%}',
     })
-    expect(quoted('{"a\\\\": {%b.c%}, "{%d.e%}": "x"}')).toBe('{"a\\\\": "{%b.c%}", "{%d.e%}": "x"}')
+    expect(quotePlaceholders('{"a\\\\": {%b.c%}, "{%d.e%}": "x"}')).toBe('{"a\\\\": "{%b.c%}", "{%d.e%}": "x"}')
   })
 
   it('sends a text of its own', () => {

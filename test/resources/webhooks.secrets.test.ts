@@ -6,7 +6,7 @@ import { migrate, migrations } from '../../db/migrate.ts'
 import { openStore } from '../../db/store.ts'
 import { createEncryption } from '../../src/kernel/auth/encryption.ts'
 import { escapeHtml } from '../../src/kernel/values/format.ts'
-import { redacted } from '../../src/resources/webhooks/send.ts'
+import { redact } from '../../src/resources/webhooks/send.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
@@ -208,8 +208,8 @@ describe('values of headers and query parameters', () => {
     await server.work()
     const [delivery] = (await server.admin.get(`${path}/${id}/deliveries`)).body.data
     expect(delivery.attempts[0].response_excerpt).toBe('… … … …')
-    expect(redacted('it begins: hush-he', ['hush-header', 'ab'])).toBe('it begins: …')
-    expect(redacted('cab', ['ab'])).toBe('cab')
+    expect(redact('it begins: hush-he', ['hush-header', 'ab'])).toBe('it begins: …')
+    expect(redact('cab', ['ab'])).toBe('cab')
   })
 
   it('are taken out of answers that repeat them as JSON, as HTML or decoded', async () => {

@@ -8,8 +8,8 @@ import { lossOf, waysBack } from '../../installation/installation.ts'
 import { stamp, systemClock } from '../../kernel/runtime/clock.ts'
 import { isProcessGone } from '../../kernel/runtime/process-identity.ts'
 import { sights } from '../../operations.ts'
-import { holdersOfEverything } from '../../resources/roles/ceiling.ts'
-import { sentenceOf, webhookStates } from '../../resources/system/deliveries.ts'
+import { fullAccessUsers } from '../../resources/roles/permission-ceiling.ts'
+import { describeWebhook, webhookStates } from '../../resources/system/webhook-health.ts'
 import { type Finding, Hint } from './finding.ts'
 
 export async function database(store: Store | string | null, config: Config): Promise<Finding> {
@@ -40,7 +40,7 @@ export async function migrations(store: Store, config: Config): Promise<Finding>
 }
 
 export async function administrator(store: Store, { env }: Config): Promise<Finding> {
-  const found = await holdersOfEverything(store.db)
+  const found = await fullAccessUsers(store.db)
     .where('users.password_hash', 'is not', null)
     .limit(1)
     .executeTakeFirst()
@@ -50,7 +50,7 @@ export async function administrator(store: Store, { env }: Config): Promise<Find
 
 /** What is sent to it, such as a new password, reaches nobody. */
 async function exampleAddress({ db }: Store): Promise<Finding> {
-  const found = await holdersOfEverything(db).where('users.email_key', '=', 'admin@example.com').executeTakeFirst()
+  const found = await fullAccessUsers(db).where('users.email_key', '=', 'admin@example.com').executeTakeFirst()
   return found
     ? new Hint('admin@example.com still holds every permission. Give it an address that somebody reads.')
     : null
@@ -79,7 +79,7 @@ export async function webhooks({ db }: Store): Promise<Finding> {
   const failing = (await webhookStates(db, sights)).filter(({ failure }) => failure !== null)
   if (failing.length === 0) return null
   const more = failing.length > maxNamed ? [`and ${failing.length - maxNamed} more`] : []
-  const named = [...failing.slice(0, maxNamed).map(sentenceOf), ...more].join(', ')
+  const named = [...failing.slice(0, maxNamed).map(describeWebhook), ...more].join(', ')
   return new Hint(`${named}. The list of deliveries says why: GET /settings/webhooks/{id}/deliveries`)
 }
 

@@ -10,7 +10,7 @@ import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { fold } from '../../kernel/values/format.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
-import { checkCredentials, endAccess, hashed } from '../users/credentials.ts'
+import { checkCredentials, endAccess, withPasswordHash } from '../users/credentials.ts'
 import { checkPicture, setPicture } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 
@@ -32,7 +32,7 @@ const updateAccount: Handler<'updateAccount'> = async (ctx, { body }) => {
   const { id } = requireUser(ctx)
   await users.assertVisible(ctx, id)
   const isProven = await checkCurrentPassword(ctx, body)
-  const { password_hash } = await hashed(ctx, isProven ? body : {})
+  const { password_hash } = await withPasswordHash(ctx, isProven ? body : {})
   return transaction(ctx, async (ctx) => {
     await users.assertVisible(ctx, id)
     const before = await users.get(ctx, id)

@@ -2,7 +2,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { fold } from '../../kernel/values/format.ts'
-import { ownerOf } from '../users/owner.ts'
+import { resolveOwnerId } from '../users/owner.ts'
 import { checkFiles, type Filing } from './files.ts'
 import { checkLinks } from './links.ts'
 import { refuseOverlap } from './overlap.ts'
@@ -58,7 +58,7 @@ export async function columnsOf(body: Body, writing: Writing<Current>): Promise<
   const type = (current?.type ?? body.type ?? 'note') as Type
   if (body.type !== undefined && body.type !== type) found.invalid('type', 'The type of an activity cannot be changed.')
   const texts = mergeTexts(body, writing, type)
-  const owner = await ownerOf(writing, body.user_id)
+  const owner = await resolveOwnerId(writing, body.user_id)
   const isDone = body.is_done ?? (current ? current.is_done === 1 : isRecord(type))
   const { attendees, isChanged } = await checkParticipants(writing, body.participants)
   await checkLinks(writing, body)

@@ -10,7 +10,7 @@ import type { Gates, Handler, Handlers } from '../../kernel/handler.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { accountOf } from '../account/handlers.ts'
-import { maxTokens, presentToken, revoke, tokenRows } from '../tokens/rows.ts'
+import { maxTokens, presentToken, revokeTokens, tokenRows } from '../tokens/rows.ts'
 import { confirm, prove } from './credentials.ts'
 import { resetPage } from './page.ts'
 import { forgotPassword, resetPassword } from './passwords.ts'
@@ -62,7 +62,7 @@ async function revokeOldest(ctx: Context, userId: number, issued: number): Promi
   const candidates = alive
     .filter(({ id }) => id !== issued)
     .sort((a, b) => (used(a) < used(b) || (used(a) === used(b) && a.id < b.id) ? -1 : 1))
-  await revoke(
+  await revokeTokens(
     ctx,
     candidates.slice(0, Math.max(0, alive.length - maxTokens)).map(({ id }) => id),
   )
@@ -73,7 +73,7 @@ const logout: Handler<'logout'> = (ctx, { body }) =>
     const { id } = requireUser(ctx)
     const own = ctx.db.selectFrom('tokens').select('id').where('user_id', '=', id)
     const ended = await (body.all ? own : own.where('id', '=', ctx.token?.id ?? 0)).execute()
-    await revoke(
+    await revokeTokens(
       ctx,
       ended.map(({ id }) => id),
     )

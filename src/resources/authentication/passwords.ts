@@ -12,7 +12,7 @@ import type { Handler } from '../../kernel/handler.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { setPassword } from '../account/handlers.ts'
-import { checkPassword, endAccess, hashed } from '../users/credentials.ts'
+import { checkPassword, endAccess, withPasswordHash } from '../users/credentials.ts'
 import { linkOf, passwordLink } from './links.ts'
 
 const hourMs = 60 * 60 * 1000
@@ -52,7 +52,7 @@ export const resetPassword: Handler<'resetPassword'> = async (ctx, { body }) => 
   if (!right) found.invalid('token', badToken[0] ?? '')
   checkPassword(found, body, { email: body.email, name: link?.name ?? '' })
   found.throwIfAny()
-  const { password_hash } = await hashed(ctx, body)
+  const { password_hash } = await withPasswordHash(ctx, body)
   await transaction(ctx, async (ctx) => {
     const user = link && (await used(ctx, link))
     if (!user || password_hash === undefined) throw invalid({ token: badToken })

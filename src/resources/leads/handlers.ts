@@ -10,11 +10,11 @@ import type { Snapshot } from '../../kernel/write/events.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { organizations } from '../organizations/resource.ts'
 import { persons } from '../persons/resource.ts'
-import { pricedProducts } from '../products/prices.ts'
+import { loadPricedProducts } from '../products/prices.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { leadColumns } from './columns.ts'
 import { kanbanLeads } from './kanban.ts'
-import { keepLine, linesOf, planLine, presentLine } from './products.ts'
+import { loadProductLines, planProductLine, presentProductLine, saveProductLine } from './product-lines.ts'
 import { leads } from './resource.ts'
 
 const tagged = createTagHandlers('leads', leads)
@@ -47,10 +47,10 @@ const moveLead: Handler<'moveLead'> = async (ctx, { params, body }) => ({
 })
 
 const lineOf = async (ctx: Context, leadId: number, productId: number) =>
-  (await linesOf(ctx, [leadId])).find(({ product_id }) => product_id === productId)
+  (await loadProductLines(ctx, [leadId])).find(({ product_id }) => product_id === productId)
 
 /** Throws 404 unless the product is on the lead. */
-export async function locateLine(ctx: Context, leadId: number, productId: number): Promise<void> {
+export async function assertProductLine(ctx: Context, leadId: number, productId: number): Promise<void> {
   if (!(await lineOf(ctx, leadId, productId))) throw notFound('product line for product', productId)
 }
 
@@ -64,7 +64,7 @@ async function putLine(
   const was = await lineOf(ctx, leadId, productId)
   const found = new ValidationErrors()
   const input = { ...body, product_id: productId }
-  const planned = planLine(was, input, await pricedProducts(ctx, [input]), found)
+  const planned = planProductLine(was, input, await loadPricedProducts(ctx, [input]), found)
   found.throwIfAny()
   const about = {
     entity: 'leads',
@@ -73,18 +73,23 @@ async function putLine(
     related: { type: 'products', id: productId },
   }
   const work = async (ctx: Context) => {
-    await keepLine(ctx, leadId, was, planned)
+    await saveProductLine(ctx, leadId, was, planned)
     const line = await lineOf(ctx, leadId, productId)
-    return { id: leadId, entity: { lead_id: leadId, ...(line && presentLine(line)) } as Snapshot }
+    return { id: leadId, entity: { lead_id: leadId, ...(line && presentProductLine(line)) } as Snapshot }
   }
   if (!was) await write(ctx, 'leads.product.create', about, work)
   else if (was.quantity !== planned.quantity || was.price !== planned.price) {
-    await write(ctx, 'leads.product.update', { ...about, before: { lead_id: leadId, ...presentLine(was) } }, work)
+    await write(
+      ctx,
+      'leads.product.update',
+      { ...about, before: { lead_id: leadId, ...presentProductLine(was) } },
+      work,
+    )
   }
   const line = await lineOf(ctx, leadId, productId)
   if (!line) throw notFound('product line', productId)
   if (!was || line.updated_at !== was.updated_at || line.amount !== was.amount) await leads.touch(ctx, leadId)
-  return presentLine(line)
+  return presentProductLine(line)
 }
 
 const attachLeadProduct: Handler<'attachLeadProduct'> = (ctx, { params, body }) =>
@@ -107,7 +112,7 @@ const detachLeadProduct: Handler<'detachLeadProduct'> = (ctx, { params }) =>
     await leads.assertVisible(ctx, params.id)
     const line = await lineOf(ctx, params.id, params.product_id)
     if (!line) throw notFound('product line for product', params.product_id)
-    const before = { lead_id: params.id, ...presentLine(line) }
+    const before = { lead_id: params.id, ...presentProductLine(line) }
     await write(
       ctx,
       'leads.product.delete',
@@ -131,7 +136,7 @@ export const handlers = {
   moveLead,
   listLeadProducts: async (ctx, { params }) => {
     await leads.assertVisible(ctx, params.id)
-    return { data: (await linesOf(ctx, [params.id])).map(presentLine) }
+    return { data: (await loadProductLines(ctx, [params.id])).map(presentProductLine) }
   },
   attachLeadProduct,
   updateLeadProduct,

@@ -9,10 +9,10 @@ import { executePruned, pruneJoins } from '../../kernel/query/join-pruning.ts'
 import type { Rows } from '../../kernel/query/page.ts'
 import { currencyText } from '../../kernel/values/format.ts'
 import { fromBig, scaledSum, sumOf, weighted } from '../../kernel/values/money.ts'
-import { stagesOf } from '../pipelines/resource.ts'
+import { loadStages } from '../pipelines/resource.ts'
 import type { StageRow } from '../pipelines/stages.ts'
 import { leads } from './resource.ts'
-import { chooses, type Total, totalsOf } from './totals.ts'
+import { filtersLeads, loadStageTotals, type StageTotal } from './stage-totals.ts'
 
 interface Column extends StageRow {
   count: number
@@ -33,7 +33,7 @@ async function boardOf(ctx: Context, query: Query<'kanbanLeads'>) {
     .where((eb) => (pipelineId === undefined ? eb('is_default', '=', 1) : eb('id', '=', pipelineId)))
     .executeTakeFirst()
   if (!pipeline) throw invalid({ 'query.pipeline_id': [`No pipeline has id ${pipelineId}.`] })
-  const stages = await stagesOf(ctx, pipeline.id)
+  const stages = await loadStages(ctx, pipeline.id)
   const wanted = stages.filter(({ id }) => stageId === undefined || id === stageId)
   if (wanted.length > 0) return { pipeline, stages: wanted }
   throw invalid({ 'query.pipeline_stage_id': [`The pipeline ${pipeline.name} has no stage with id ${stageId}.`] })
@@ -56,7 +56,7 @@ async function sumsOf(
     .select([unindexed.as('stage'), sql`count(*)`.as('count'), sumOf('leads.lead_value').as('sum')])
     .where(unindexed, 'in', ids)
     .groupBy(unindexed)
-  const sums = (await totalsOf(ctx, query, ids)) ?? ((await executePruned(ctx, chosen)) as Total[])
+  const sums = (await loadStageTotals(ctx, query, ids)) ?? ((await executePruned(ctx, chosen)) as StageTotal[])
   return new Map(sums.map(({ stage, count, sum }) => [stage, { count: Number(count), scaled: scaledSum(sum) }]))
 }
 
@@ -68,7 +68,7 @@ const sorted = /^-?(title|lead_value|status|expected_close_date|closed_at|stage_
  * chooses, one of so many leads is of this stage.
  */
 function isMetSooner(ctx: Context, query: Query<'kanbanLeads'>, columns: readonly Column[], count: number, page: Page) {
-  const isWhole = !chooses(query) && !ctx.user?.visibleOwners
+  const isWhole = !filtersLeads(query) && !ctx.user?.visibleOwners
   const total = columns.reduce((total, column) => total + column.count, 0)
   return isWhole && sorted.test(query.sort?.[0] ?? '') && count * count > page.number * page.size * total
 }

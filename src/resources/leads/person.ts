@@ -14,7 +14,7 @@ type Body = Pick<Schema<'LeadUpdate'>, 'person' | 'person_id'>
  * `q` finds a lead by an address of its person that the caller can read: the first, which the reference shows to everybody; the others
  * only where the caller sees the person.
  */
-export function addressOfPerson(word: string, dialect: Dialect, ctx: Context): RawBuilder<SqlBool> {
+export function matchesPersonAddress(word: string, dialect: Dialect, ctx: Context): RawBuilder<SqlBool> {
   const first = dialect.jsonPointMatches('persons.emails', 'first', word)
   if (!canCall(ctx, persons.getOperation)) return first
   const any = dialect.jsonPointMatches('persons.emails', 'contains', word)
@@ -23,7 +23,7 @@ export function addressOfPerson(word: string, dialect: Dialect, ctx: Context): R
 }
 
 /** Which of the leads have a person with addresses that the caller cannot read: the index of the search has them all. */
-export async function withUnreadAddresses(ctx: Context, ids: readonly number[]): Promise<number[]> {
+export async function leadsWithUnreadableAddresses(ctx: Context, ids: readonly number[]): Promise<number[]> {
   const isOpen = canCall(ctx, persons.getOperation)
   if (ids.length === 0 || (isOpen && (ctx.user?.visibleOwners ?? null) === null)) return []
   const point = ctx.services.store.dialect.jsonTexts('persons.emails', 'point')
@@ -38,7 +38,7 @@ export async function withUnreadAddresses(ctx: Context, ids: readonly number[]):
 }
 
 /** The `person_id` to store; undefined for "unchanged". Errors of the inline person are found below `person.`. */
-export async function personOf(
+export async function resolvePersonId(
   writing: Writing<{ person_id: number | null }>,
   { person, person_id }: Body,
 ): Promise<number | null | undefined> {
@@ -51,7 +51,7 @@ export async function personOf(
   if (inlineId === undefined || (person !== null && inlineId === null)) return create(writing, person, person_id)
   // A PUT of what was read carries the old reference beside a new id, or the other way round: what changed counts.
   if (person_id !== undefined && person_id !== inlineId) {
-    if (current && inlineId === current.person_id) return personOf(writing, { person_id })
+    if (current && inlineId === current.person_id) return resolvePersonId(writing, { person_id })
     if (!current || person_id !== current.person_id) found.invalid('person_id', 'person.id names another person.')
   }
   if (inlineId !== current?.person_id) await checkReference(writing, 'person.id', inlineId, persons)

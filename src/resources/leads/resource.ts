@@ -16,19 +16,26 @@ import { personRef } from '../persons/contacts.ts'
 import { checkEmail, countEmails, linkEmail } from '../persons/emails.ts'
 import { persons } from '../persons/resource.ts'
 import { pipelines } from '../pipelines/resource.ts'
-import { pricedProducts } from '../products/prices.ts'
+import { loadPricedProducts } from '../products/prices.ts'
 import { sources } from '../sources/resource.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { types } from '../types/resource.ts'
-import { ownerOf, userRef } from '../users/owner.ts'
+import { resolveOwnerId, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
-import { expandStages, fallback, mendLead, movement } from './movement.ts'
-import { addressOfPerson, personOf } from './person.ts'
-import { keepLines, linesIn, linesOf, planLines, presentLine, readLines } from './products.ts'
+import { matchesPersonAddress, resolvePersonId } from './person.ts'
+import {
+  loadProductLines,
+  parseProductLines,
+  planProductLines,
+  presentProductLine,
+  productLinesColumn,
+  saveProductLines,
+} from './product-lines.ts'
 import { includeQuotes, quotesCount } from './quotes.ts'
-import { rotten, rottenDays } from './rotting.ts'
-import { endings } from './stages.ts'
+import { rottenDays, rottenFilter } from './rotting.ts'
+import { defaultVocabularyId, expandStages, mendLead, planStageChange } from './stage-change.ts'
+import { outcomeEvents } from './stages.ts'
 
 type Body = Schema<'LeadUpdate'> & Pick<Schema<'LeadCreate'>, 'email_id'>
 
@@ -49,7 +56,7 @@ export const leads = defineResource(
         .leftJoin('persons', 'persons.id', 'leads.person_id')
         .leftJoin('organizations', 'organizations.id', 'persons.organization_id')
         .selectAll('leads')
-        .select([tagsIn(ctx, 'leads'), linesIn(ctx)])
+        .select([tagsIn(ctx, 'leads'), productLinesColumn(ctx)])
         .select([
           'users.name as user_name',
           'users.email as user_email',
@@ -113,7 +120,7 @@ export const leads = defineResource(
       expected_close_date: value('leads.expected_close_date'),
       closed_at: time('leads.closed_at'),
       stage_changed_at: time('leads.stage_changed_at'),
-      ...(await rotten(ctx, query)),
+      ...(await rottenFilter(ctx, query)),
     }),
     search: [
       { indexed: 'leads' },
@@ -121,7 +128,7 @@ export const leads = defineResource(
       { text: 'leads.description' },
       { key: 'persons.name_key' },
       { key: 'organizations.name_key' },
-      { where: addressOfPerson },
+      { where: matchesPersonAddress },
     ],
     toRow: async (body: Body, writing) => {
       const { ctx, current, found } = writing
@@ -134,31 +141,31 @@ export const leads = defineResource(
       await checkTagIds(ctx, found, body.tag_ids)
       await checkEmail(writing, body.email_id)
       if (body.products)
-        planLines(
-          current ? await linesOf(ctx, [current.id]) : [],
+        planProductLines(
+          current ? await loadProductLines(ctx, [current.id]) : [],
           body.products,
-          await pricedProducts(ctx, body.products),
+          await loadPricedProducts(ctx, body.products),
           found,
         )
-      const moved = await movement(writing, body)
-      const user_id = await ownerOf(writing, body.user_id)
+      const moved = await planStageChange(writing, body)
+      const user_id = await resolveOwnerId(writing, body.user_id)
       return {
         title: body.title,
         title_key: body.title === undefined ? undefined : fold(body.title),
         description: body.description,
         lead_value: scaled(body.lead_value),
         expected_close_date: expected,
-        lead_source_id: source ?? (current ? undefined : await fallback(ctx, 'lead_sources', 'Direct')),
-        lead_type_id: type ?? (current ? undefined : await fallback(ctx, 'lead_types', 'New Business')),
+        lead_source_id: source ?? (current ? undefined : await defaultVocabularyId(ctx, 'lead_sources', 'Direct')),
+        lead_type_id: type ?? (current ? undefined : await defaultVocabularyId(ctx, 'lead_types', 'New Business')),
         user_id,
         ...moved,
         // Last, because it may create a person.
-        person_id: await personOf(writing, body),
+        person_id: await resolvePersonId(writing, body),
       }
     },
     toReply: (row, ctx): Schema<'Lead'> => {
       const days = rottenDays(ctx, row)
-      const lines = readLines(row.lines)
+      const lines = parseProductLines(row.lines)
       return {
         id: row.id,
         title: row.title,
@@ -193,7 +200,7 @@ export const leads = defineResource(
           sort_order: row.stage_sort_order,
         },
         tags: readTags(row.tags),
-        lead_products: lines.map(presentLine),
+        lead_products: lines.map(presentProductLine),
         products_amount: totalOf(lines.map(({ amount }) => amount)),
         quotes_count: Number(row.quotes_count),
         activities_count: Number(row.activities_count),
@@ -218,11 +225,15 @@ export const leads = defineResource(
       if (include.includes('stage')) await expandStages(ctx, replies)
       if (include.includes('quotes')) await includeQuotes(ctx, replies)
     },
-    follows: endings,
+    follows: outcomeEvents,
     afterSave: async (ctx, id, { products }) => {
       if (!products) return
-      const priced = await pricedProducts(ctx, products)
-      await keepLines(ctx, id, planLines(await linesOf(ctx, [id]), products, priced, new ValidationErrors()))
+      const priced = await loadPricedProducts(ctx, products)
+      await saveProductLines(
+        ctx,
+        id,
+        planProductLines(await loadProductLines(ctx, [id]), products, priced, new ValidationErrors()),
+      )
     },
     onRestore: mendLead,
     saveLinks: async (ctx, id, body: Body, isNew) => {

@@ -7,7 +7,7 @@ import { daysMs, stamp } from '../../kernel/runtime/clock.ts'
 import { open } from './stages.ts'
 
 /** Leads are rotten a whole day after creation plus the rotten days of their pipeline, until they are closed. */
-export async function rotten(ctx: Context, query: Record<string, unknown>) {
+export async function rottenFilter(ctx: Context, query: Record<string, unknown>) {
   if (query.is_rotten === undefined && query['is_rotten[not]'] === undefined) return {}
   const rows = await ctx.db.selectFrom('lead_pipelines').select(['id', 'rotten_days']).execute()
   const tests = rows.map(({ id, rotten_days }) => {

@@ -11,7 +11,7 @@ export interface Stage {
   sort_order: number
 }
 
-export interface Standing {
+export interface LeadState {
   lead_pipeline_id: number
   lead_pipeline_stage_id: number
   status: number
@@ -19,7 +19,7 @@ export interface Standing {
   lost_reason: string | null
 }
 
-export interface Move {
+export interface StageChange {
   lead_pipeline_id?: number | undefined
   lead_pipeline_stage_id?: number | undefined
   closed_at?: string | null | undefined
@@ -28,20 +28,20 @@ export interface Move {
 
 export const open = 1
 const statuses: Record<string, number> = { won: 2, lost: 3 }
-export const statusOf = (code: string): number => statuses[code] ?? open
+export const statusOfStage = (code: string): number => statuses[code] ?? open
 
 const told: Record<number, EventBase> = { [open]: 'lead.reopened', 2: 'lead.won', 3: 'lead.lost' }
 
 /** What an update of a lead is besides (DOMAIN 17.2). */
-export const endings = (before: Snapshot, after: Snapshot): EventBase[] =>
+export const outcomeEvents = (before: Snapshot, after: Snapshot): EventBase[] =>
   before.status === after.status ? [] : [told[Number(after.status)] ?? []].flat()
 
 /** The stage that a body means, or undefined when it names none that fits; what is wrong is found. */
 export function chooseStage(
   stages: readonly Stage[],
   defaultPipeline: number,
-  current: Standing | null,
-  move: Move,
+  current: LeadState | null,
+  move: StageChange,
   found: ValidationErrors,
 ): Stage | undefined {
   const { lead_pipeline_id: pipeline, lead_pipeline_stage_id: stageId } = move
@@ -72,15 +72,15 @@ export function chooseStage(
  * Columns after entering `stage`. A value equal to the stored one counts as not sent, so that a PUT of what was read can
  * carry a new stage. `latest` is the last moment a lead can have been closed at.
  */
-export function enter(
+export function enterStage(
   stage: Stage,
-  current: Standing | null,
-  move: Move,
+  current: LeadState | null,
+  move: StageChange,
   at: string,
   latest: string,
   found: ValidationErrors,
 ) {
-  const status = statusOf(stage.code)
+  const status = statusOfStage(stage.code)
   const closedAt = current && move.closed_at === current.closed_at ? undefined : move.closed_at
   const reason = current && move.lost_reason === current.lost_reason ? undefined : move.lost_reason
   const sameStatus = current?.status === status

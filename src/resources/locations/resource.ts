@@ -4,7 +4,7 @@ import { text, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { fold } from '../../kernel/values/format.ts'
-import { clearInventories, refuseStocked } from '../products/inventories.ts'
+import { clearInventories, refuseIfStocked } from '../products/inventories.ts'
 import { warehouses } from '../warehouses/resource.ts'
 
 type Row = { id: number; name: string; name_key: string; warehouse_id: number }
@@ -55,7 +55,7 @@ export const locations = defineResource({
   }),
   loadRelated: (ctx, replies, include) => expandReferences(ctx, replies, include, { warehouse: () => warehouses }),
   beforeDelete: async (ctx, row) => {
-    await refuseStocked(ctx, 'warehouse_location_id', row)
+    await refuseIfStocked(ctx, 'warehouse_location_id', row)
     await clearInventories(ctx, { locationId: row.id })
   },
 })

@@ -7,8 +7,8 @@ import { checkReference, expandReferences } from '../../kernel/resource/referenc
 import { fold, oneLine } from '../../kernel/values/format.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
 import { marketingEvents } from './events.ts'
-import { sendSoon } from './sending.ts'
-import { gatherStats, hasQueued } from './stats.ts'
+import { scheduleSending } from './sending.ts'
+import { hasQueued, loadStats } from './stats.ts'
 
 export const campaigns = defineResource({
   noun: 'campaign',
@@ -67,7 +67,7 @@ export const campaigns = defineResource({
   },
   // What it had queued when it was switched off goes out now.
   afterSave: async (ctx, id, { status }) => {
-    if (status === true && (await hasQueued(ctx, id))) await sendSoon(ctx)
+    if (status === true && (await hasQueued(ctx, id))) await scheduleSending(ctx)
   },
   toReply: (row): Schema<'Campaign'> => ({
     id: row.id,
@@ -88,7 +88,7 @@ export const campaigns = defineResource({
     version: row.version,
   }),
   loadRelated: async (ctx, replies, include) => {
-    await gatherStats(ctx, replies)
+    await loadStats(ctx, replies)
     await expandReferences(
       ctx,
       replies,

@@ -6,17 +6,22 @@ import { clean, plainText, tooMuch } from '../../kernel/values/html.ts'
 import { fillIn, longest, type Placeholders } from '../email-templates/placeholders.ts'
 
 /** A campaign with the content of its template. */
-export interface Draft {
+export interface CampaignDraft {
   subject: string
   content: string
 }
 
-export interface Filled extends Draft {
+export interface FilledCampaign extends CampaignDraft {
   unknown: string[]
 }
 
 /** The mail, or a sentence that says why there can be none. */
-export function filledIn(ctx: Context, draft: Draft, facts: Placeholders, url: string): Filled | string {
+export function fillCampaign(
+  ctx: Context,
+  draft: CampaignDraft,
+  facts: Placeholders,
+  url: string,
+): FilledCampaign | string {
   const values = new Map([...facts, ['unsubscribe_url', url]])
   const subject = fillIn(draft.subject, values, 'text', longest.subject)
   if (!subject) return `Filled in, the subject has more than ${longest.subject} characters.`
@@ -34,4 +39,4 @@ const footer = ({ services: { config } }: Context, url: string): string =>
   `<p style="font-size:small">You get this from ${escapeHtml(config.appName)}. <a href="${escapeHtml(url)}" rel="noopener noreferrer" target="_blank">Unsubscribe</a></p>`
 
 /** For mail programs without HTML, where a link says nothing of where it leads. */
-export const textOf = (content: string, url: string): string => `${plainText(content)}\n\nUnsubscribe: ${url}`
+export const campaignText = (content: string, url: string): string => `${plainText(content)}\n\nUnsubscribe: ${url}`

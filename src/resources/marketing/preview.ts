@@ -13,10 +13,10 @@ import { factsFrom, factsOf } from '../email-templates/facts.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { campaigns } from './campaigns.ts'
-import { filledIn } from './content.ts'
+import { fillCampaign } from './content.ts'
 import { occurrenceOf } from './occurrence.ts'
-import { addressesIn, inLedger } from './queue.ts'
-import { suppressedOf } from './suppressions.ts'
+import { addressesIn, addressesInLedger } from './queue.ts'
+import { suppressedAddresses } from './suppressions.ts'
 import { exampleUrl } from './unsubscribe.ts'
 
 /** When the campaigns of a day run. */
@@ -32,7 +32,7 @@ export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params,
   const template = templateId === null ? null : await emailTemplates.get(ctx, templateId)
   const facts = personId === null ? await factsFrom(ctx, 'persons', {}) : await factsOf(ctx, 'persons', personId)
   const draft = { subject: campaign.subject, content: template?.content ?? '' }
-  const filled = filledIn(ctx, draft, facts, exampleUrl(ctx))
+  const filled = fillCampaign(ctx, draft, facts, exampleUrl(ctx))
   if (typeof filled === 'string') throw invalid({ 'query.person_id': [filled] })
   return {
     data: {
@@ -85,8 +85,8 @@ async function reach(ctx: Context, id: number, occurrence: string) {
     const addresses = [...new Set(people.flatMap(({ emails }) => addressesIn(emails)))].filter(
       (each) => !counted.has(each),
     )
-    const had = await inLedger(ctx, { campaign_id: id, occurrence }, addresses)
-    const none = await suppressedOf(ctx, addresses)
+    const had = await addressesInLedger(ctx, { campaign_id: id, occurrence }, addresses)
+    const none = await suppressedAddresses(ctx, addresses)
     for (const address of addresses) {
       counted.add(address)
       if (had.has(address)) counts.already_sent++

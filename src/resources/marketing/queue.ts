@@ -7,13 +7,13 @@ import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { isVeto, longTransaction, write } from '../../kernel/write/write.ts'
 import { factsOfPersons } from '../email-templates/facts.ts'
-import { type Draft, type Filled, filledIn } from './content.ts'
-import { sendSoon } from './sending.ts'
+import { type CampaignDraft, type FilledCampaign, fillCampaign } from './content.ts'
+import { scheduleSending } from './sending.ts'
 import { presentSend } from './sends.ts'
-import { suppressedOf } from './suppressions.ts'
+import { suppressedAddresses } from './suppressions.ts'
 import { unsubscribeUrl } from './unsubscribe.ts'
 
-export interface Run {
+export interface CampaignRun {
   campaign_id: number
   /** The date of the event, or `once`. */
   occurrence: string
@@ -38,7 +38,7 @@ export const addressesIn = (emails: string): string[] => [
   ...new Set((JSON.parse(emails) as { value: string }[]).map(({ value }) => fold(value))),
 ]
 
-export const queueMails = defineJob<Run>({
+export const queueMails = defineJob<CampaignRun>({
   kind: 'campaigns.queue',
   retryAfterSeconds: [10, 60, 300, 300, 1800, 1800, 7200, 7200],
   async run(ctx, run, { id, signal }) {
@@ -48,7 +48,7 @@ export const queueMails = defineJob<Run>({
 })
 
 /** False when it was stopped before the end. */
-export async function queueAll(job: Context, run: Run, signal?: AbortSignal): Promise<boolean> {
+export async function queueAll(job: Context, run: CampaignRun, signal?: AbortSignal): Promise<boolean> {
   for (let after = 0; ; ) {
     const ctx: Context = { ...job, origin: 'campaign', time: job.services.clock.now() }
     const draft = await draftOf(ctx, run.campaign_id)
@@ -73,7 +73,7 @@ export async function queueAll(job: Context, run: Run, signal?: AbortSignal): Pr
 }
 
 /** Null when the campaign is gone, or has lost its template: there is nothing to send any more. */
-async function draftOf({ db }: Context, id: number): Promise<Draft | null> {
+async function draftOf({ db }: Context, id: number): Promise<CampaignDraft | null> {
   const row = await db
     .selectFrom('marketing_campaigns')
     .innerJoin('email_templates', 'email_templates.id', 'marketing_campaigns.marketing_template_id')
@@ -92,8 +92,8 @@ function recipientsIn(people: readonly Person[]): Recipient[] {
 }
 
 /** Those without a row for this occurrence. */
-async function notYet(ctx: Context, run: Run, recipients: readonly Recipient[]): Promise<Recipient[]> {
-  const known = await inLedger(
+async function notYet(ctx: Context, run: CampaignRun, recipients: readonly Recipient[]): Promise<Recipient[]> {
+  const known = await addressesInLedger(
     ctx,
     run,
     recipients.map(({ address }) => address),
@@ -102,7 +102,11 @@ async function notYet(ctx: Context, run: Run, recipients: readonly Recipient[]):
 }
 
 /** Which of the addresses have a row for this occurrence. */
-export async function inLedger({ db }: Context, run: Run, addresses: readonly string[]): Promise<ReadonlySet<string>> {
+export async function addressesInLedger(
+  { db }: Context,
+  run: CampaignRun,
+  addresses: readonly string[],
+): Promise<ReadonlySet<string>> {
   const known = new Set<string>()
   for (let from = 0; from < addresses.length; from += atOnce) {
     const rows = await db
@@ -118,13 +122,18 @@ export async function inLedger({ db }: Context, run: Run, addresses: readonly st
 }
 
 /** Filled in before the transaction, which others wait for. */
-async function queueSome(ctx: Context, run: Run, draft: Draft, some: readonly Recipient[]): Promise<void> {
+async function queueSome(
+  ctx: Context,
+  run: CampaignRun,
+  draft: CampaignDraft,
+  some: readonly Recipient[],
+): Promise<void> {
   const facts = await factsOfPersons(ctx, [...new Set(some.map(({ person }) => person.id))])
-  const mails: (Recipient & { filled: ReturnType<typeof filledIn> })[] = []
+  const mails: (Recipient & { filled: ReturnType<typeof fillCampaign> })[] = []
   for (const { address, person } of some) {
     await yieldIfDue()
     const of = facts.get(person.id)
-    if (of) mails.push({ address, person, filled: filledIn(ctx, draft, of, unsubscribeUrl(ctx, address)) })
+    if (of) mails.push({ address, person, filled: fillCampaign(ctx, draft, of, unsubscribeUrl(ctx, address)) })
   }
   await longTransaction(ctx, async (ctx) => {
     const { db } = ctx
@@ -132,7 +141,7 @@ async function queueSome(ctx: Context, run: Run, draft: Draft, some: readonly Re
     if (!(await campaign.executeTakeFirst())) return
     const wanted = await notYet(ctx, run, mails)
     const addresses = new Set(wanted.map(({ address }) => address))
-    const suppressed = await suppressedOf(ctx, [...addresses])
+    const suppressed = await suppressedAddresses(ctx, [...addresses])
     const there = await peopleThere(ctx, wanted)
     for (const { address, person, filled } of mails) {
       await yieldIfDue()
@@ -141,7 +150,7 @@ async function queueSome(ctx: Context, run: Run, draft: Draft, some: readonly Re
       else if (typeof filled === 'string') await leaveOut(ctx, run, { address, person }, 'failed', filled)
       else await queueOne(ctx, run, { address, person }, filled)
     }
-    await sendSoon(ctx)
+    await scheduleSending(ctx)
   })
 }
 
@@ -152,7 +161,7 @@ async function peopleThere({ db }: Context, recipients: readonly Recipient[]): P
   return new Set(rows.map(({ id }) => id))
 }
 
-const rowOf = (ctx: Context, run: Run, { address, person }: Recipient) => ({
+const rowOf = (ctx: Context, run: CampaignRun, { address, person }: Recipient) => ({
   ...run,
   address,
   person_id: person.id,
@@ -163,7 +172,7 @@ const rowOf = (ctx: Context, run: Run, { address, person }: Recipient) => ({
 
 const leaveOut = (
   ctx: Context,
-  run: Run,
+  run: CampaignRun,
   to: Recipient,
   state: 'suppressed' | 'failed',
   error: string | null,
@@ -174,7 +183,12 @@ const leaveOut = (
     .execute()
 
 /** A listener may refuse one; nothing of it is written then, and the others go on. */
-async function queueOne(ctx: Context, run: Run, to: Recipient, { subject, content }: Filled): Promise<void> {
+async function queueOne(
+  ctx: Context,
+  run: CampaignRun,
+  to: Recipient,
+  { subject, content }: FilledCampaign,
+): Promise<void> {
   const about = {
     entity: 'sends',
     input: { ...run, address: to.address, person_id: to.person.id },

@@ -4,13 +4,13 @@ import { Problem } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { campaigns } from './campaigns.ts'
-import { sendSoon } from './sending.ts'
-import { sendOf } from './sends.ts'
+import { scheduleSending } from './sending.ts'
+import { loadSend } from './sends.ts'
 
 export const resendCampaignSend: Handler<'resendCampaignSend'> = (ctx, { params: { id: campaign, send_id: id } }) =>
   transaction(ctx, async (ctx) => {
     const { status: isActive } = await campaigns.get(ctx, campaign)
-    const before = await sendOf(ctx, campaign, id)
+    const before = await loadSend(ctx, campaign, id)
     if (before.state !== 'uncertain')
       throw new Problem('state_conflict', `The e-mail is ${before.state}; only an uncertain one can be sent again.`)
     if (!isActive) throw new Problem('state_conflict', 'The campaign is not active.')
@@ -28,8 +28,8 @@ export const resendCampaignSend: Handler<'resendCampaignSend'> = (ctx, { params:
         .set({ ...queue, resent_at: now(ctx), resent_by_id: requireUser(ctx).id, updated_at: now(ctx) })
         .where('id', '=', id)
         .execute()
-      await sendSoon(ctx)
-      return { id, entity: { ...(await sendOf(ctx, campaign, id)) } }
+      await scheduleSending(ctx)
+      return { id, entity: { ...(await loadSend(ctx, campaign, id)) } }
     })
-    return { data: await sendOf(ctx, campaign, id), message: 'E-mail queued again.' }
+    return { data: await loadSend(ctx, campaign, id), message: 'E-mail queued again.' }
   })

@@ -8,15 +8,15 @@ import type { Snapshot } from '../../kernel/write/events.ts'
 import { isOfListener, transaction, write } from '../../kernel/write/write.ts'
 import { campaigns } from './campaigns.ts'
 import { occurrenceOf } from './occurrence.ts'
-import { queueAll, queueMails, type Run } from './queue.ts'
-import { sendSoon } from './sending.ts'
+import { type CampaignRun, queueAll, queueMails } from './queue.ts'
+import { scheduleSending } from './sending.ts'
 
-const keyOf = (run: Run): string => `campaigns.queue:${run.campaign_id}:${run.occurrence}`
+const keyOf = (run: CampaignRun): string => `campaigns.queue:${run.campaign_id}:${run.occurrence}`
 
 /** How long a command that queues by itself has before a worker does it. */
 const headStartMs = 60_000
 
-async function start(ctx: Context, run: Run, runAt = ctx.time): Promise<void> {
+async function start(ctx: Context, run: CampaignRun, runAt = ctx.time): Promise<void> {
   const id = run.campaign_id
   const show = async (ctx: Context): Promise<Snapshot> => ({ ...(await campaigns.get(ctx, id)) })
   const about = { entity: 'campaigns', input: { occurrence: run.occurrence }, id, before: await show(ctx) }
@@ -36,7 +36,7 @@ async function start(ctx: Context, run: Run, runAt = ctx.time): Promise<void> {
  * Runs every active campaign of the day, all of them or none, and answers which. One that a listener refuses is left out. Repeating
  * it is safe: an address that has had an occurrence does not get it again.
  */
-export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<Run[]> =>
+export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<CampaignRun[]> =>
   transaction(ctx, async (ctx) => {
     const rows = await ctx.db
       .selectFrom('marketing_campaigns')
@@ -47,7 +47,7 @@ export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<Ru
       .where((eb) => eb.or([eb('marketing_events.date', 'is', null), eb('marketing_events.date', '=', date)]))
       .orderBy('marketing_campaigns.id')
       .execute()
-    const runs: Run[] = []
+    const runs: CampaignRun[] = []
     for (const row of rows) {
       const run = { campaign_id: row.id, occurrence: occurrenceOf(row.date) }
       try {
@@ -58,7 +58,7 @@ export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<Ru
         ctx.services.log.warn({ campaign: row.id, err: cause }, 'A listener refused to let a campaign run, or failed.')
       }
     }
-    await sendSoon(ctx)
+    await scheduleSending(ctx)
     return runs
   })
 

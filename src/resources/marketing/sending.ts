@@ -9,10 +9,10 @@ import { today } from '../../kernel/values/format.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { MailDeferred, MailRefused, type OutboundMessage } from '../../mail/outbound.ts'
 import { patient } from '../../mail/send-grace.ts'
-import { textOf } from './content.ts'
-import { once } from './occurrence.ts'
+import { campaignText } from './content.ts'
+import { undatedOccurrence } from './occurrence.ts'
 import type { Send } from './sends.ts'
-import { suppressedOf } from './suppressions.ts'
+import { suppressedAddresses } from './suppressions.ts'
 import { unsubscribeUrl } from './unsubscribe.ts'
 
 const kind = 'campaigns.send'
@@ -26,7 +26,7 @@ const minuteMs = 60_000
  * Something is queued, or will be due `at` a time. There is one job that waits at most, and never two at work: those of one sequence
  * run one after another. The one at work has let go of the key, so that what comes while it ends is seen by the next.
  */
-export const sendSoon = (ctx: Context, at: Date = ctx.time): Promise<void> =>
+export const scheduleSending = (ctx: Context, at: Date = ctx.time): Promise<void> =>
   transaction(ctx, async (ctx) => {
     if ((await enqueue(ctx, { kind }, {}, { key: kind, sequence: kind, runAt: at })) === null)
       await expedite(ctx, [kind], at)
@@ -44,18 +44,18 @@ export const sendMails = defineJob<Record<string, never>>({
     for (let tried = 0; tried < maxMails && !signal.aborted; tried++) {
       const ctx = current()
       const free = await freeAt(ctx)
-      if (free > ctx.time) return sendSoon(ctx, free)
+      if (free > ctx.time) return scheduleSending(ctx, free)
       const mail = await take(ctx)
       if (mail === null) {
         const due = await nextDue(ctx)
-        return due === null ? undefined : sendSoon(ctx, due)
+        return due === null ? undefined : scheduleSending(ctx, due)
       }
       if (mail !== 'left out') await hand(current, mail, late)
     }
-    await sendSoon(current())
+    await scheduleSending(current())
   },
   // What is queued is never forgotten: whatever made this one fail, the next begins.
-  onBuried: (ctx) => sendSoon(ctx),
+  onBuried: (ctx) => scheduleSending(ctx),
   // It takes whatever is due.
   revive: async () => undefined,
 })
@@ -126,7 +126,7 @@ async function nextDue(ctx: Context): Promise<Date | null> {
  * at its pace, however long that takes; and whoever runs a campaign after its day wants it to go out all the same (DOMAIN 20.2).
  */
 function isTooLate(ctx: Context, { occurrence, created_at, active_since }: Send & { active_since: string | null }) {
-  if (occurrence === once) return false
+  if (occurrence === undatedOccurrence) return false
   const dayOf = (time: string): string => today(new Date(time), ctx.services.config.timezone)
   return dayOf(created_at) <= occurrence && occurrence < dayOf(active_since ?? created_at)
 }
@@ -140,7 +140,7 @@ const take = (ctx: Context): Promise<Send | 'left out' | null> =>
       .where('campaign_sends.run_at', '<=', now(ctx))
       .executeTakeFirst()
     if (!row) return null
-    if ((await suppressedOf(ctx, [row.address])).size > 0) return leftOut(ctx, row, { state: 'suppressed' })
+    if ((await suppressedAddresses(ctx, [row.address])).size > 0) return leftOut(ctx, row, { state: 'suppressed' })
     if (row.person_id === null) return leftOut(ctx, row, { state: 'failed', error: 'The person was deleted.' })
     if (isTooLate(ctx, row))
       return leftOut(ctx, row, { state: 'failed', error: 'Too late: the day it was for has passed.' })
@@ -218,7 +218,7 @@ function messageOf(ctx: Context, { address, message_id, subject, content }: Send
     bcc: [],
     subject: subject ?? '',
     html: content ?? '',
-    text: textOf(content ?? '', url),
+    text: campaignText(content ?? '', url),
     references: [],
     headers: {
       'List-Unsubscribe': `<${url}>`,

@@ -94,7 +94,7 @@ export const listCampaignSends: Handler<'listCampaignSends'> = async (ctx, { par
 }
 
 /** One entry that the caller sees. Throws 404. */
-export async function sendOf(ctx: Context, campaign: number, id: number): Promise<Schema<'CampaignSend'>> {
+export async function loadSend(ctx: Context, campaign: number, id: number): Promise<Schema<'CampaignSend'>> {
   const row = await sendsOf(ctx, campaign).where('campaign_sends.id', '=', id).executeTakeFirst()
   if (!row) throw notFound('e-mail of this campaign', id)
   return presentSend(ctx, row)

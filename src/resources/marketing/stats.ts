@@ -5,7 +5,7 @@ import type { Context } from '../../kernel/context.ts'
 type Campaign = Pick<Schema<'Campaign'>, 'id' | 'stats'>
 type State = Schema<'CampaignSend'>['state']
 
-export async function gatherStats({ db }: Context, campaigns: readonly Campaign[]): Promise<void> {
+export async function loadStats({ db }: Context, campaigns: readonly Campaign[]): Promise<void> {
   const rows = await db
     .selectFrom('campaign_sends')
     .select(({ fn }) => ['campaign_id', 'state', fn.countAll<number>().as('count')])

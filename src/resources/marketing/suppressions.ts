@@ -11,7 +11,7 @@ import { text, time, value } from '../../kernel/query/filter.ts'
 import { recordPage } from '../../kernel/query/record-list.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
-import { touchAddress } from '../persons/unsubscribed.ts'
+import { touchPersonsWithAddress } from '../persons/unsubscribed.ts'
 
 type Row = Selectable<DB['suppressions']>
 type Wish = Pick<Schema<'Suppression'>, 'address' | 'reason'>
@@ -40,7 +40,7 @@ const withAddress = ({ db }: Context, address: string) =>
   db.selectFrom('suppressions').selectAll().where('address', '=', address).executeTakeFirst()
 
 /** Which of the addresses get no campaigns. */
-export async function suppressedOf({ db }: Context, addresses: readonly string[]): Promise<ReadonlySet<string>> {
+export async function suppressedAddresses({ db }: Context, addresses: readonly string[]): Promise<ReadonlySet<string>> {
   if (addresses.length === 0) return new Set()
   const rows = await db.selectFrom('suppressions').select('address').where('address', 'in', addresses).execute()
   return new Set(rows.map(({ address }) => address))
@@ -61,7 +61,7 @@ export const suppress = (ctx: Context, { address: sent, reason }: Wish): Promise
           .values({ address, reason, created_at: now(ctx), updated_at: now(ctx) })
           .returningAll()
           .executeTakeFirstOrThrow()
-        await touchAddress(ctx, address)
+        await touchPersonsWithAddress(ctx, address)
         return { id: row.id, entity: present(row) }
       },
     )
@@ -97,7 +97,7 @@ export const deleteSuppression: Handler<'deleteSuppression'> = (ctx, { params: {
     if (!row) throw notFound('suppression', id)
     await write(ctx, 'marketing.suppression.delete', { entity, input: {}, id, before: present(row) }, async (ctx) => {
       await ctx.db.deleteFrom('suppressions').where('id', '=', id).execute()
-      await touchAddress(ctx, row.address)
+      await touchPersonsWithAddress(ctx, row.address)
       return { id, entity: null }
     })
     return { message: 'Address is no longer suppressed.' }

@@ -15,7 +15,7 @@ import { fold } from '../../kernel/values/format.ts'
 import { withAttributes } from '../attributes/values.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
-import { ownerOf, userRef } from '../users/owner.ts'
+import { resolveOwnerId, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 import { organizationColumns } from './columns.ts'
@@ -82,7 +82,7 @@ export const organizations = defineResource(
         name,
         name_key: key,
         address: mergeAddress(current?.address ?? null, address),
-        user_id: await ownerOf(writing, user_id),
+        user_id: await resolveOwnerId(writing, user_id),
       }
     },
     toReply: (row, ctx): Schema<'Organization'> => ({

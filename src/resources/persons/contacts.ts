@@ -10,7 +10,7 @@ import { fold, phoneKey } from '../../kernel/values/format.ts'
 import { type Attribute, attributeSet } from '../attributes/set.ts'
 import { cleanPoints as cleaned } from '../attributes/types/points.ts'
 import { checkKeys, keepKeys } from '../attributes/unique.ts'
-import { withNumber } from './numbers.ts'
+import { hasPhoneNumber } from './phone-numbers.ts'
 
 type Point = Schema<'ContactPoint'>
 type Sent = readonly { value: string | null; label?: string | null }[]
@@ -23,7 +23,11 @@ type Owner = 'persons' | 'warehouses'
 const required: ReadonlySet<ContactField> = new Set(['contact_emails'])
 
 /** Entries without a value are dropped, a missing label is `work`; a value that occurs twice is found. */
-export function cleanPoints(field: ContactField, sent: Sent | undefined, found: ValidationErrors): Point[] | undefined {
+export function cleanContactPoints(
+  field: ContactField,
+  sent: Sent | undefined,
+  found: ValidationErrors,
+): Point[] | undefined {
   if (sent === undefined) return undefined
   const points = cleaned(sent, contactFields[field], (at, sentence) => found.invalid(`${field}.${at}`, sentence))
   if (required.has(field) && points.length === 0) found.invalid(field, 'The field is required.')
@@ -45,7 +49,7 @@ async function attributeOf(ctx: Context, owner: Owner, field: ContactField): Pro
 }
 
 /** Finds values that another record has. The other's id is told only to callers who may see it. */
-export async function checkUnique(
+export async function checkUniquePoints(
   ctx: Context,
   owner: Owner,
   field: ContactField,
@@ -64,7 +68,7 @@ const keysOf = (field: ContactField, sent: Sent): { key: string; at: string }[] 
   )
 
 /** Makes the rows of unique_values those of the record's points. */
-export async function keepUnique(
+export async function saveUniquePoints(
   ctx: Context,
   owner: Owner,
   id: number,
@@ -84,9 +88,9 @@ export const mendPerson: Mend = async (ctx, { row }) => {
   const points = (['emails', 'contact_numbers'] as const).map(
     (field) => [field, JSON.parse(String(row[field])) as Point[]] as const,
   )
-  for (const [field, sent] of points) await checkUnique(ctx, 'persons', field, sent, id, found)
+  for (const [field, sent] of points) await checkUniquePoints(ctx, 'persons', field, sent, id, found)
   found.throwIfAny()
-  for (const [field, sent] of points) await keepUnique(ctx, 'persons', id, field, sent)
+  for (const [field, sent] of points) await saveUniquePoints(ctx, 'persons', id, field, sent)
   return {}
 }
 
@@ -103,7 +107,7 @@ export async function contactFilters(ctx: Context, query: Query): Promise<Fields
     const { id, isUnique } = await attributeOf(ctx, 'persons', field)
     fields[parameter] = exists((values) => {
       const keys = values.map((value) => contactFields[field](String(value)))
-      if (field === 'contact_numbers') return withNumber(keys)
+      if (field === 'contact_numbers') return hasPhoneNumber(keys)
       if (isUnique)
         return sql<SqlBool>`persons.id in (select point.entity_id from unique_values as point where point.entity_type = 'persons' and point.attribute_id = ${id} and point.value in (${sql.join(keys)}))`
       const tests = keys.map((key) => dialect.jsonPointMatches('persons.emails', 'equals', key))

@@ -12,13 +12,13 @@ import { fold } from '../../kernel/values/format.ts'
 import { checkValues, withAttributes } from '../attributes/values.ts'
 import { organizations } from '../organizations/resource.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
-import { ownerOf, userRef } from '../users/owner.ts'
+import { resolveOwnerId, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
-import { checkUnique, cleanPoints, contactFilters, keepUnique, mendPerson } from './contacts.ts'
+import { checkUniquePoints, cleanContactPoints, contactFilters, mendPerson, saveUniquePoints } from './contacts.ts'
 import { checkEmail, linkEmail } from './emails.ts'
-import { keepNumbers, withNumberLike } from './numbers.ts'
-import { gatherUnsubscribed } from './unsubscribed.ts'
+import { hasPhoneNumberLike, savePhoneNumbers } from './phone-numbers.ts'
+import { loadUnsubscribedAt } from './unsubscribed.ts'
 
 type Row = { id: number; organization_id: number | null; user_id: number | null }
 
@@ -59,13 +59,13 @@ async function organizationOf(
 /** Everything but the writing: the columns, with all that is wrong found, and an organization that is still to be created. */
 async function planPerson(body: Body, writing: Writing<Row>) {
   const { ctx, current, found } = writing
-  const emails = cleanPoints('emails', body.emails, found)
-  const numbers = cleanPoints('contact_numbers', body.contact_numbers, found)
-  await checkUnique(ctx, 'persons', 'emails', body.emails, current?.id ?? null, found)
-  await checkUnique(ctx, 'persons', 'contact_numbers', body.contact_numbers, current?.id ?? null, found)
+  const emails = cleanContactPoints('emails', body.emails, found)
+  const numbers = cleanContactPoints('contact_numbers', body.contact_numbers, found)
+  await checkUniquePoints(ctx, 'persons', 'emails', body.emails, current?.id ?? null, found)
+  await checkUniquePoints(ctx, 'persons', 'contact_numbers', body.contact_numbers, current?.id ?? null, found)
   await checkTagIds(ctx, found, body.tag_ids)
   await checkEmail(writing, body.email_id)
-  const user_id = await ownerOf(writing, body.user_id)
+  const user_id = await resolveOwnerId(writing, body.user_id)
   const columns = {
     name: body.name,
     name_key: body.name === undefined ? undefined : fold(body.name),
@@ -140,7 +140,7 @@ export const persons = defineResource(
       { key: 'organizations.name_key' },
       { where: (word, dialect) => dialect.jsonPointMatches('persons.emails', 'contains', word) },
       { where: (word, dialect) => dialect.jsonPointMatches('persons.contact_numbers', 'contains', word) },
-      { whole: withNumberLike },
+      { whole: hasPhoneNumberLike },
     ],
     toRow: async (body: Body, writing): Promise<Record<string, unknown>> => {
       const { columns, organization } = await planPerson(body, writing)
@@ -183,13 +183,13 @@ export const persons = defineResource(
       }
     },
     loadRelated: async (ctx, replies, include) => {
-      await gatherUnsubscribed(ctx, replies)
+      await loadUnsubscribedAt(ctx, replies)
       await expandReferences(ctx, replies, include, { organization: () => organizations, user: () => users })
     },
     afterSave: async (ctx, id, body) => {
-      await keepUnique(ctx, 'persons', id, 'emails', body.emails)
-      await keepUnique(ctx, 'persons', id, 'contact_numbers', body.contact_numbers)
-      await keepNumbers(ctx, id, body.contact_numbers)
+      await saveUniquePoints(ctx, 'persons', id, 'emails', body.emails)
+      await saveUniquePoints(ctx, 'persons', id, 'contact_numbers', body.contact_numbers)
+      await savePhoneNumbers(ctx, id, body.contact_numbers)
     },
     saveLinks: async (ctx, id, body: Body, isNew) => {
       const isTagged = await setTags(ctx, 'persons', id, body.tag_ids, isNew)

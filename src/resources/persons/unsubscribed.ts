@@ -9,7 +9,7 @@ import { contactFilters } from './contacts.ts'
 type Person = Pick<Schema<'Person'>, 'emails' | 'unsubscribed_at'>
 
 /** For a page of persons, with one query. */
-export async function gatherUnsubscribed({ db }: Context, people: readonly Person[]): Promise<void> {
+export async function loadUnsubscribedAt({ db }: Context, people: readonly Person[]): Promise<void> {
   const addresses = [...new Set(people.flatMap(({ emails }) => emails.map(({ value }) => fold(value))))]
   if (addresses.length === 0) return
   const rows = await db
@@ -23,7 +23,7 @@ export async function gatherUnsubscribed({ db }: Context, people: readonly Perso
 }
 
 /** Persons with the address are shown otherwise from now on: their versions go up. */
-export async function touchAddress(ctx: Context, address: string): Promise<void> {
+export async function touchPersonsWithAddress(ctx: Context, address: string): Promise<void> {
   const query = { email: [address] }
   let changed = ctx.db
     .updateTable('persons')

@@ -14,9 +14,9 @@ import { currencyText, fold } from '../../kernel/values/format.ts'
 import { fromSum, sumOf } from '../../kernel/values/money.ts'
 import { write } from '../../kernel/write/write.ts'
 import { leadsCount } from '../sources/usage.ts'
-import { isFixed, type Plan, planStages, type StageRow } from './stages.ts'
+import { isFixedStage, planStages, type StagePlan, type StageRow } from './stages.ts'
 
-export const stagesOf = (ctx: Context, pipelineId: number): Promise<StageRow[]> =>
+export const loadStages = (ctx: Context, pipelineId: number): Promise<StageRow[]> =>
   ctx.db
     .selectFrom('lead_pipeline_stages')
     .select(['id', 'code', 'name', 'probability', 'sort_order'])
@@ -74,9 +74,9 @@ async function presentStages(ctx: Context, pipelineIds: readonly number[]): Prom
   return found
 }
 
-async function carryOut(ctx: Context, pipelineId: number, plan: Plan, moveTo: number | undefined): Promise<void> {
+async function carryOut(ctx: Context, pipelineId: number, plan: StagePlan, moveTo: number | undefined): Promise<void> {
   const at = now(ctx)
-  const present = new Map((await stagesOf(ctx, pipelineId)).map((stage) => [stage.id, stage]))
+  const present = new Map((await loadStages(ctx, pipelineId)).map((stage) => [stage.id, stage]))
   const fallback = [...present.values()].find(({ code }) => code === 'new')
   for (const { id } of plan.removed) {
     await ctx.services.moveLeads(ctx, { stageId: id }, { stageId: moveTo ?? fallback?.id ?? id })
@@ -103,7 +103,7 @@ async function carryOut(ctx: Context, pipelineId: number, plan: Plan, moveTo: nu
           ...columns,
           lead_pipeline_id: pipelineId,
           code,
-          is_user_defined: isFixed(code) ? 0 : 1,
+          is_user_defined: isFixedStage(code) ? 0 : 1,
           created_at: at,
           updated_at: at,
         })
@@ -118,8 +118,8 @@ async function carryOut(ctx: Context, pipelineId: number, plan: Plan, moveTo: nu
   }
 }
 
-function refuseFixed(plan: Plan): void {
-  const fixed = plan.removed.find(({ code }) => isFixed(code))
+function refuseFixed(plan: StagePlan): void {
+  const fixed = plan.removed.find(({ code }) => isFixedStage(code))
   if (fixed) throw isProtected(`The stage ${fixed.code} exists in every pipeline and cannot be removed.`)
 }
 
@@ -152,7 +152,7 @@ export const pipelines = defineResource({
       { table: 'lead_pipelines', entity: 'pipelines', noun: 'pipeline' },
       body.name,
     )
-    const plan = planStages(current ? await stagesOf(ctx, current.id) : [], body.stages, found)
+    const plan = planStages(current ? await loadStages(ctx, current.id) : [], body.stages, found)
     const target = body.move_leads_to_stage_id
     if (target !== undefined && !plan.stages.some(({ id }) => id === target))
       found.invalid('move_leads_to_stage_id', 'This is none of the stages that stay.')
@@ -192,14 +192,14 @@ export const pipelines = defineResource({
     carryOut(
       ctx,
       id,
-      planStages(await stagesOf(ctx, id), body.stages, new ValidationErrors()),
+      planStages(await loadStages(ctx, id), body.stages, new ValidationErrors()),
       body.move_leads_to_stage_id,
     ),
   beforeDelete: async (ctx, row) => {
     if (row.is_default === 1)
       throw isProtected('The default pipeline cannot be deleted; make another one the default first.')
-    const targets = await stagesOf(ctx, await defaultPipelineId(ctx))
-    for (const stage of await stagesOf(ctx, row.id)) {
+    const targets = await loadStages(ctx, await defaultPipelineId(ctx))
+    for (const stage of await loadStages(ctx, row.id)) {
       const target = targets.find(({ code }) => code === stage.code) ?? targets.find(({ code }) => code === 'new')
       if (target) await ctx.services.moveLeads(ctx, { stageId: stage.id }, { stageId: target.id })
     }

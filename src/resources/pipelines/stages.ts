@@ -17,7 +17,7 @@ export interface PlannedStage extends Omit<StageRow, 'id'> {
   id: number | null
 }
 
-export interface Plan {
+export interface StagePlan {
   stages: PlannedStage[]
   removed: StageRow[]
 }
@@ -39,14 +39,14 @@ const fixed = new Map(
 const fixedProbability: Record<string, number> = { won: 100, lost: 0 }
 const most = 50
 
-export const isFixed = (code: string): boolean => fixed.has(code)
+export const isFixedStage = (code: string): boolean => fixed.has(code)
 
 /** `sent` undefined: the stages stay as they are, or are the customary ones for a new pipeline. */
 export function planStages(
   present: readonly StageRow[],
   sent: readonly StageInput[] | undefined,
   found: ValidationErrors,
-): Plan {
+): StagePlan {
   if (sent === undefined && present.length > 0) return { stages: [...present], removed: [] }
   const inputs = sent ?? customary
   const planned = inputs.map((input, index) => planOne(present, input, index, found))

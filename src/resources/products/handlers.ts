@@ -8,16 +8,16 @@ import { transaction } from '../../kernel/write/write.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { warehouses } from '../warehouses/resource.ts'
 import { productColumns } from './columns.ts'
-import { inventoriesOf, stockOf, writeInventories } from './inventories.ts'
+import { loadInventories, stockByWarehouse, writeInventories } from './inventories.ts'
 import { products } from './resource.ts'
-import { carryOut, planStock } from './stocking.ts'
+import { applyStockPlan, planStock } from './stock-plan.ts'
 
 const tags = createTagHandlers('products', products)
 
 const listProductInventories: Handler<'listProductInventories'> = async (ctx, { params, query }) => {
   await products.assertVisible(ctx, params.id)
   const wanted = query.warehouse_id
-  const all = await inventoriesOf(ctx, { productIds: [params.id], ...(wanted && { warehouseIds: wanted }) })
+  const all = await loadInventories(ctx, { productIds: [params.id], ...(wanted && { warehouseIds: wanted }) })
   return { data: all }
 }
 
@@ -25,10 +25,10 @@ const updateProductInventories: Handler<'updateProductInventories'> = (ctx, { pa
   transaction(ctx, async (ctx) => {
     await products.assertVisible(ctx, params.id)
     const scope = { productIds: [params.id], ...(body.warehouse_id && { warehouseId: body.warehouse_id }) }
-    const present = await inventoriesOf(ctx, scope)
+    const present = await loadInventories(ctx, scope)
     const plan = await planStock(ctx, present, body)
-    await writeInventories(ctx, params.id, body, (ctx) => carryOut(ctx, params.id, present, plan))
-    return { data: await inventoriesOf(ctx, scope), message: 'Inventories updated.' }
+    await writeInventories(ctx, params.id, body, (ctx) => applyStockPlan(ctx, params.id, present, plan))
+    return { data: await loadInventories(ctx, scope), message: 'Inventories updated.' }
   })
 
 /** Products of a warehouse, with the sums of that warehouse in place of those over all of them. */
@@ -40,9 +40,9 @@ const listWarehouseProducts: Handler<'listWarehouseProducts'> = async (ctx, { pa
     ),
   )
   const shown = list.data as Schema<'Product'>[]
-  const inventories = await inventoriesOf(ctx, { productIds: shown.map(({ id }) => id), warehouseId: params.id })
+  const inventories = await loadInventories(ctx, { productIds: shown.map(({ id }) => id), warehouseId: params.id })
   for (const product of shown) {
-    const [stock] = stockOf(inventories.filter(({ product_id }) => product_id === product.id))
+    const [stock] = stockByWarehouse(inventories.filter(({ product_id }) => product_id === product.id))
     if (stock) Object.assign(product, { in_stock: stock.in_stock, allocated: stock.allocated, on_hand: stock.on_hand })
   }
   return list
@@ -59,7 +59,7 @@ export const handlers = {
   updateProductInventories,
   listProductWarehouses: async (ctx, { params }) => {
     await products.assertVisible(ctx, params.id)
-    return { data: stockOf(await inventoriesOf(ctx, { productIds: [params.id] })) }
+    return { data: stockByWarehouse(await loadInventories(ctx, { productIds: [params.id] })) }
   },
   listWarehouseProducts,
 } satisfies Partial<Handlers>

@@ -16,7 +16,7 @@ interface Where {
 }
 
 /** Inventories with their warehouse and location, by both names. */
-export async function inventoriesOf(ctx: Context, where: Where): Promise<Inventory[]> {
+export async function loadInventories(ctx: Context, where: Where): Promise<Inventory[]> {
   if (where.productIds?.length === 0 || where.warehouseIds?.length === 0) return []
   let rows = ctx.db
     .selectFrom('product_inventories as row')
@@ -47,7 +47,7 @@ export async function inventoriesOf(ctx: Context, where: Where): Promise<Invento
 }
 
 /** The inventories of a product grouped by warehouse. */
-export function stockOf(inventories: readonly Inventory[]): Schema<'ProductStock'>[] {
+export function stockByWarehouse(inventories: readonly Inventory[]): Schema<'ProductStock'>[] {
   const found = new Map<number, Schema<'ProductStock'>>()
   for (const { warehouse, location, in_stock, allocated, on_hand } of inventories) {
     const stock = found.get(warehouse.id) ?? { ...warehouse, in_stock: 0, allocated: 0, on_hand: 0, locations: [] }
@@ -69,7 +69,7 @@ export async function writeInventories(
 ): Promise<void> {
   const snapshot = async (ctx: Context) => ({
     product_id: productId,
-    inventories: (await inventoriesOf(ctx, { productIds: [productId] })).map(({ updated_at: _, ...row }) => row),
+    inventories: (await loadInventories(ctx, { productIds: [productId] })).map(({ updated_at: _, ...row }) => row),
   })
   const before = await snapshot(ctx)
   const about = { entity: 'products', input, id: productId, before }
@@ -103,7 +103,7 @@ export async function clearInventories(
   ctx: Context,
   where: { locationId: number } | { warehouseId: number },
 ): Promise<void> {
-  const products = new Set((await inventoriesOf(ctx, where)).map(({ product_id }) => product_id))
+  const products = new Set((await loadInventories(ctx, where)).map(({ product_id }) => product_id))
   const [column, id] =
     'locationId' in where
       ? (['warehouse_location_id', where.locationId] as const)
@@ -120,7 +120,7 @@ export async function clearInventories(
 }
 
 /** Throws 409 for a location or warehouse in which products still lie: what is deleted must be empty (DOMAIN 23). */
-export async function refuseStocked(
+export async function refuseIfStocked(
   ctx: Context,
   column: 'warehouse_location_id' | 'warehouse_id',
   { id, name }: { id: number; name: string },

@@ -1,7 +1,7 @@
 // Products as lines of leads and items of quotes name them: what they are called and cost when the line is written.
 import type { Context } from '../../kernel/context.ts'
 
-export interface Priced {
+export interface PricedProduct {
   id: number
   name: string
   sku: string
@@ -9,10 +9,10 @@ export interface Priced {
 }
 
 /** The products that lines name, by id, with one query. Every caller who may edit leads or quotes may put any product on one. */
-export async function pricedProducts(
+export async function loadPricedProducts(
   ctx: Context,
   lines: readonly { product_id?: number | null | undefined }[],
-): Promise<Map<number, Priced>> {
+): Promise<Map<number, PricedProduct>> {
   const wanted = [...new Set(lines.flatMap(({ product_id }) => product_id ?? []))]
   if (wanted.length === 0) return new Map()
   const rows = await ctx.db

@@ -9,7 +9,7 @@ import { fold } from '../../kernel/values/format.ts'
 import { fromScaled, scaled } from '../../kernel/values/money.ts'
 import { withAttributes } from '../attributes/values.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
-import { inventoriesOf } from './inventories.ts'
+import { loadInventories } from './inventories.ts'
 
 export const products = defineResource(
   withAttributes('products', {
@@ -93,7 +93,7 @@ export const products = defineResource(
     loadRelated: async (ctx, replies, include) => {
       if (!include.includes('inventories') || !canCall(ctx, operations.listProductInventories)) return
       const productIds = replies.map(({ id }) => id)
-      const inventories = await inventoriesOf(ctx, { productIds })
+      const inventories = await loadInventories(ctx, { productIds })
       for (const reply of replies) reply.inventories = inventories.filter(({ product_id }) => product_id === reply.id)
     },
     saveLinks: (ctx, id, { tag_ids }, isNew) => setTags(ctx, 'products', id, tag_ids, isNew),

@@ -4,12 +4,12 @@ import type { Content, ContentTable, TableCell, TDocumentDefinitions } from 'pdf
 import type { Config } from '../../config/config.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Company } from '../configuration/company.ts'
-import type { Type } from './typeset.ts'
+import type { Typesetter } from './typeset.ts'
 
 type Quote = Schema<'Quote'>
 type Settings = Pick<Config, 'appName' | 'locale' | 'currency'>
 
-export interface Printed {
+export interface PrintedQuote {
   quote: Quote
   /** The day it was made, YYYY-MM-DD. */
   date: string
@@ -26,7 +26,7 @@ const rule = '#d1d5db'
 /** Letter is the paper of these regions, A4 that of all others. */
 const letterRegions = new Set(['US', 'CA', 'MX', 'PH', 'CL', 'CO', 'CR', 'GT', 'NI', 'PA', 'PR', 'SV', 'VE', 'DO'])
 
-export function quoteDocument(printed: Printed, type: Type): TDocumentDefinitions {
+export function quoteDocument(printed: PrintedQuote, type: Typesetter): TDocumentDefinitions {
   const { quote, config, seller } = printed
   const write = writers(config, type)
   const title = `Quote ${quote.id}`
@@ -65,7 +65,7 @@ export function quoteDocument(printed: Printed, type: Type): TDocumentDefinition
   }
 }
 
-function sellerBlock({ name, address, taxId, logo }: Company, type: Type) {
+function sellerBlock({ name, address, taxId, logo }: Company, type: Typesetter) {
   const image = logo && `data:image/${logo[0] === 0x89 ? 'png' : 'jpeg'};base64,${Buffer.from(logo).toString('base64')}`
   const about = [...address.split('\n'), taxId.trim() === '' ? '' : `Tax ID: ${taxId}`]
   const stack: Content[] = [
@@ -82,7 +82,7 @@ const atLeft = { alignment: 'left' } as const
 type Margin = [number, number, number, number]
 
 /** What is agreed beside the items, line by line. */
-function terms({ description }: Quote, type: Type): Content[] {
+function terms({ description }: Quote, type: Typesetter): Content[] {
   const lines = (description ?? '').split('\n')
   if (lines.every((line) => line.trim() === '')) return []
   return [
@@ -96,7 +96,7 @@ function terms({ description }: Quote, type: Type): Content[] {
 /** pdfmake takes four times as long for a paragraph of twice the length, so a very long one is set in parts. */
 const partsOf = (paragraph: string): string[] => paragraph.match(/.{1,1500}(?:\s|$)|.{1,1500}/gsu) ?? []
 
-function facts({ quote, date, organization }: Printed, type: Type, write: Writers): Content {
+function facts({ quote, date, organization }: PrintedQuote, type: Typesetter, write: Writers): Content {
   const block = (label: string, lines: readonly string[]): Content => ({
     stack: [
       { text: label.toUpperCase(), style: 'label' },
@@ -134,7 +134,7 @@ function postal({ address, postcode, city, state, country }: Schema<'Address'>):
   )
 }
 
-function items({ items }: Quote, type: Type, write: Writers): Content {
+function items({ items }: Quote, type: Typesetter, write: Writers): Content {
   const right = (text: string, below = ''): TableCell => ({
     stack: [type.set(text), ...(below === '' ? [] : [{ ...type.set(below), style: 'small' }])].map((each) => ({
       ...each,
@@ -229,7 +229,7 @@ type Writers = ReturnType<typeof writers>
  * Numbers and days in the way of the locale, in Latin digits. Amounts have the decimals of the currency; the price of one may have more,
  * so that the amount can be computed from what is printed.
  */
-function writers({ locale, currency }: Settings, type: Type) {
+function writers({ locale, currency }: Settings, type: Typesetter) {
   const digits = { numberingSystem: 'latn', maximumFractionDigits: 4 }
   const money = { numberingSystem: 'latn', style: 'currency', currency } as const
   const codes = { ...money, currencyDisplay: 'code' } as const

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import type { Virtual } from './pdfmake.ts'
+import type { VirtualFileSystem } from './pdfmake-internals.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -107,7 +107,7 @@ const loaded = new Map<string, Promise<Slice>>()
 const weights = { normal: 400, bold: 700 } as const
 type Weight = keyof typeof weights
 
-function slice(virtual: Virtual, family: Family, name: string, weight: Weight): Promise<Slice> {
+function slice(virtual: VirtualFileSystem, family: Family, name: string, weight: Weight): Promise<Slice> {
   const key = `${family}-${name}-${weight}`
   const loading = loaded.get(key) ?? load(virtual, family, name, weight)
   loaded.set(key, loading)
@@ -115,7 +115,7 @@ function slice(virtual: Virtual, family: Family, name: string, weight: Weight): 
 }
 
 /** Puts a slice where pdfmake reads it. A PDF tells fonts apart by their PostScript name, which all slices of a family share. */
-async function load(virtual: Virtual, family: Family, slice: string, weight: Weight): Promise<Slice> {
+async function load(virtual: VirtualFileSystem, family: Family, slice: string, weight: Weight): Promise<Slice> {
   const path = placeOf(`@fontsource-variable/noto-sans-${family}/files/noto-sans-${family}-${slice}-wght-normal.woff2`)
   // The library of fonts does not embed variable ones.
   const bytes = await subsetFont(readFileSync(path), undefined, {
@@ -151,13 +151,17 @@ const postScriptName = 6
 const macintosh = 1
 
 /** The characters of a document; `bold` are those that are written bold as well. */
-export interface Points {
+export interface CharacterSets {
   all: Set<number>
   bold: Set<number>
 }
 
 /** The fonts for these characters. */
-export async function fontsFor(virtual: Virtual, { all: points, bold }: Points, locale: string): Promise<Fonts> {
+export async function loadFonts(
+  virtual: VirtualFileSystem,
+  { all: points, bold }: CharacterSets,
+  locale: string,
+): Promise<Fonts> {
   const dictionary: Dictionary = structuredClone(whole)
   const names = new Map<number, string>()
   const isIn = (name: string, point: number): boolean => {

@@ -4,7 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { fromScaled, isAmount, scaled, toScaled } from '../../kernel/values/money.ts'
-import { type Priced, pricedProducts } from '../products/prices.ts'
+import { loadPricedProducts, type PricedProduct } from '../products/prices.ts'
 import { lineTotals } from './totals.ts'
 
 type Input = Schema<'QuoteItemInput'>
@@ -29,7 +29,7 @@ export interface PlannedItem {
 type Item = PlannedItem & { id: number; created_at: string; updated_at: string }
 
 /** The items of each of the quotes, in their order. */
-export const itemsOf = (ctx: Context, quoteIds: readonly number[]) =>
+export const loadItems = (ctx: Context, quoteIds: readonly number[]) =>
   ctx.db
     .selectFrom('quote_items')
     .leftJoin('products', 'products.id', 'quote_items.product_id')
@@ -47,8 +47,8 @@ export async function planItems(
   inputs: readonly Input[],
   found: ValidationErrors,
 ): Promise<PlannedItem[]> {
-  const present = quoteId === null ? [] : await itemsOf(ctx, [quoteId])
-  const products = await pricedProducts(ctx, inputs)
+  const present = quoteId === null ? [] : await loadItems(ctx, [quoteId])
+  const products = await loadPricedProducts(ctx, inputs)
   const taken = new Set<number>()
   return inputs.map((input, index) => {
     const below = found.nested(`items.${index}`)
@@ -63,7 +63,7 @@ export async function planItems(
 function planItem(
   row: Item | undefined,
   input: Input,
-  { products, index }: { products: Map<number, Priced>; index: number },
+  { products, index }: { products: Map<number, PricedProduct>; index: number },
   found: ValidationErrors,
 ): PlannedItem {
   const productId = input.product_id === undefined ? (row?.product_id ?? null) : input.product_id
@@ -115,8 +115,8 @@ function totalsOf(
 }
 
 /** Makes the items of a quote those of the plan. An item that stays as it is keeps its updated_at. */
-export async function keepItems(ctx: Context, quoteId: number, planned: readonly PlannedItem[]): Promise<void> {
-  const present = new Map((await itemsOf(ctx, [quoteId])).map((item) => [item.id, item]))
+export async function saveItems(ctx: Context, quoteId: number, planned: readonly PlannedItem[]): Promise<void> {
+  const present = new Map((await loadItems(ctx, [quoteId])).map((item) => [item.id, item]))
   const gone = [...present.keys()].filter((id) => !planned.some((item) => item.id === id))
   if (gone.length > 0) await ctx.db.deleteFrom('quote_items').where('id', 'in', gone).execute()
   const at = now(ctx)

@@ -3,22 +3,22 @@ import { createRequire } from 'node:module'
 import { dirname, resolve, sep } from 'node:path'
 import pdfmake from 'pdfmake'
 import type { TFontDictionary } from 'pdfmake/interfaces.js'
-import { type Printed, quoteDocument } from './document.ts'
-import { fontsFor } from './fonts.ts'
+import { type PrintedQuote, quoteDocument } from './document.ts'
+import { loadFonts } from './fonts.ts'
 import { isDrawable } from './logo.ts'
-import { afterEachLine, type Virtual } from './pdfmake.ts'
-import { collecting, inOrder, typeWith } from './typeset.ts'
+import { afterEachLine, type VirtualFileSystem } from './pdfmake-internals.ts'
+import { createCharacterCollector, createTypesetter, reorderLine } from './typeset.ts'
 
-const { virtualfs } = pdfmake as unknown as { virtualfs: Virtual }
+const { virtualfs } = pdfmake as unknown as { virtualfs: VirtualFileSystem }
 const require = createRequire(import.meta.url)
 const folders = ['pdfmake/package.json', '@embedpdf/fonts-arabic', '@embedpdf/fonts-hebrew'].map((name) =>
   resolve(dirname(require.resolve(name)), name.startsWith('@') ? '..' : '.', 'fonts'),
 )
 pdfmake.setUrlAccessPolicy(() => false)
 pdfmake.setLocalAccessPolicy((path) => folders.some((folder) => resolve(path).startsWith(folder + sep)))
-afterEachLine(inOrder)
+afterEachLine(reorderLine)
 
-export async function run(given: Printed): Promise<Buffer> {
+export async function run(given: PrintedQuote): Promise<Buffer> {
   const { logo } = given.seller
   const printed = { ...given, seller: { ...given.seller, logo: logo && isDrawable(logo) ? logo : null } }
   try {
@@ -30,10 +30,10 @@ export async function run(given: Printed): Promise<Buffer> {
   }
 }
 
-async function drawn(printed: Printed): Promise<Buffer> {
+async function drawn(printed: PrintedQuote): Promise<Buffer> {
   const points = { all: new Set<number>(), bold: new Set<number>() }
-  quoteDocument(printed, collecting(points))
-  const fonts = await fontsFor(virtualfs, points, printed.config.locale)
+  quoteDocument(printed, createCharacterCollector(points))
+  const fonts = await loadFonts(virtualfs, points, printed.config.locale)
   pdfmake.setFonts(fonts.dictionary as TFontDictionary)
-  return pdfmake.createPdf(quoteDocument(printed, typeWith(fonts))).getBuffer()
+  return pdfmake.createPdf(quoteDocument(printed, createTypesetter(fonts))).getBuffer()
 }

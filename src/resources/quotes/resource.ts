@@ -16,10 +16,10 @@ import { leads } from '../leads/resource.ts'
 import { personRef } from '../persons/contacts.ts'
 import { persons } from '../persons/resource.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
-import { ownerOf, userRef } from '../users/owner.ts'
+import { resolveOwnerId, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
-import { itemsOf, keepItems, type PlannedItem, planItems, presentItem } from './items.ts'
+import { loadItems, type PlannedItem, planItems, presentItem, saveItems } from './items.ts'
 import { isLinked, linkLead, loadLeadRefs } from './lead-links.ts'
 import { quoteTotals } from './totals.ts'
 
@@ -40,7 +40,7 @@ const todayOf = (ctx: Context): string => today(ctx.time, ctx.services.config.ti
 
 /** A quote has an owner until the owner's account is deleted. */
 async function ownerColumn(writing: Writing<Row>, sent: number | null | undefined): Promise<number | null | undefined> {
-  if (sent !== null) return ownerOf(writing, sent)
+  if (sent !== null) return resolveOwnerId(writing, sent)
   if (writing.current?.user_id !== null) writing.found.invalid('user_id', 'The field must not be null.')
   return undefined
 }
@@ -65,7 +65,7 @@ async function totalColumns(body: Body, { ctx, current, found }: Writing<Row>) {
   const before = found.size
   const id = current?.id ?? null
   const planned: Pick<PlannedItem, 'total' | 'discount_amount' | 'tax_amount'>[] =
-    items === undefined && id !== null ? await itemsOf(ctx, [id]) : await planItems(ctx, id, items ?? [], found)
+    items === undefined && id !== null ? await loadItems(ctx, [id]) : await planItems(ctx, id, items ?? [], found)
   const discountPercent = percent === undefined ? (current?.discount_percent ?? 0) : toScaled(percent)
   const adjustment = adjusted === undefined ? (current?.adjustment_amount ?? 0) : toScaled(adjusted)
   const lines = planned.map(({ total, discount_amount, tax_amount }) => ({
@@ -201,7 +201,7 @@ export const quotes = defineResource(
       version: row.version,
     }),
     loadRelated: async (ctx, replies, include) => {
-      const items = await itemsOf(
+      const items = await loadItems(
         ctx,
         replies.map(({ id }) => id),
       )
@@ -210,7 +210,7 @@ export const quotes = defineResource(
       await expandReferences(ctx, replies, include, { user: () => users, person: () => persons, leads: () => leads })
     },
     afterSave: async (ctx, id, { items }) => {
-      if (items) await keepItems(ctx, id, await planItems(ctx, id, items, new ValidationErrors()))
+      if (items) await saveItems(ctx, id, await planItems(ctx, id, items, new ValidationErrors()))
     },
     saveLinks: async (ctx, id, { tag_ids, lead_id }, isNew) => {
       const changes = [await setTags(ctx, 'quotes', id, tag_ids, isNew)]

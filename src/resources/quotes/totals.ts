@@ -3,7 +3,7 @@
 import { divided } from '../../kernel/values/money.ts'
 
 /** Scaled as stored. An amount is what was agreed on; it counts where the percentage beside it is zero. */
-export interface Line {
+export interface QuoteLine {
   price: bigint
   quantity: bigint
   discount_percent: bigint
@@ -20,7 +20,7 @@ const one = 10_000n
 /** The percentage of an amount. */
 const share = (amount: bigint, percent: bigint): bigint => divided(amount * percent, 100n * one)
 
-export function lineTotals(line: Line): LineTotals {
+export function lineTotals(line: QuoteLine): LineTotals {
   const total = divided(line.price * line.quantity, one)
   const discount = line.discount_percent > 0n ? share(total, line.discount_percent) : line.discount_amount
   const tax = line.tax_percent > 0n ? share(total - discount, line.tax_percent) : line.tax_amount

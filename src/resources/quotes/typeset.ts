@@ -2,8 +2,8 @@
 // order of sight once pdfmake has filled them.
 import { createRequire } from 'node:module'
 import type { Content } from 'pdfmake/interfaces.js'
-import type { Fonts, Points } from './fonts.ts'
-import type { Inline, Line } from './pdfmake.ts'
+import type { CharacterSets, Fonts } from './fonts.ts'
+import type { PdfInline, PdfLine } from './pdfmake-internals.ts'
 
 interface Bidi {
   getEmbeddingLevels(text: string): { levels: Uint8Array; paragraphs: { level: number }[] }
@@ -11,7 +11,7 @@ interface Bidi {
 }
 const bidi = (createRequire(import.meta.url)('bidi-js') as () => Bidi)()
 
-export interface Type {
+export interface Typesetter {
   /** Whether each character has a glyph. */
   has(text: string): boolean
   /** One paragraph. A word with more characters than `longest` is broken anywhere, unless a language breaks it anyway. */
@@ -27,7 +27,7 @@ interface Piece {
 }
 
 /** Remembers the characters of what is to be set, for which fonts are looked for then. */
-export function collecting({ all, bold }: Points): Type {
+export function createCharacterCollector({ all, bold }: CharacterSets): Typesetter {
   const note = (text: string, into = all): void => {
     for (const each of shown(text)) into.add(each.codePointAt(0) ?? 0)
   }
@@ -49,8 +49,8 @@ export function collecting({ all, bold }: Points): Type {
   }
 }
 
-export function typeWith(fonts: Fonts): Type {
-  const set: Type['set'] = (text, longest) => {
+export function createTypesetter(fonts: Fonts): Typesetter {
+  const set: Typesetter['set'] = (text, longest) => {
     const plain = text.replaceAll(/\s+/g, ' ').trim()
     const { levels, isRightToLeft } = levelsOf(plain)
     const pieces = piecesOf(plain, levels, fonts).map(({ text, font, level }) => ({
@@ -129,7 +129,7 @@ function inSight(text: string, level: number): string {
 }
 
 /** Puts what stands in a line where it is seen (rules L1 and L2 of the algorithm). */
-export function inOrder(line: Line): void {
+export function reorderLine(line: PdfLine): void {
   const levels = line.inlines.map(({ level = 0 }) => level)
   const highest = Math.max(0, ...levels)
   if (highest === 0) return
@@ -152,8 +152,8 @@ export function inOrder(line: Line): void {
 }
 
 /** The space at the end of a line takes no room, wherever it would be seen. */
-function trimEnd(line: Line): void {
-  const last: Inline | undefined = line.inlines.at(-1)
+function trimEnd(line: PdfLine): void {
+  const last: PdfInline | undefined = line.inlines.at(-1)
   if (!last || last.trailingCut === 0) return
   last.text = last.text.trimEnd()
   last.width -= last.trailingCut

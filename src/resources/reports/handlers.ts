@@ -10,7 +10,7 @@ import { programAt } from '../../kernel/runtime/offload.ts'
 import { today } from '../../kernel/values/format.ts'
 import { textTag } from '../../kernel/write/etag.ts'
 import {
-  type About,
+  type ChartContext,
   forecastChart,
   openChart,
   overAllChart,
@@ -22,7 +22,7 @@ import {
 } from './charts/charts.ts'
 import type * as DrawEntry from './charts/draw.entry.ts'
 import type { Chart } from './charts/draw.ts'
-import { aheadOf, type Period, periodOf, unlessAsked } from './period.ts'
+import { type Period, readForecastPeriod, readOptionalPeriod, type readPeriod } from './period.ts'
 import { revenueBy, topPersons, topProducts } from './rankings.ts'
 import { forecast, openByStage, overAll, revenue, totalLeads } from './statistics.ts'
 
@@ -30,8 +30,8 @@ type Asked = Query<'getOverAllReport'>
 
 interface Report<Figures> {
   figures: (ctx: Context, period: Period, asked: Asked) => Promise<Figures>
-  chart: (figures: Figures, about: About) => Chart
-  period?: typeof periodOf
+  chart: (figures: Figures, about: ChartContext) => Chart
+  period?: typeof readPeriod
 }
 
 interface Reply<Statistics, Range> {
@@ -46,13 +46,13 @@ const rangeOf = ({ range }: Period): Schema<'ReportRange'> => range
 /** `present` is for reports whose chart needs more than their reply has. */
 const report =
   <Figures, Statistics, Range = Schema<'ReportRange'>>(
-    { figures, chart, period: readPeriod = periodOf }: Report<Figures>,
+    { figures, chart, period: readRange = readPeriod }: Report<Figures>,
     present: (figures: Figures) => Statistics,
     told: (period: Period) => Range = rangeOf as (period: Period) => Range,
   ) =>
   async (ctx: Context, { query }: { query: Asked }): Promise<Reply<Statistics, Range> | Download> => {
     const { timezone, locale, currency } = ctx.services.config
-    const period = readPeriod(query, today(ctx.time, timezone), timezone)
+    const period = readRange(query, today(ctx.time, timezone), timezone)
     const found = await figures(ctx, period, query)
     if (preferred(ctx, ['application/json', svg]) !== svg)
       return { data: { statistics: present(found), date_range: told(period) } }
@@ -92,9 +92,9 @@ export const handlers = {
   getTopSellingProductsReport: report({ figures: topProducts, chart: productsChart }, same),
   getTopPersonsReport: report({ figures: topPersons, chart: personsChart }, same),
   getOpenLeadsByStatesReport: report(
-    { figures: openByStage, chart: openChart, period: unlessAsked },
+    { figures: openByStage, chart: openChart, period: readOptionalPeriod },
     (stages) => stages.map(({ id, name, total, lead_value }) => ({ id, name, total, lead_value })),
     ({ isAll, range }) => (isAll ? null : range),
   ),
-  getForecastReport: report({ figures: forecast, chart: forecastChart, period: aheadOf }, same),
+  getForecastReport: report({ figures: forecast, chart: forecastChart, period: readForecastPeriod }, same),
 } satisfies Partial<Handlers>

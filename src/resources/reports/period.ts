@@ -19,7 +19,7 @@ export interface Period {
   isAll?: boolean
 }
 
-export interface Asked {
+export interface PeriodQuery {
   start?: string | undefined
   end?: string | undefined
 }
@@ -29,19 +29,19 @@ const textOf = (day: DateTime): string => day.toFormat('yyyy-MM-dd')
 const daysBetween = (from: DateTime, to: DateTime): number => Math.round(to.diff(from, 'days').days)
 
 /** The period that was asked for; the last 30 days where nothing was. Throws 422. */
-export function periodOf(asked: Asked, today: string, zone: string): Period {
+export function readPeriod(asked: PeriodQuery, today: string, zone: string): Period {
   const end = asked.end ?? today
   return checked(asked, asked.start ?? textOf(dayOf(end).minus({ days: usualDays - 1 })), end, zone)
 }
 
 /** The same for what is the case now: without a period it is about everything. */
-export const unlessAsked = (asked: Asked, today: string, zone: string): Period => ({
-  ...periodOf(asked, today, zone),
+export const readOptionalPeriod = (asked: PeriodQuery, today: string, zone: string): Period => ({
+  ...readPeriod(asked, today, zone),
   isAll: asked.start === undefined && asked.end === undefined,
 })
 
 /** The same for what is to come: it begins like any other and reaches a year beyond today, or beyond the start. */
-export function aheadOf(asked: Asked, today: string, zone: string): Period {
+export function readForecastPeriod(asked: PeriodQuery, today: string, zone: string): Period {
   const from = asked.end !== undefined && asked.end < today ? asked.end : today
   const start = asked.start ?? textOf(dayOf(from).minus({ days: usualDays - 1 }))
   const end = asked.end ?? yearAfter(asked.start ?? today, zone)
@@ -55,7 +55,7 @@ function yearAfter(day: string, zone: string): string {
   return days.find((each) => hasBoundaries(each, zone)) ?? '9999-12-30'
 }
 
-function checked(asked: Asked, start: string, end: string, zone: string): Period {
+function checked(asked: PeriodQuery, start: string, end: string, zone: string): Period {
   const [first, last] = [dayOf(start), dayOf(end)]
   const field = asked.end !== undefined ? 'query.end' : 'query.start'
   if (last < first) {
@@ -76,7 +76,7 @@ function checked(asked: Asked, start: string, end: string, zone: string): Period
 }
 
 /** First and last instant of the period, as stored. */
-export const instantsOf = ({ range, zone }: Period): [string, string] => [
+export const periodBounds = ({ range, zone }: Period): [string, string] => [
   dayBoundary(range.start, zone, false),
   dayBoundary(range.end, zone, true),
 ]
@@ -84,15 +84,15 @@ export const instantsOf = ({ range, zone }: Period): [string, string] => [
 /** Where the period before begins. */
 export const previousStart = ({ range, zone }: Period): string => dayBoundary(range.previous_start, zone, false)
 
-export type Unit = 'day' | 'week' | 'month'
+export type BucketUnit = 'day' | 'week' | 'month'
 
-export const unitOf = ({ days }: Period): Unit =>
+export const bucketUnit = ({ days }: Period): BucketUnit =>
   days <= maxDailyDays ? 'day' : days <= maxWeeklyDays ? 'week' : 'month'
 
-const labels: Record<Unit, string> = { day: 'yyyy-MM-dd', week: "kkkk-'W'WW", month: 'yyyy-MM' }
+const labels: Record<BucketUnit, string> = { day: 'yyyy-MM-dd', week: "kkkk-'W'WW", month: 'yyyy-MM' }
 
 /** The days, ISO weeks or months of the period in order; the first and the last may be cut by its ends. */
-export function bucketsOf({ range, zone }: Period, unit: Unit): { label: string; from: string }[] {
+export function splitPeriod({ range, zone }: Period, unit: BucketUnit): { label: string; from: string }[] {
   const last = dayOf(range.end)
   const buckets: { label: string; from: string }[] = []
   for (let day = dayOf(range.start); day <= last; day = day.startOf(unit).plus({ [unit]: 1 }))

@@ -5,8 +5,8 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { canSeeOwner } from '../../kernel/query/visibility.ts'
 import { fromScaled, fromSum, sumOf, sumOrder } from '../../kernel/values/money.ts'
-import { instantsOf, type Period } from './period.ts'
-import { type Asked, wonLeads } from './rows.ts'
+import { type ReportFilters, wonLeads } from './counted-leads.ts'
+import { type Period, periodBounds } from './period.ts'
 
 const top = 5
 
@@ -14,12 +14,12 @@ const top = 5
 export async function revenueBy(
   ctx: Context,
   period: Period,
-  asked: Asked,
+  asked: ReportFilters,
   by: 'lead_sources' | 'lead_types',
 ): Promise<Schema<'ReportShare'>[]> {
   const column = by === 'lead_sources' ? 'leads.lead_source_id' : 'leads.lead_type_id'
   const [units, rest] = sumOrder('leads.lead_value')
-  const rows = await wonLeads(ctx, asked, instantsOf(period))
+  const rows = await wonLeads(ctx, asked, periodBounds(period))
     // Both tables have these columns.
     .innerJoin(`${by as 'lead_sources'} as named`, 'named.id', column)
     .select(['named.id', 'named.name', sumOf('leads.lead_value').as('sum')])
@@ -31,11 +31,15 @@ export async function revenueBy(
   return rows.map(({ id, name, sum }) => ({ id, name, total: fromSum(sum) }))
 }
 
-export async function topProducts(ctx: Context, period: Period, asked: Asked): Promise<Schema<'ReportProduct'>[]> {
+export async function topProducts(
+  ctx: Context,
+  period: Period,
+  asked: ReportFilters,
+): Promise<Schema<'ReportProduct'>[]> {
   const [units, rest] = sumOrder('lead_products.amount')
   const name = sql<string>`coalesce(products.name, lead_products.name)`
   const sku = sql<string>`coalesce(products.sku, lead_products.sku)`
-  const rows = await wonLeads(ctx, asked, instantsOf(period))
+  const rows = await wonLeads(ctx, asked, periodBounds(period))
     .innerJoin('lead_products', 'lead_products.lead_id', 'leads.id')
     .leftJoin('products', 'products.id', 'lead_products.product_id')
     .select((eb) => [
@@ -60,9 +64,13 @@ export async function topProducts(ctx: Context, period: Period, asked: Asked): P
   }))
 }
 
-export async function topPersons(ctx: Context, period: Period, asked: Asked): Promise<Schema<'ReportPerson'>[]> {
+export async function topPersons(
+  ctx: Context,
+  period: Period,
+  asked: ReportFilters,
+): Promise<Schema<'ReportPerson'>[]> {
   const [units, rest] = sumOrder('leads.lead_value')
-  const rows = await wonLeads(ctx, asked, instantsOf(period))
+  const rows = await wonLeads(ctx, asked, periodBounds(period))
     .innerJoin('persons', 'persons.id', 'leads.person_id')
     .select(['persons.id', 'persons.name', 'persons.emails', 'persons.user_id', sumOf('leads.lead_value').as('sum')])
     .groupBy(['persons.id', 'persons.name', 'persons.emails', 'persons.user_id'])

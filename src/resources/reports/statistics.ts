@@ -4,8 +4,19 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { fromSum, scaledSum, sumOf, weighted } from '../../kernel/values/money.ts'
-import { bucketsOf, instantsOf, type Period, previousStart, unitOf } from './period.ts'
-import { type Asked, averages, figure, leadsIn, lost, open, type Share, scaledCount, sectionOf, won } from './rows.ts'
+import {
+  type Average,
+  averageFigure,
+  figure,
+  filteredLeads,
+  lost,
+  open,
+  type ReportFilters,
+  scaledCount,
+  sectionOf,
+  won,
+} from './counted-leads.ts'
+import { bucketUnit, type Period, periodBounds, previousStart, splitPeriod } from './period.ts'
 
 interface Counted {
   section: number
@@ -24,9 +35,9 @@ async function created(
   ctx: Context,
   table: 'quotes' | 'persons' | 'organizations',
   period: Period,
-  { user_id }: Asked,
+  { user_id }: ReportFilters,
 ): Promise<[bigint, bigint]> {
-  const [from, to] = instantsOf(period)
+  const [from, to] = periodBounds(period)
   const found = await ctx.db
     .selectFrom(table)
     .select((eb) => [
@@ -42,9 +53,13 @@ async function created(
   return bothOf(found)
 }
 
-export async function overAll(ctx: Context, period: Period, asked: Asked): Promise<Schema<'OverAllStatistics'>> {
-  const [from, to] = instantsOf(period)
-  const leads = await leadsIn(ctx, asked)
+export async function overAll(
+  ctx: Context,
+  period: Period,
+  asked: ReportFilters,
+): Promise<Schema<'OverAllStatistics'>> {
+  const [from, to] = periodBounds(period)
+  const leads = await filteredLeads(ctx, asked)
     .select((eb) => [
       sectionOf('leads.created_at', [previousStart(period), from]).as('section'),
       eb.fn.countAll<number>().as('count'),
@@ -54,16 +69,16 @@ export async function overAll(ctx: Context, period: Period, asked: Asked): Promi
     .where('leads.created_at', '<=', to)
     .groupBy('section')
     .execute()
-  const value = (section: number): Share => {
+  const value = (section: number): Average => {
     const row = leads.find((each) => each.section === section)
     return row ? { of: scaledSum(row.sum), among: BigInt(row.count) } : { of: 0n, among: 0n }
   }
   const [before, now] = bothOf(leads)
   const days = BigInt(period.days)
   return {
-    average_lead_value: averages(value(0), value(1)),
+    average_lead_value: averageFigure(value(0), value(1)),
     total_leads: figure(before, now),
-    average_leads_per_day: averages({ of: before, among: days }, { of: now, among: days }),
+    average_leads_per_day: averageFigure({ of: before, among: days }, { of: now, among: days }),
     total_quotations: figure(...(await created(ctx, 'quotes', period, asked))),
     total_persons: figure(...(await created(ctx, 'persons', period, asked))),
     total_organizations: figure(...(await created(ctx, 'organizations', period, asked))),
@@ -71,8 +86,8 @@ export async function overAll(ctx: Context, period: Period, asked: Asked): Promi
 }
 
 /** Closed leads of sections of time, won and lost ones apart. */
-const closed = (ctx: Context, asked: Asked, begins: readonly string[], to: string) =>
-  leadsIn(ctx, asked)
+const closed = (ctx: Context, asked: ReportFilters, begins: readonly string[], to: string) =>
+  filteredLeads(ctx, asked)
     .select((eb) => [
       sectionOf('leads.closed_at', begins).as('section'),
       'leads.status',
@@ -85,8 +100,12 @@ const closed = (ctx: Context, asked: Asked, begins: readonly string[], to: strin
     .groupBy(['section', 'leads.status'])
     .execute()
 
-export async function revenue(ctx: Context, period: Period, asked: Asked): Promise<Schema<'RevenueStatistics'>> {
-  const [from, to] = instantsOf(period)
+export async function revenue(
+  ctx: Context,
+  period: Period,
+  asked: ReportFilters,
+): Promise<Schema<'RevenueStatistics'>> {
+  const [from, to] = periodBounds(period)
   const rows = await closed(ctx, asked, [previousStart(period), from], to)
   const sum = (status: number, section: number): bigint =>
     scaledSum(rows.find((row) => row.status === status && row.section === section)?.sum ?? '0|0')
@@ -96,11 +115,15 @@ export async function revenue(ctx: Context, period: Period, asked: Asked): Promi
   }
 }
 
-export async function totalLeads(ctx: Context, period: Period, asked: Asked): Promise<Schema<'TotalLeadsStatistics'>> {
-  const [from, to] = instantsOf(period)
-  const buckets = bucketsOf(period, unitOf(period))
+export async function totalLeads(
+  ctx: Context,
+  period: Period,
+  asked: ReportFilters,
+): Promise<Schema<'TotalLeadsStatistics'>> {
+  const [from, to] = periodBounds(period)
+  const buckets = splitPeriod(period, bucketUnit(period))
   const begins = buckets.map((bucket) => bucket.from)
-  const all = await leadsIn(ctx, asked)
+  const all = await filteredLeads(ctx, asked)
     .select((eb) => [
       sectionOf('leads.created_at', begins).as('section'),
       eb.fn.countAll<number>().as('count'),
@@ -129,9 +152,9 @@ export interface StageShare extends Schema<'ReportStage'> {
   pipeline: string
 }
 
-export async function openByStage(ctx: Context, period: Period, asked: Asked): Promise<StageShare[]> {
-  const [from, to] = instantsOf(period)
-  const rows = await leadsIn(ctx, asked)
+export async function openByStage(ctx: Context, period: Period, asked: ReportFilters): Promise<StageShare[]> {
+  const [from, to] = periodBounds(period)
+  const rows = await filteredLeads(ctx, asked)
     .innerJoin('lead_pipeline_stages as stage', 'stage.id', 'leads.lead_pipeline_stage_id')
     .innerJoin('lead_pipelines as pipeline', 'pipeline.id', 'stage.lead_pipeline_id')
     .select((eb) => [
@@ -156,9 +179,9 @@ export async function openByStage(ctx: Context, period: Period, asked: Asked): P
   }))
 }
 
-export async function forecast(ctx: Context, period: Period, asked: Asked): Promise<Schema<'ReportMonth'>[]> {
+export async function forecast(ctx: Context, period: Period, asked: ReportFilters): Promise<Schema<'ReportMonth'>[]> {
   const month = sql<string>`substr(leads.expected_close_date, 1, 7)`
-  const rows = await leadsIn(ctx, asked)
+  const rows = await filteredLeads(ctx, asked)
     .innerJoin('lead_pipeline_stages as stage', 'stage.id', 'leads.lead_pipeline_stage_id')
     .select((eb) => [
       month.as('month'),
@@ -171,7 +194,7 @@ export async function forecast(ctx: Context, period: Period, asked: Asked): Prom
     .where('leads.expected_close_date', '<=', period.range.end)
     .groupBy([month, 'stage.probability'])
     .execute()
-  return bucketsOf(period, 'month').map(({ label }) => {
+  return splitPeriod(period, 'month').map(({ label }) => {
     const parts = rows
       .filter((row) => row.month === label)
       .map(({ sum, probability, count }) => ({ scaled: scaledSum(sum), percent: probability, count: Number(count) }))

@@ -10,8 +10,8 @@ import { text, value } from '../../kernel/query/filter.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
-import { stayWithinHolders } from '../users/view-ceiling.ts'
-import { type Grants, keysOf, someoneHoldsEverything, stayBelow } from './ceiling.ts'
+import { requireHoldersWithinView } from '../users/view-ceiling.ts'
+import { type Grants, isFullAccessHeldBeside, permissionKeys, requirePermissionsOf } from './permission-ceiling.ts'
 
 type Current = Grants & { id: number; name: string }
 const ownKey = 'settings.user.roles.edit'
@@ -40,7 +40,7 @@ export const roles = defineResource({
     const granted = grantsOf(body, current)
     if (!found.any) {
       checkCeiling(ctx, body, current, granted)
-      if (current && isRegranted(current, granted)) await stayWithinHolders(ctx, current.id)
+      if (current && isRegranted(current, granted)) await requireHoldersWithinView(ctx, current.id)
       if (current) await checkLockOut(ctx, current, granted)
     }
     return { ...named, description: body.description, ...granted }
@@ -50,14 +50,14 @@ export const roles = defineResource({
     name: row.name,
     description: row.description,
     permission_type: row.permission_type as Schema<'Role'>['permission_type'],
-    permissions: row.permission_type === 'all' ? null : (keysOf(row) as Schema<'PermissionKey'>[]),
+    permissions: row.permission_type === 'all' ? null : (permissionKeys(row) as Schema<'PermissionKey'>[]),
     users_count: Number(row.users_count),
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,
   }),
   beforeDelete: async (ctx, row) => {
-    stayBelow(await withCurrentCaller(ctx), row)
+    requirePermissionsOf(await withCurrentCaller(ctx), row)
     if (row.id === ctx.user?.roleId) throw isProtected('This is your own role.')
     await refuseUsed(ctx, row)
     await refuseLast(ctx, row)
@@ -68,12 +68,14 @@ export const roles = defineResource({
 function grantsOf(body: Body<'updateRole'>, current: Grants | null): Grants {
   const type = body.permission_type ?? current?.permission_type ?? 'custom'
   if (type === 'all') return { permission_type: type, permissions: null }
-  const keys = body.permissions === undefined ? keysOf(current ?? { permissions: null }) : (body.permissions ?? [])
+  const keys =
+    body.permissions === undefined ? permissionKeys(current ?? { permissions: null }) : (body.permissions ?? [])
   return { permission_type: type, permissions: JSON.stringify(withAncestors(keys)) }
 }
 
 const isRegranted = (current: Grants, granted: Grants): boolean =>
-  granted.permission_type !== current.permission_type || keysOf(granted).join() !== keysOf(current).join()
+  granted.permission_type !== current.permission_type ||
+  permissionKeys(granted).join() !== permissionKeys(current).join()
 
 /** Throws 403 when the write changes a role that holds, or grants, what the caller lacks. */
 function checkCeiling(
@@ -86,19 +88,19 @@ function checkCeiling(
     const renamed = body.name !== undefined && body.name !== current.name
     const described = body.description !== undefined && body.description !== current.description
     if (!renamed && !described && !isRegranted(current, granted)) return
-    stayBelow(ctx, current)
+    requirePermissionsOf(ctx, current)
   }
-  stayBelow(ctx, granted)
+  requirePermissionsOf(ctx, granted)
 }
 
 /** Throws 409 when the change would leave the caller, or everyone, without the way back. */
 async function checkLockOut(ctx: Context, current: Current, granted: Grants): Promise<void> {
   if (granted.permission_type === 'all') return
   const isOwn = current.id === ctx.user?.roleId
-  if (isOwn && !keysOf(granted).includes(ownKey)) {
+  if (isOwn && !permissionKeys(granted).includes(ownKey)) {
     throw isProtected(`This is your own role; without ${ownKey} you could not change it back.`)
   }
-  if (current.permission_type === 'all' && !(await someoneHoldsEverything(ctx, { role: current.id }))) {
+  if (current.permission_type === 'all' && !(await isFullAccessHeldBeside(ctx, { role: current.id }))) {
     throw isProtected('Nobody active would be left who holds every permission.')
   }
 }

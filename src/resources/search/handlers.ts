@@ -10,7 +10,7 @@ import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import type { Resource } from '../../kernel/resource/define-resource.ts'
 import { fold } from '../../kernel/values/format.ts'
-import { withUnreadAddresses } from '../leads/person.ts'
+import { leadsWithUnreadableAddresses } from '../leads/person.ts'
 
 type Hit = Schema<'SearchHit'>
 type Type = Hit['type']
@@ -119,7 +119,7 @@ async function unreadable(
   words: readonly string[],
   ids: ReadonlySet<number>,
 ): Promise<number[]> {
-  const suspects = await withUnreadAddresses(ctx, [...ids])
+  const suspects = await leadsWithUnreadableAddresses(ctx, [...ids])
   if (!leads || suspects.length === 0) return []
   const rows = (await leads.query(ctx, { q: words.join(' ') })).clearSelect().clearOrderBy()
   const found = await rows.select('leads.id').where('leads.id', 'in', suspects).execute()

@@ -8,10 +8,10 @@ import type { Handlers } from '../../kernel/handler.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
 import { ttlCache } from '../../kernel/runtime/ttl-cache.ts'
 import { toUnavailableProblem } from '../../kernel/runtime/unavailable.ts'
-import { totalsOf, webhookStates } from './deliveries.ts'
 import { handlers as jobs } from './jobs.ts'
-import { mailKinds } from './kinds.ts'
+import { mailJobKinds } from './mail-job-kinds.ts'
 import { handlers as metrics } from './metrics.ts'
+import { webhookStates, webhookTotals } from './webhook-health.ts'
 
 /** How long what is due may wait before somebody should look. */
 const patienceMs = 60_000
@@ -38,7 +38,7 @@ async function areJobsBehind({ db, services }: Context, since: string): Promise<
     .select('id')
     .where('state', '=', 'waiting')
     .where('run_at', '<', since)
-    .$if(!services.mailer.isConfigured, (query) => query.where('kind', 'not in', mailKinds(services)))
+    .$if(!services.mailer.isConfigured, (query) => query.where('kind', 'not in', mailJobKinds(services)))
     .limit(1)
     .executeTakeFirst()
   if (!late) return false
@@ -52,7 +52,7 @@ async function mail({ db, services }: Context): Promise<Told['mail']> {
     .selectFrom('jobs')
     .select('id')
     .where('state', 'in', ['waiting', 'running'])
-    .where('kind', 'in', mailKinds(services))
+    .where('kind', 'in', mailJobKinds(services))
     .where('last_error', 'is not', null)
     .limit(1)
     .executeTakeFirst()
@@ -78,7 +78,7 @@ async function ask(ctx: Context): Promise<Told> {
   return {
     worker: await worker(ctx),
     mail: await mail(ctx),
-    webhooks: totalsOf(await webhookStates(ctx.db, ctx.services.sights)),
+    webhooks: webhookTotals(await webhookStates(ctx.db, ctx.services.sights)),
   }
 }
 

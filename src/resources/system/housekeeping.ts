@@ -9,7 +9,7 @@ import { restoreDays } from '../../kernel/history/archive.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
 import { cleanFiles } from '../files/clean.ts'
-import { revoke } from '../tokens/rows.ts'
+import { revokeTokens } from '../tokens/rows.ts'
 import { discardKilledRebuild, rebuildSearch } from './search-rebuild.ts'
 
 interface Due {
@@ -75,7 +75,7 @@ async function pruneSome({ db }: Context, table: Log, column: string, until: str
 async function pruneTokens(ctx: Context): Promise<void> {
   const old = ctx.db.selectFrom('tokens').select('id').where('expires_at', '<', daysAfter(ctx.time, -keptDays))
   for (const { id } of await old.execute()) {
-    await revoke(ctx, [id])
+    await revokeTokens(ctx, [id])
     await yieldToEventLoop()
   }
 }

@@ -14,8 +14,8 @@ import { download } from '../../kernel/files/download.ts'
 import type { Gates, Handlers } from '../../kernel/handler.ts'
 import { ttlCache } from '../../kernel/runtime/ttl-cache.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
-import { totalsOf, webhookStates } from './deliveries.ts'
-import { mailKinds } from './kinds.ts'
+import { mailJobKinds } from './mail-job-kinds.ts'
+import { webhookStates, webhookTotals } from './webhook-health.ts'
 
 /** Of jobs, tokens and the like no more are counted: a backlog must not make it worse that somebody looks at it. */
 const most = 10_000
@@ -76,7 +76,7 @@ async function figuresOf(ctx: Context): Promise<string> {
   tell('schedule_last_due_timestamp_seconds', 'Until when a schedule was followed, as Unix time.', await schedules(ctx))
   tell('tokens', `Tokens that are not expired, ${most} at most.`, [[{}, await alive(ctx, 'tokens')]])
   tell('sessions', `Sessions that are not expired, ${most} at most.`, [[{}, await alive(ctx, 'sessions')]])
-  const webhooks = totalsOf(await webhookStates(ctx.db, ctx.services.sights))
+  const webhooks = webhookTotals(await webhookStates(ctx.db, ctx.services.sights))
   tell('webhooks_failing', 'Webhooks whose last delivery failed, and those the server has switched off.', [
     [{}, webhooks.failing],
   ])
@@ -141,7 +141,7 @@ async function oldestDue({ db, time, services }: Context): Promise<number> {
     .where('state', '=', 'waiting')
     .where('run_at', '<=', time.toISOString())
     // Without a mail server mails wait, and that is as it should be.
-    .$if(!services.mailer.isConfigured, (query) => query.where('kind', 'not in', mailKinds(services)))
+    .$if(!services.mailer.isConfigured, (query) => query.where('kind', 'not in', mailJobKinds(services)))
     .orderBy('run_at')
     .limit(1)
     .executeTakeFirst()

@@ -17,8 +17,8 @@ import { visible } from '../../kernel/query/visibility.ts'
 import type { Examine } from '../../kernel/resource/definition.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
-import { checkGovernable } from '../users/authority.ts'
-import { maxTokens, presentToken, revoke, tokenRows } from './rows.ts'
+import { requireAuthorityOverId } from '../users/authority.ts'
+import { maxTokens, presentToken, revokeTokens, tokenRows } from './rows.ts'
 
 const othersKey = 'settings.user.tokens'
 const defaultDays = 90
@@ -199,8 +199,8 @@ async function refuseTooMany(ctx: Context, userId: number): Promise<void> {
 const deleteToken: Handler<'deleteToken'> = (ctx, { params }) =>
   transaction(ctx, async (ctx) => {
     const { id, user_id } = await find(ctx, params.id, 'users:write')
-    if (user_id !== requireUser(ctx).id) await checkGovernable(ctx, user_id)
-    await revoke(ctx, [id])
+    if (user_id !== requireUser(ctx).id) await requireAuthorityOverId(ctx, user_id)
+    await revokeTokens(ctx, [id])
     return { message: 'Token revoked.' }
   })
 

@@ -46,7 +46,7 @@ export const presentToken = (row: Row): Schema<'Token'> => ({
 })
 
 /** Ends tokens with all that were made with them, each with its pair of events. They are refused from the commit on. */
-export const revoke = (ctx: Context, ids: readonly number[]): Promise<void> =>
+export const revokeTokens = (ctx: Context, ids: readonly number[]): Promise<void> =>
   transaction(ctx, async (ctx) => {
     if (ids.length === 0) return
     const family = ctx.db

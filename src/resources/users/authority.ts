@@ -3,19 +3,19 @@
 import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { isProtected } from '../../kernel/errors.ts'
-import { type Grants, someoneHoldsEverything, stayBelow } from '../roles/ceiling.ts'
-import { stayWithinView } from './view-ceiling.ts'
+import { type Grants, isFullAccessHeldBeside, requirePermissionsOf } from '../roles/permission-ceiling.ts'
+import { requireWithinView } from './view-ceiling.ts'
 
 /** A user with what the role grants. */
-export interface Governed extends Grants {
+export interface GovernedUser extends Grants {
   id: number
   status: number
   role_id: number
   view_permission: string
 }
 
-/** What a write makes of the account; undefined leaves it as it is. */
-export interface Standing {
+/** What a write makes of the account; undefined leaves it is. */
+export interface AccountChange {
   status: boolean | undefined
   role: ({ id: number } & Grants) | undefined
 }
@@ -24,31 +24,34 @@ export interface Standing {
  * Throws 403 for a user whose role or view reaches further than the caller's: what a caller may change, the caller may
  * sign in as, with a password of the caller's choice.
  */
-export async function stayAbove(ctx: Context, user: Omit<Governed, 'status' | 'role_id'>): Promise<void> {
-  stayBelow(ctx, user)
-  await stayWithinView(ctx, { id: user.id, view_permission: user.view_permission })
+export async function requireAuthorityOver(
+  ctx: Context,
+  user: Omit<GovernedUser, 'status' | 'role_id'>,
+): Promise<void> {
+  requirePermissionsOf(ctx, user)
+  await requireWithinView(ctx, { id: user.id, view_permission: user.view_permission })
 }
 
 /** The same for a user of whom only the id is known. Reads the caller and the user in the transaction of the change. */
-export async function checkGovernable(ctx: Context, userId: number): Promise<void> {
+export async function requireAuthorityOverId(ctx: Context, userId: number): Promise<void> {
   const user = await ctx.db
     .selectFrom('users')
     .innerJoin('roles', 'roles.id', 'users.role_id')
     .select(['users.id', 'users.view_permission', 'roles.permission_type', 'roles.permissions'])
     .where('users.id', '=', userId)
     .executeTakeFirst()
-  if (user) await stayAbove(await withCurrentCaller(ctx), user)
+  if (user) await requireAuthorityOver(await withCurrentCaller(ctx), user)
 }
 
 /** Throws 403 above the ceiling, 409 when it would lock somebody out. `changes`: whether anything changes at all. */
 export async function checkAuthority(
   ctx: Context,
-  current: Governed | null,
-  next: Standing,
+  current: GovernedUser | null,
+  next: AccountChange,
   changes: boolean,
 ): Promise<void> {
-  if (current && changes) await stayAbove(ctx, current)
-  if (next.role && next.role.id !== current?.role_id) stayBelow(ctx, next.role)
+  if (current && changes) await requireAuthorityOver(ctx, current)
+  if (next.role && next.role.id !== current?.role_id) requirePermissionsOf(ctx, next.role)
   if (!current) return
   const deactivates = next.status === false && current.status === 1
   if (deactivates && current.id === ctx.user?.id) throw isProtected('Nobody can deactivate the own account.')
@@ -57,15 +60,15 @@ export async function checkAuthority(
 }
 
 /** Throws 403 above the ceiling, 409 for the own account and for the last active one that holds every permission. */
-export async function checkDeletable(outer: Context, user: Governed): Promise<void> {
+export async function checkDeletable(outer: Context, user: GovernedUser): Promise<void> {
   const ctx = await withCurrentCaller(outer)
-  await stayAbove(ctx, user)
+  await requireAuthorityOver(ctx, user)
   if (user.id === ctx.user?.id) throw isProtected('Nobody can delete the own account.')
   await refuseLast(ctx, user)
 }
 
-async function refuseLast(ctx: Context, user: Governed): Promise<void> {
+async function refuseLast(ctx: Context, user: GovernedUser): Promise<void> {
   if (user.status !== 1 || user.permission_type !== 'all') return
-  if (await someoneHoldsEverything(ctx, { user: user.id })) return
+  if (await isFullAccessHeldBeside(ctx, { user: user.id })) return
   throw isProtected('This is the last active user who holds every permission.')
 }

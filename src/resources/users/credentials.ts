@@ -9,7 +9,7 @@ import { unique } from '../../kernel/resource/references.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { endLinks } from '../authentication/links.ts'
 import { endOtherSessions } from '../authentication/sessions.ts'
-import { revoke } from '../tokens/rows.ts'
+import { revokeTokens } from '../tokens/rows.ts'
 
 export interface Credentials {
   name?: string | undefined
@@ -19,10 +19,10 @@ export interface Credentials {
 }
 
 /** A body whose password has been hashed; `password_hash` never comes from a caller, whose unknown keys are refused. */
-export type Hashed<B> = B & { password_hash?: string }
+export type WithPasswordHash<B> = B & { password_hash?: string }
 
 /** Adds the hash to a body with a password. Call it before the transaction: hashing takes tens of milliseconds. */
-export async function hashed<B extends Credentials>(ctx: Context, body: B): Promise<Hashed<B>> {
+export async function withPasswordHash<B extends Credentials>(ctx: Context, body: B): Promise<WithPasswordHash<B>> {
   if (body.password === undefined) return body
   return { ...body, password_hash: await hashPassword(ctx.services.config, body.password) }
 }
@@ -71,7 +71,7 @@ export function checkPassword(
 export async function endAccess(ctx: Context, userId: number): Promise<void> {
   let ended = ctx.db.selectFrom('tokens').select('id').where('user_id', '=', userId)
   if (ctx.token) ended = ended.where('id', '!=', ctx.token.id)
-  await revoke(
+  await revokeTokens(
     ctx,
     (await ended.execute()).map(({ id }) => id),
   )

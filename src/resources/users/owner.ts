@@ -18,7 +18,7 @@ export function userRef(
  * The `user_id` to store: the caller when a new record names none, undefined for "unchanged". Finds an owner who does not
  * exist, is inactive or is out of the caller's sight, and null from a caller without a global view.
  */
-export async function ownerOf(
+export async function resolveOwnerId(
   { ctx, current, found }: Writing<{ user_id: number | null }>,
   sent: number | null | undefined,
 ): Promise<number | null | undefined> {

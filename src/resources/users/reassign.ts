@@ -10,7 +10,7 @@ const ownedTables = ['leads', 'quotes', 'persons', 'organizations', 'activities'
 type OwnedTable = (typeof ownedTables)[number]
 
 /** A resource whose records have an owner. */
-export type Owned = Pick<Resource<unknown, { user_id?: number | null }>, 'update'> & { table: string }
+export type OwnedResource = Pick<Resource<unknown, { user_id?: number | null }>, 'update'> & { table: string }
 
 /** Throws 422 unless the records can go to that user: somebody else, active, in the caller's sight. */
 export async function checkSuccessor(ctx: Context, from: number, to: number): Promise<void> {
@@ -22,7 +22,7 @@ export async function checkSuccessor(ctx: Context, from: number, to: number): Pr
 }
 
 /** Gives every record of one user to another, with the update event of each. */
-export async function reassign(ctx: Context, owned: readonly Owned[], from: number, to: number): Promise<void> {
+export async function reassign(ctx: Context, owned: readonly OwnedResource[], from: number, to: number): Promise<void> {
   // The deleted user's records are all in question, whatever the caller sees; an If-Match was about the user.
   const plain: Context = withoutVisibility(ctx)
   for (const resource of owned) {

@@ -20,16 +20,16 @@ import { releaseFiles } from '../files/attach.ts'
 import { groupsOf, setMembers } from '../groups/members.ts'
 import { groups } from '../groups/resource.ts'
 import { roles } from '../roles/resource.ts'
-import { checkAuthority, checkDeletable, type Governed } from './authority.ts'
-import { checkCredentials, endAccess, type Hashed, hashed } from './credentials.ts'
+import { checkAuthority, checkDeletable, type GovernedUser } from './authority.ts'
+import { checkCredentials, endAccess, type WithPasswordHash, withPasswordHash } from './credentials.ts'
 import { checkPicture, picturePath, pictureUrl, setPicture } from './picture.ts'
-import { checkSuccessor, disown, type Owned, reassign } from './reassign.ts'
-import { stayWithinGroups, stayWithinView } from './view-ceiling.ts'
+import { checkSuccessor, disown, type OwnedResource, reassign } from './reassign.ts'
+import { requireOwnGroups, requireWithinView } from './view-ceiling.ts'
 
 type Everyday = 'listUsers' | 'getUser' | 'createUser' | 'updateUser' | 'deleteUser'
 type User = Schema<'User'>
 type Write = Body<'updateUser'>
-type Row = Governed & {
+type Row = GovernedUser & {
   name: string
   email: string
   role_name: string
@@ -70,7 +70,7 @@ const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = de
     group_id: linked('user_groups', 'users.id', 'user_id', 'group_id'),
   }),
   search: [{ key: 'users.name_key' }, { key: 'users.email_key' }],
-  toRow: async (body: Hashed<Write>, writing) => {
+  toRow: async (body: WithPasswordHash<Write>, writing) => {
     await checkCredentials(writing, body, writing.current)
     await checkPicture(writing, body.image_file_id)
     const joining = await joiningOf(body, writing)
@@ -119,7 +119,7 @@ const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = de
     }
     await expandReferences(ctx, replies, include, { role: () => roles, groups: () => groups })
   },
-  afterSave: async (ctx, id, body: Hashed<Write>) => {
+  afterSave: async (ctx, id, body: WithPasswordHash<Write>) => {
     await setMembers(ctx, { user_id: id }, body.group_ids)
     await setPicture(ctx, id, body.image_file_id)
     if (body.status === false || body.password_hash !== undefined) await endAccess(ctx, id)
@@ -166,7 +166,7 @@ function checkOwn(body: Write, { ctx, current, found }: Writing<Row>): void {
 
 /** Throws 403 for a user, a role, a view or a group beyond the caller's, 409 for a change that would lock somebody out. */
 async function checkStanding(
-  body: Hashed<Write>,
+  body: WithPasswordHash<Write>,
   { ctx: outer, current }: Writing<Row>,
   { joined, changes }: Joining,
 ): Promise<void> {
@@ -190,10 +190,10 @@ async function checkStanding(
     { status, role },
     differs || changes || (password_hash ?? image_file_id) !== undefined,
   )
-  await stayWithinGroups(ctx, joined)
+  await requireOwnGroups(ctx, joined)
   const view = view_permission ?? current?.view_permission ?? 'global'
   if (!current || changes || view !== current.view_permission)
-    await stayWithinView(ctx, {
+    await requireWithinView(ctx, {
       id: current?.id,
       view_permission: view,
       ...(body.group_ids && { groupIds: body.group_ids }),
@@ -202,15 +202,15 @@ async function checkStanding(
 
 export const users = {
   ...everyday,
-  create: async (ctx: Context, body: Write): Promise<User> => everyday.create(ctx, await hashed(ctx, body)),
-  add: async (ctx: Context, body: Write): Promise<number> => everyday.add(ctx, await hashed(ctx, body)),
+  create: async (ctx: Context, body: Write): Promise<User> => everyday.create(ctx, await withPasswordHash(ctx, body)),
+  add: async (ctx: Context, body: Write): Promise<number> => everyday.add(ctx, await withPasswordHash(ctx, body)),
   update: async (ctx: Context, id: number, body: Write): Promise<User> =>
-    everyday.update(ctx, id, await hashed(ctx, body)),
+    everyday.update(ctx, id, await withPasswordHash(ctx, body)),
 } satisfies Resource<User, Write>
 
 /** Creates a user; who gets no password is sent a link to choose one. */
 const createUser: Handler<'createUser'> = inSteps(async (ctx, input) => {
-  const body = await hashed(ctx, input.body)
+  const body = await withPasswordHash(ctx, input.body)
   return answering(ctx, async (ctx) => {
     const reply = await everyday.handlers.createUser(ctx, { ...input, body })
     if (body.password === undefined) await enqueue(ctx, passwordLink, { user_id: reply.data.id })
@@ -220,7 +220,7 @@ const createUser: Handler<'createUser'> = inSteps(async (ctx, input) => {
 
 /** Deletes a user after the records have gone to `reassign_to`, all in one transaction. */
 const deleteUser =
-  (owned: () => readonly Owned[]): Handler<'deleteUser'> =>
+  (owned: () => readonly OwnedResource[]): Handler<'deleteUser'> =>
   (ctx, input) =>
     transaction(ctx, async (ctx) => {
       const { params, query } = input
@@ -235,17 +235,17 @@ const deleteUser =
     })
 
 /** `owned`: the resources whose records have an owner. */
-export const userHandlers = (owned: () => readonly Owned[]) =>
+export const userHandlers = (owned: () => readonly OwnedResource[]) =>
   ({
     ...everyday.handlers,
     createUser,
     updateUser: async (ctx, input) =>
-      everyday.handlers.updateUser(ctx, { ...input, body: await hashed(ctx, input.body) }),
+      everyday.handlers.updateUser(ctx, { ...input, body: await withPasswordHash(ctx, input.body) }),
     deleteUser: deleteUser(owned),
     // The hash is made here once, not per record: with `atomic` the records share a transaction.
     massUpdateUsers: inSteps(async (ctx, { body: { changes, ...body } }) =>
       massUpdate(everyday, (ctx, id, status: boolean) => everyday.update(ctx, id, { status }))(ctx, {
-        body: changes ? { ...body, changes: await hashed(ctx, changes) } : body,
+        body: changes ? { ...body, changes: await withPasswordHash(ctx, changes) } : body,
       }),
     ),
     massDestroyUsers: massDestroy(everyday),

@@ -1,5 +1,5 @@
 // The ceiling of views (DOMAIN 7.4): callers change only users who see no owner that the callers do not see, and make no
-// user see more than that. Sets of owners are compared, not views. The ceiling of permissions is in roles/ceiling.ts.
+// user see more than that. Sets of owners are compared, not views. The ceiling of permissions is in roles/permission-ceiling.ts.
 import { visibleOwnersWith } from '../../kernel/auth/tokens.ts'
 import type { Context, CurrentUser } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -16,7 +16,7 @@ export interface Viewer {
  * Throws 403 for a user who sees an owner that the caller does not see. Call it in the transaction of the write, with its
  * current caller. The server itself, without a user, has no ceiling.
  */
-export async function stayWithinView(ctx: Context, { id, view_permission, groupIds }: Viewer): Promise<void> {
+export async function requireWithinView(ctx: Context, { id, view_permission, groupIds }: Viewer): Promise<void> {
   if (await isWithinView(ctx, { id, view_permission, ...(groupIds && { groupIds }) })) return
   throw beyondView('This user would see, or sees, records of users whom you do not see.')
 }
@@ -36,7 +36,7 @@ async function isWithinView(ctx: Context, { id, view_permission, groupIds }: Vie
  * Throws 403 when somebody who has the role sees an owner that the caller does not see: other permissions make another user of them,
  * as another role would.
  */
-export async function stayWithinHolders(ctx: Context, roleId: number): Promise<void> {
+export async function requireHoldersWithinView(ctx: Context, roleId: number): Promise<void> {
   if (!ctx.user?.visibleOwners) return
   const holders = ctx.db.selectFrom('users').select(['id', 'view_permission']).where('role_id', '=', roleId)
   for (const holder of await holders.execute())
@@ -48,7 +48,7 @@ export const groupIdsOf = async (ctx: Context, userId: number | undefined): Prom
   userId === undefined ? [] : ((await groupsOf(ctx, [userId])).get(userId) ?? []).map(({ id }) => id)
 
 /** Throws 403 when somebody is to join a group that the caller is not in; only a global view may fill any group. */
-export async function stayWithinGroups(ctx: Context, joined: readonly (number | null)[]): Promise<void> {
+export async function requireOwnGroups(ctx: Context, joined: readonly (number | null)[]): Promise<void> {
   const { user } = ctx
   if (!user || user.viewPermission === 'global' || joined.length === 0) return
   const own = await groupIdsOf(ctx, user.id)
@@ -64,13 +64,13 @@ export async function checkMembership(
   ctx: Context,
   { groupId, joined, left }: { groupId: number | null; joined: readonly number[]; left: readonly number[] },
 ): Promise<void> {
-  if (joined.length > 0) await stayWithinGroups(ctx, [groupId])
+  if (joined.length > 0) await requireOwnGroups(ctx, [groupId])
   const ids = [...joined, ...left]
   if (!ctx.user?.visibleOwners || ids.length === 0) return
   const users = await ctx.db.selectFrom('users').select(['id', 'view_permission']).where('id', 'in', ids).execute()
   for (const user of users) {
     const groupIds = await groupIdsOf(ctx, user.id)
     const gets = groupId !== null && joined.includes(user.id) ? [groupId] : []
-    await stayWithinView(ctx, { ...user, groupIds: [...groupIds, ...gets] })
+    await requireWithinView(ctx, { ...user, groupIds: [...groupIds, ...gets] })
   }
 }

@@ -7,10 +7,10 @@ import { uniqueName } from '../../kernel/resource/references.ts'
 import { mergeAddress, readAddress, requireAddress } from '../../kernel/values/address.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { withAttributes } from '../attributes/values.ts'
-import { checkUnique, cleanPoints, keepUnique } from '../persons/contacts.ts'
-import { clearInventories, refuseStocked } from '../products/inventories.ts'
+import { checkUniquePoints, cleanContactPoints, saveUniquePoints } from '../persons/contacts.ts'
+import { clearInventories, refuseIfStocked } from '../products/inventories.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
-import { gatherActivities, gatherLocations } from './children.ts'
+import { loadActivities, loadLocations } from './related-records.ts'
 
 type Row = { id: number; contact_address: string }
 type Body = Schema<'WarehouseUpdate'>
@@ -18,10 +18,10 @@ const fields = ['contact_emails', 'contact_numbers'] as const
 
 async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<string, unknown>> {
   const { ctx, current, found } = writing
-  const emails = cleanPoints('contact_emails', body.contact_emails, found)
-  const numbers = cleanPoints('contact_numbers', body.contact_numbers, found)
+  const emails = cleanContactPoints('contact_emails', body.contact_emails, found)
+  const numbers = cleanContactPoints('contact_numbers', body.contact_numbers, found)
   for (const field of fields) {
-    await checkUnique(ctx, 'warehouses', field, body[field], current?.id ?? null, found)
+    await checkUniquePoints(ctx, 'warehouses', field, body[field], current?.id ?? null, found)
   }
   await checkTagIds(ctx, found, body.tag_ids)
   const address = mergeAddress(current?.contact_address ?? null, body.contact_address)
@@ -92,15 +92,15 @@ export const warehouses = defineResource(
       version: row.version,
     }),
     loadRelated: async (ctx, replies, include) => {
-      await gatherLocations(ctx, replies, include)
-      if (include.includes('activities')) await gatherActivities(ctx, replies)
+      await loadLocations(ctx, replies, include)
+      if (include.includes('activities')) await loadActivities(ctx, replies)
     },
     afterSave: async (ctx, id, body) => {
-      for (const field of fields) await keepUnique(ctx, 'warehouses', id, field, body[field])
+      for (const field of fields) await saveUniquePoints(ctx, 'warehouses', id, field, body[field])
     },
     saveLinks: (ctx, id, body, isNew) => setTags(ctx, 'warehouses', id, body.tag_ids, isNew),
     beforeDelete: async (ctx, row) => {
-      await refuseStocked(ctx, 'warehouse_id', row)
+      await refuseIfStocked(ctx, 'warehouse_id', row)
       await clearInventories(ctx, { warehouseId: row.id })
     },
   }),

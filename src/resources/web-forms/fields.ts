@@ -133,7 +133,7 @@ async function planOne(
 }
 
 /** Makes the rows of a form those that were planned. */
-export async function keepFields(ctx: Context, formId: number, planned: readonly Planned[]): Promise<void> {
+export async function saveFields(ctx: Context, formId: number, planned: readonly Planned[]): Promise<void> {
   const kept = planned.flatMap(({ id }) => id ?? [])
   let gone = ctx.db.deleteFrom('web_form_attributes').where('web_form_id', '=', formId)
   if (kept.length > 0) gone = gone.where('id', 'not in', kept)
@@ -161,7 +161,7 @@ const rowsOf = (ctx: Context, formIds: readonly number[]): Promise<Row[]> =>
     .execute()
 
 /** The fields of forms in their order. */
-export async function fieldsOf(ctx: Context, formIds: readonly number[]): Promise<Map<number, Field[]>> {
+export async function loadFields(ctx: Context, formIds: readonly number[]): Promise<Map<number, Field[]>> {
   const found = new Map<number, Field[]>(formIds.map((id) => [id, []]))
   for (const row of await rowsOf(ctx, formIds)) found.get(row.web_form_id)?.push(presentField(row))
   return found

@@ -7,11 +7,11 @@ import { preferred } from '../../kernel/files/content-negotiation.ts'
 import { download } from '../../kernel/files/download.ts'
 import type { Gates, Handler, Handlers } from '../../kernel/handler.ts'
 import { textTag } from '../../kernel/write/etag.ts'
-import { embeddedScript } from './behaviour.ts'
+import { embeddedScript } from './browser-script.ts'
 import { answerPage, formPage } from './page.ts'
+import { loadPublicForm, type PublicForm, presentPublicForm, requireActiveForm } from './public-form.ts'
 import { webForms } from './resource.ts'
 import { submit } from './submission.ts'
-import { checkOpen, type OpenForm, openForm, presentForm } from './visitors.ts'
 
 /** Submissions a minute from one address. */
 const maxCalls = 10
@@ -19,7 +19,7 @@ const minuteMs = 60_000
 
 /** Before the body is read: only to a form that is there, and not too often. What the form asks is no business of this. */
 async function admit(ctx: Context): Promise<void> {
-  await checkOpen(ctx, ctx.path.split('/').at(-1) ?? '')
+  await requireActiveForm(ctx, ctx.path.split('/').at(-1) ?? '')
   await countCall(ctx, 'web-form', maxCalls, minuteMs)
 }
 
@@ -28,14 +28,14 @@ export const gates: Gates = { submitWebForm: admit }
 const zoneOf = ({ services }: Context): string => services.config.timezone
 
 const getPublicWebForm: Handler<'getPublicWebForm'> = async (ctx, { params }) => ({
-  data: presentForm(await openForm(ctx, params.form_id)),
+  data: presentPublicForm(await loadPublicForm(ctx, params.form_id)),
 })
 
 const getWebFormPage: Handler<'getWebFormPage'> = async (ctx, { params }) =>
-  formPage(await openForm(ctx, params.form_id), zoneOf(ctx))
+  formPage(await loadPublicForm(ctx, params.form_id), zoneOf(ctx))
 
 const getWebFormScript: Handler<'getWebFormScript'> = async (ctx, { params }) => {
-  const form = await openForm(ctx, params.form_id)
+  const form = await loadPublicForm(ctx, params.form_id)
   const body = embeddedScript(form, ctx.baseUrl + pathTo(operations.submitWebForm, form.formId), zoneOf(ctx))
   return download({
     mediaType: 'text/javascript; charset=utf-8',
@@ -46,14 +46,14 @@ const getWebFormScript: Handler<'getWebFormScript'> = async (ctx, { params }) =>
 }
 
 const submitWebForm: Handler<'submitWebForm'> = async (ctx, { params, body }) => {
-  const form = await openForm(ctx, params.form_id)
+  const form = await loadPublicForm(ctx, params.form_id)
   // People do not see that field. Whoever fills it in gets the same answer, and nothing happens.
   if (body.website == null) await submit(ctx, form, body)
   const answer = answerOf(form)
   return preferred(ctx, ['application/json', 'text/html']) === 'text/html' ? answerPage(form, answer) : answer
 }
 
-const answerOf = ({ success: { action, content } }: OpenForm): { message: string; redirect?: string } =>
+const answerOf = ({ success: { action, content } }: PublicForm): { message: string; redirect?: string } =>
   action === 'redirect' ? { message: 'Thank you.', redirect: content } : { message: content }
 
 export const handlers = {

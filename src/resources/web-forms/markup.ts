@@ -1,8 +1,8 @@
 // The form as HTML and CSS, the same in its own page and inside the pages of others. It works without script: names of its fields say
 // where their values belong (contract/input/form-fields.ts).
 import { escapeHtml as text } from '../../kernel/values/format.ts'
-import { localTime, partOf, plain } from './initials.ts'
-import type { OpenField, OpenForm } from './visitors.ts'
+import { inputText, localTime, partOf } from './initial-values.ts'
+import type { PublicField, PublicForm } from './public-form.ts'
 
 type Attributes = Record<string, string | boolean | null | undefined>
 
@@ -14,7 +14,7 @@ const attributes = (all: Attributes): string =>
     .join('')
 
 /** A relative address, so that a page behind a proxy posts to where it came from. */
-export function formMarkup(form: OpenForm, zone: string): string {
+export function formMarkup(form: PublicForm, zone: string): string {
   const fields = form.fields.filter(({ isShown }) => isShown)
   return `<form class="accord-form" method="post" action="../${text(form.formId)}">
 <h1>${text(form.title)}</h1>
@@ -25,7 +25,7 @@ ${fields.map((field) => fieldMarkup(field, zone)).join('\n')}
 </form>`
 }
 
-function fieldMarkup(field: OpenField, zone: string): string {
+function fieldMarkup(field: PublicField, zone: string): string {
   const { entity, key, label, isRequired } = field
   const id = `accord-${entity}-${key}`
   const mark = isRequired ? ' <span class="required" aria-hidden="true">*</span>' : ''
@@ -55,16 +55,16 @@ const addressParts = [
   ['country', 'Country, as a code of two letters', 'country'],
 ] as const
 
-function controlOf(field: OpenField, id: string, zone: string): string {
+function controlOf(field: PublicField, id: string, zone: string): string {
   const { entity, key, attribute, placeholder, isRequired: required, initial, options } = field
   const name = `${entity}[${key}]`
   const own = autocomplete[`${entity}.${key}`]
   const input = (more: Attributes): string =>
-    `<input${attributes({ id, name, value: plain(initial), placeholder, required, autocomplete: own, ...more })}>`
+    `<input${attributes({ id, name, value: inputText(initial), placeholder, required, autocomplete: own, ...more })}>`
   const chosen = new Set([initial].flat())
   switch (attribute.type) {
     case 'textarea':
-      return `<textarea${attributes({ id, name, placeholder, required, rows: '5' })}>\n${text(plain(initial) ?? '')}</textarea>`
+      return `<textarea${attributes({ id, name, placeholder, required, rows: '5' })}>\n${text(inputText(initial) ?? '')}</textarea>`
     case 'boolean':
       return input({ type: 'checkbox', value: '1', checked: initial === true, placeholder: null })
     case 'select':
@@ -127,7 +127,7 @@ function readableOn(color: string): string {
 }
 
 /** Colours are `#RRGGBB`: the contract takes no others. */
-export function formStyle({ colors }: OpenForm): string {
+export function formStyle({ colors }: PublicForm): string {
   const card = colors.form_background_color ?? '#ffffff'
   const isDark = readableOn(card) === '#ffffff'
   const ink = isDark ? '#f5f7fa' : '#1d2733'

@@ -3,9 +3,9 @@
 import { type Download, download } from '../../kernel/files/download.ts'
 import { sourceHash, escapeHtml as text } from '../../kernel/values/format.ts'
 import { textTag } from '../../kernel/write/etag.ts'
-import { ownScript } from './behaviour.ts'
+import { ownScript } from './browser-script.ts'
 import { formMarkup, formStyle } from './markup.ts'
-import type { OpenForm } from './visitors.ts'
+import type { PublicForm } from './public-form.ts'
 
 interface Parts {
   main: string
@@ -14,7 +14,7 @@ interface Parts {
   next?: string
 }
 
-function pageOf(form: OpenForm, { main, script, next }: Parts): Download {
+function pageOf(form: PublicForm, { main, script, next }: Parts): Download {
   const style = `body{margin:0;padding:2rem 1rem;background:${form.colors.background_color ?? '#eef1f4'}}\n${formStyle(form)}`
   const html = `<!doctype html>
 <html lang="en">
@@ -36,11 +36,11 @@ function pageOf(form: OpenForm, { main, script, next }: Parts): Download {
   })
 }
 
-export const formPage = (form: OpenForm, zone: string): Download =>
+export const formPage = (form: PublicForm, zone: string): Download =>
   pageOf(form, { main: formMarkup(form, zone), script: ownScript })
 
 /** What was taken is told, or gone on from, where no script could do it. */
-export function answerPage(form: OpenForm, { message, redirect }: { message: string; redirect?: string }): Download {
+export function answerPage(form: PublicForm, { message, redirect }: { message: string; redirect?: string }): Download {
   const link = redirect === undefined ? '' : ` <a href="${text(redirect)}">Go on</a>`
   const main = `<div class="accord-form"><h1>${text(form.title)}</h1><p class="done" role="status">${text(message)}${link}</p></div>`
   return pageOf(form, { main, script: '', ...(redirect !== undefined && { next: redirect }) })

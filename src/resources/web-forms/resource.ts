@@ -6,8 +6,8 @@ import { ValidationErrors } from '../../kernel/errors.ts'
 import { flag, text, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { fold } from '../../kernel/values/format.ts'
-import { fieldsOf, keepFields, planFields } from './fields.ts'
-import { knownAttributes, warningsOf } from './lacking.ts'
+import { loadFields, planFields, saveFields } from './fields.ts'
+import { loadFormAttributes, missingAttributeWarnings } from './missing-attributes.ts'
 
 type WebForm = Schema<'WebForm'>
 type Body = Schema<'WebFormUpdate'>
@@ -88,21 +88,22 @@ export const webForms = defineResource({
     version: row.version,
   }),
   loadRelated: async (ctx, replies) => {
-    const fields = await fieldsOf(
+    const fields = await loadFields(
       ctx,
       replies.map(({ id }) => id),
     )
-    const known = await knownAttributes(ctx)
+    const known = await loadFormAttributes(ctx)
     for (const reply of replies) {
       reply.attributes = fields.get(reply.id) ?? []
-      reply.warnings = warningsOf(known, reply)
+      reply.warnings = missingAttributeWarnings(known, reply)
     }
   },
   afterSave: async (ctx, id, body) => {
     const current = await ctx.db.selectFrom('web_forms').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
     const planned = await planFields({ ctx, current, found: new ValidationErrors() }, body)
-    if (planned) await keepFields(ctx, id, planned)
-    const stored = { create_lead: current.create_lead === 1, attributes: (await fieldsOf(ctx, [id])).get(id) ?? [] }
-    for (const { field, message } of warningsOf(await knownAttributes(ctx), stored)) warn(ctx, field, message)
+    if (planned) await saveFields(ctx, id, planned)
+    const stored = { create_lead: current.create_lead === 1, attributes: (await loadFields(ctx, [id])).get(id) ?? [] }
+    for (const { field, message } of missingAttributeWarnings(await loadFormAttributes(ctx), stored))
+      warn(ctx, field, message)
   },
 })

@@ -11,20 +11,20 @@ import { chosen } from '../attributes/lookups.ts'
 import { checkValues } from '../attributes/values.ts'
 import { leads } from '../leads/resource.ts'
 import { checkPerson, persons } from '../persons/resource.ts'
-import { noteOf, unlike, without } from './taken.ts'
-import { isBlank, read } from './values.ts'
-import type { OpenField, OpenForm } from './visitors.ts'
+import type { PublicField, PublicForm } from './public-form.ts'
+import { findNewPoints, rejectedValuesNote, withoutPaths } from './rejected-values.ts'
+import { isBlank, readFieldValue } from './submitted-values.ts'
 
 /** As long as the description of a lead may be. */
 const maxTextLength = 65_535
 /** As much of a name as is said back. */
 const maxKeyLength = 120
 
-type Entity = OpenField['entity']
+type Entity = PublicField['entity']
 type Json = Record<string, unknown>
 
 /** Throws 422 in the visitor's words, `persons.emails.0.value`, with everything that is wrong. */
-export async function submit(asked: Context, form: OpenForm, sent: Schema<'WebFormSubmission'>): Promise<void> {
+export async function submit(asked: Context, form: PublicForm, sent: Schema<'WebFormSubmission'>): Promise<void> {
   const ctx: Context = { ...asked, origin: 'web_form', ifMatch: null, excused: form.excused }
   try {
     await store(ctx, form, sent)
@@ -35,7 +35,7 @@ export async function submit(asked: Context, form: OpenForm, sent: Schema<'WebFo
   }
 }
 
-const store = (ctx: Context, form: OpenForm, sent: Schema<'WebFormSubmission'>): Promise<void> =>
+const store = (ctx: Context, form: PublicForm, sent: Schema<'WebFormSubmission'>): Promise<void> =>
   transaction(ctx, async (ctx) => {
     const found = new ValidationErrors()
     const said = sayOnce(found)
@@ -55,19 +55,19 @@ const store = (ctx: Context, form: OpenForm, sent: Schema<'WebFormSubmission'>):
     if (!person) return
     // Nobody is refused for what is known, so that nobody can tell what is (DOMAIN 19).
     const [known] = await knownPersons(ctx, person.emails)
-    const left = known === undefined ? without(person, taken.persons) : await unlike(ctx, known, person)
+    const left = known === undefined ? withoutPaths(person, taken.persons) : await findNewPoints(ctx, known, person)
     const excusing = await excusedFor(ctx, form, taken)
     const personId = known ?? (await inVisitorsWords('persons', () => persons.create(excusing, left.body))).id
     if (!lead) return
-    const { body, gone } = without(lead, taken.leads)
-    const note = noteOf(form, { persons: left.gone, leads: gone })
+    const { body, gone } = withoutPaths(lead, taken.leads)
+    const note = rejectedValuesNote(form, { persons: left.gone, leads: gone })
     const description = [body.description, note].filter(Boolean).join('\n\n').slice(0, maxTextLength)
     const noted = { ...body, ...(description !== '' && { description }), person_id: personId }
     await inVisitorsWords('leads', () => leads.create(excusing, noted))
   })
 
 /** A field that must have a value may be without one whose value is that of somebody else. */
-async function excusedFor(ctx: Context, form: OpenForm, taken: Record<Entity, string[]>): Promise<Context> {
+async function excusedFor(ctx: Context, form: PublicForm, taken: Record<Entity, string[]>): Promise<Context> {
   const excused = new Set(form.excused)
   for (const { entity, key, attribute } of form.fields)
     if (taken[entity].some((path) => `${path}.`.startsWith(`custom_attributes.${key}.`))) excused.add(attribute.id)
@@ -77,7 +77,7 @@ async function excusedFor(ctx: Context, form: OpenForm, taken: Record<Entity, st
 /** The values of one record: what was sent of the fields that are shown, and the defaults of the others. */
 async function valuesOf(
   ctx: Context,
-  { fields }: OpenForm,
+  { fields }: PublicForm,
   entity: Entity,
   sent: Json,
   found: ValidationErrors,
@@ -91,7 +91,9 @@ async function valuesOf(
   const custom: Json = {}
   for (const field of own) {
     const { attribute, key, isRequired, isShown } = field
-    const value = isShown ? read(attribute, Object.hasOwn(sent, key) ? sent[key] : undefined) : await kept(ctx, field)
+    const value = isShown
+      ? readFieldValue(attribute, Object.hasOwn(sent, key) ? sent[key] : undefined)
+      : await kept(ctx, field)
     const isMissing = isBlank(value) || (attribute.type === 'boolean' && value === false)
     if (isShown && isRequired && isMissing) found.invalid(`${entity}.${key}`, 'The field is required.')
     if (value !== undefined) (attribute.isOwn ? custom : values)[key] = value
@@ -100,7 +102,7 @@ async function valuesOf(
 }
 
 /** The default of a field that is not shown; what it names may be gone since, and that is not the visitor's business. */
-async function kept(ctx: Context, { attribute: { lookup }, initial }: OpenField): Promise<unknown> {
+async function kept(ctx: Context, { attribute: { lookup }, initial }: PublicField): Promise<unknown> {
   if (initial === null) return undefined
   if (lookup === null) return initial
   const ids = [initial].flat() as number[]

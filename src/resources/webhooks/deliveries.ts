@@ -14,21 +14,21 @@ export type Delivery = Selectable<DB['webhook_deliveries']>
  * How the job of a delivery is stored; what it does is jobs.ts. Receivers that fail are tried in slots of their own, so that one that
  * hangs does not hold those of the others.
  */
-export const kinds = { healthy: 'webhooks.deliver', failing: 'webhooks.deliver-to-failing' } as const
+export const deliveryJobKinds = { healthy: 'webhooks.deliver', failing: 'webhooks.deliver-to-failing' } as const
 
 export interface DeliverPayload {
   delivery_id: number
 }
 
 /** What a delivery tells. */
-export interface Cause {
+export interface DeliveredEvent {
   id: number
   name: string
   entity_type: string
   entity_id: number | null
 }
 
-export const keyOf = (id: number): string => `webhook-delivery:${id}`
+export const deliveryJobKey = (id: number): string => `webhook-delivery:${id}`
 
 /** What happens to one record arrives in its order. */
 const sequenceOf = ({
@@ -39,13 +39,13 @@ const sequenceOf = ({
   `webhook:${webhook_id}:${entity_type}:${entity_id ?? 0}`
 
 export const messageIdOf = (eventId: number, webhookId: number): string => `msg_${eventId}_${webhookId}`
-export const eventKey = (eventId: number): string => `event:${eventId}`
+export const eventDedupeKey = (eventId: number): string => `event:${eventId}`
 
 /** Null when there is one for this cause already. */
 export const queueDelivery = async (
   ctx: Context,
   webhookId: number,
-  event: Cause,
+  event: DeliveredEvent,
   names: Partial<Names> = {},
 ): Promise<number | null> => (await queueDeliveries(ctx, [{ webhookId, event, ...names }]))[0] ?? null
 
@@ -59,7 +59,7 @@ interface Names {
 /** Those for whose cause there is none yet, with as many statements as for one. Answers their ids. */
 export async function queueDeliveries(
   ctx: Context,
-  wanted: readonly ({ webhookId: number; event: Cause } & Partial<Names>)[],
+  wanted: readonly ({ webhookId: number; event: DeliveredEvent } & Partial<Names>)[],
 ): Promise<number[]> {
   const at = now(ctx)
   const made = await ctx.db
@@ -67,7 +67,7 @@ export async function queueDeliveries(
     .values(
       wanted.map(({ webhookId, event, dedupeKey, messageId, userId }) => ({
         webhook_id: webhookId,
-        dedupe_key: dedupeKey ?? eventKey(event.id),
+        dedupe_key: dedupeKey ?? eventDedupeKey(event.id),
         message_id: messageId ?? messageIdOf(event.id, webhookId),
         acting_user_id: userId ?? null,
         event_id: event.id,
@@ -84,23 +84,23 @@ export async function queueDeliveries(
     .returning(['id', 'webhook_id', 'entity_type', 'entity_id'])
     .execute()
   made.sort((a, b) => a.id - b.id)
-  await enqueueAll(ctx, { kind: kinds.healthy }, made.map(jobOf))
+  await enqueueAll(ctx, { kind: deliveryJobKinds.healthy }, made.map(jobOf))
   return made.map(({ id }) => id)
 }
 
 const jobOf = (row: Pick<Delivery, 'id' | 'webhook_id' | 'entity_type' | 'entity_id'>) => {
   const payload: DeliverPayload = { delivery_id: row.id }
-  return { payload, key: keyOf(row.id), sequence: sequenceOf(row) }
+  return { payload, key: deliveryJobKey(row.id), sequence: sequenceOf(row) }
 }
 
 /** Sends one again that has ended, with the same `webhook-id`, up the whole ladder. False when it still waits. */
-export async function requeue(ctx: Context, row: Delivery): Promise<boolean> {
+export async function requeueDelivery(ctx: Context, row: Delivery): Promise<boolean> {
   if (row.state !== 'pending') await leaveToEnd(ctx, row)
-  const isQueued = (await run(ctx, row)) !== null
+  const isQueued = (await enqueueDelivery(ctx, row)) !== null
   // Its job may have been deleted: then one that waits has none.
   if (row.state === 'pending' && !isQueued) return false
-  if (!isQueued) await expedite(ctx, [keyOf(row.id)])
-  await restart(ctx, row.id)
+  if (!isQueued) await expedite(ctx, [deliveryJobKey(row.id)])
+  await restartDelivery(ctx, row.id)
   return true
 }
 
@@ -109,14 +109,14 @@ async function leaveToEnd(ctx: Context, { id }: Delivery): Promise<void> {
   const job = await ctx.db
     .selectFrom('jobs')
     .select('id')
-    .where('dedupe_key', '=', keyOf(id))
+    .where('dedupe_key', '=', deliveryJobKey(id))
     .where('state', '=', 'running')
     .executeTakeFirst()
   if (job) await releaseDedupeKey(ctx, job.id)
 }
 
 /** The delivery waits, as on its first day. Its job is for the caller to see to. */
-export async function restart(ctx: Context, id: number): Promise<void> {
+export async function restartDelivery(ctx: Context, id: number): Promise<void> {
   await ctx.db
     .updateTable('webhook_deliveries')
     .set({ state: 'pending', tries: 0, next_attempt_at: now(ctx), finished_at: null, updated_at: now(ctx) })
@@ -124,9 +124,9 @@ export async function restart(ctx: Context, id: number): Promise<void> {
     .execute()
 }
 
-const run = (ctx: Context, row: Delivery): Promise<number | null> => {
+const enqueueDelivery = (ctx: Context, row: Delivery): Promise<number | null> => {
   const { payload, ...options } = jobOf(row)
-  return enqueue(ctx, { kind: kinds.healthy }, payload, options)
+  return enqueue(ctx, { kind: deliveryJobKinds.healthy }, payload, options)
 }
 
 export const attemptsOf = ({ attempts }: Pick<Delivery, 'attempts'>): Schema<'WebhookAttempt'>[] =>

@@ -9,12 +9,12 @@ import { newestEvent } from '../../kernel/write/event-log.ts'
 import { answering, inSteps } from '../../kernel/write/idempotency.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { visibleAbout } from '../events/scope.ts'
-import { attemptsOf, type Delivery, requeue } from './deliveries.ts'
-import { testOccasion } from './occasions.ts'
-import { recipeOf } from './request.ts'
-import { isTaken, send } from './send.ts'
-import { pastOf, tellAgain } from './subscriptions.ts'
-import { requireVoice } from './tellers.ts'
+import { attemptsOf, type Delivery, requeueDelivery } from './deliveries.ts'
+import { testMessage } from './message.ts'
+import { requestTemplateOf } from './request.ts'
+import { requireNotSilent } from './rights.ts'
+import { attemptDelivery, isAccepted } from './send.ts'
+import { readPastEvents, replayEvents } from './subscriptions.ts'
 
 const present = (row: Delivery): Schema<'WebhookDelivery'> => ({
   id: row.id,
@@ -73,18 +73,19 @@ const replayWebhookDelivery: Handler<'replayWebhookDelivery'> = (ctx, { params: 
     const webhook = await webhookOf(ctx, id)
     const delivery = await deliveryOf(ctx, id, delivery_id)
     requireActive(webhook)
-    await requireVoice(ctx, id)
-    if (!(await requeue(ctx, delivery))) throw new Problem('state_conflict', 'The delivery still waits to be made.')
+    await requireNotSilent(ctx, id)
+    if (!(await requeueDelivery(ctx, delivery)))
+      throw new Problem('state_conflict', 'The delivery still waits to be made.')
     return { data: present(await deliveryOf(ctx, id, delivery_id)), message: 'Delivery queued.' }
   })
 
 const replayWebhook: Handler<'replayWebhook'> = inSteps(async (ctx, { params: { id }, body }) => {
-  const past = await pastOf(ctx, await webhookOf(ctx, id), body.after_event_id)
+  const past = await readPastEvents(ctx, await webhookOf(ctx, id), body.after_event_id)
   return answering(ctx, async (ctx) => {
     requireActive(await webhookOf(ctx, id))
-    await requireVoice(ctx, id)
+    await requireNotSilent(ctx, id)
     if (body.after_event_id > (await newestEvent(ctx))) throw invalid({ after_event_id: ['No event has such an id.'] })
-    const data = await tellAgain(ctx, id, past)
+    const data = await replayEvents(ctx, id, past)
     return { data, message: data.queued === 1 ? '1 delivery queued.' : `${data.queued} deliveries queued.` }
   })
 })
@@ -92,7 +93,7 @@ const replayWebhook: Handler<'replayWebhook'> = inSteps(async (ctx, { params: { 
 /** Sent while the caller waits, so in no transaction: after a crash a repeated key sends it again. A rehearsal sends nothing. */
 const testWebhook: Handler<'testWebhook'> = inSteps(async (ctx, { params: { id } }) => {
   const webhook = await webhookOf(ctx, id)
-  const occasion = await testOccasion(ctx, `msg_test_${ctx.requestId}`, webhook)
+  const occasion = await testMessage(ctx, `msg_test_${ctx.requestId}`, webhook)
   const attempt = ctx.dryRun
     ? {
         at: ctx.time.toISOString(),
@@ -101,8 +102,8 @@ const testWebhook: Handler<'testWebhook'> = inSteps(async (ctx, { params: { id }
         error: 'This is a dry run: nothing was sent.',
         response_excerpt: null,
       }
-    : (await send(ctx, webhook, recipeOf(webhook, ctx.services.seal), occasion)).attempt
-  const isSuccess = isTaken(attempt)
+    : (await attemptDelivery(ctx, webhook, requestTemplateOf(webhook, ctx.services.seal), occasion)).attempt
+  const isSuccess = isAccepted(attempt)
   return {
     data: { state: isSuccess ? 'succeeded' : 'failed', attempt },
     message: isSuccess ? 'The receiver took the test.' : 'The test failed.',

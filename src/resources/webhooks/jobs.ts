@@ -7,14 +7,14 @@ import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { daysAfter, stamp } from '../../kernel/runtime/clock.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
-import { attemptsOf, type DeliverPayload, type Delivery, kinds, restart } from './deliveries.ts'
-import { occasionOf, storedEvent } from './occasions.ts'
-import { recipeOf } from './request.ts'
+import { attemptsOf, type DeliverPayload, type Delivery, deliveryJobKinds, restartDelivery } from './deliveries.ts'
+import { messageOf, storedEvent } from './message.ts'
+import { enqueueBringForward, enqueueGiveUp, jobs as sweeps } from './pending-deliveries.ts'
+import { requestTemplateOf } from './request.ts'
 import { webhooks } from './resource.ts'
-import { type Attempt, isTaken, type Sent, send } from './send.ts'
+import { contextsOfViewers } from './rights.ts'
+import { type Attempt, attemptDelivery, type DeliveryAttempt, isAccepted } from './send.ts'
 import { subscriptions } from './subscriptions.ts'
-import { enqueueBringForward, enqueueGiveUp, jobs as sweeps } from './sweeps.ts'
-import { tellersOf } from './tellers.ts'
 
 /** Seconds from one try to the next, varied by a tenth; the first try is at once. */
 export const ladder = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400]
@@ -27,7 +27,7 @@ const quietDays = 2
 type Webhook = Selectable<DB['webhooks']>
 
 /** Tries at a receiver are counted in the delivery, where people look for them; the job only fails when the server does. */
-const delivering = (kind: string, atOnce: number) =>
+const defineDelivery = (kind: string, atOnce: number) =>
   defineJob<DeliverPayload>({
     kind,
     concurrency: atOnce,
@@ -39,17 +39,17 @@ const delivering = (kind: string, atOnce: number) =>
       const stop = (reason: string): Promise<void> =>
         transaction(ctx, async (ctx) => ((await job.holdsLease(ctx)) ? giveUp(ctx, row, reason) : undefined))
       if (webhook.is_active === 0) return stop('The webhook is switched off.')
-      if (kind === kinds.healthy && webhook.failing_since !== null) {
-        await ctx.db.updateTable('jobs').set({ kind: kinds.failing }).where('id', '=', job.id).execute()
+      if (kind === deliveryJobKinds.healthy && webhook.failing_since !== null) {
+        await ctx.db.updateTable('jobs').set({ kind: deliveryJobKinds.failing }).where('id', '=', job.id).execute()
         return { runAgainAt: ctx.time }
       }
       const event = row.event_id === null ? null : await storedEvent(ctx, row.event_id)
       if (!event) return stop('The event is no longer kept.')
-      const tellers = await tellersOf(ctx, row, webhook.changed_by_id)
+      const tellers = await contextsOfViewers(ctx, row, webhook.changed_by_id)
       if (typeof tellers === 'string') return stop(tellers)
-      const recipe = recipeOf(webhook, ctx.services.seal)
-      const occasion = await occasionOf(tellers, row.message_id, event, recipe)
-      return settle(ctx, row, await send(ctx, webhook, recipe, occasion, job.signal), job)
+      const recipe = requestTemplateOf(webhook, ctx.services.seal)
+      const occasion = await messageOf(tellers, row.message_id, event, recipe)
+      return settle(ctx, row, await attemptDelivery(ctx, webhook, recipe, occasion, job.signal), job)
     },
     async onBuried(ctx, { delivery_id: id }, cause) {
       const row = await pending(ctx, id)
@@ -61,13 +61,13 @@ const delivering = (kind: string, atOnce: number) =>
       if (row.state !== 'failed') throw new Problem('state_conflict', 'The delivery has not failed.')
       if ((await webhookOf(ctx, row.webhook_id)).is_active === 0)
         throw new Problem('state_conflict', 'The webhook is switched off.')
-      await restart(ctx, id)
+      await restartDelivery(ctx, id)
       return undefined
     },
   })
 
-export const deliver = delivering(kinds.healthy, 8)
-export const deliverToFailing = delivering(kinds.failing, 3)
+export const deliver = defineDelivery(deliveryJobKinds.healthy, 8)
+export const deliverToFailing = defineDelivery(deliveryJobKinds.failing, 3)
 
 const pending = ({ db }: Context, id: number): Promise<Delivery | undefined> =>
   db.selectFrom('webhook_deliveries').selectAll().where('id', '=', id).where('state', '=', 'pending').executeTakeFirst()
@@ -97,9 +97,9 @@ async function giveUp(ctx: Context, row: Delivery, reason: string): Promise<void
  * Writes down a try, and says when the next one is. Of a try whose job is another worker's by now only the attempt is listed: what
  * that worker finds out counts.
  */
-async function settle(ctx: Context, { id, webhook_id }: Delivery, { attempt, isUnsent }: Sent, job: JobRun) {
+async function settle(ctx: Context, { id, webhook_id }: Delivery, { attempt, isUnsent }: DeliveryAttempt, job: JobRun) {
   const at = ctx.services.clock.now()
-  ctx.services.metrics.delivered(isTaken(attempt) ? 'succeeded' : 'failed')
+  ctx.services.metrics.delivered(isAccepted(attempt) ? 'succeeded' : 'failed')
   const { again, reason } = await transaction(ctx, async (ctx) => {
     const row = await ctx.db.selectFrom('webhook_deliveries').selectAll().where('id', '=', id).executeTakeFirst()
     // Gone with its webhook while the receiver answered.
@@ -110,14 +110,14 @@ async function settle(ctx: Context, { id, webhook_id }: Delivery, { attempt, isU
       return { again: null, reason: null }
     }
     const tries = row.tries + 1
-    const isOver = isTaken(attempt) || attempt.status === 410 || row.state !== 'pending'
+    const isOver = isAccepted(attempt) || attempt.status === 410 || row.state !== 'pending'
     const again = isOver ? null : nextTry(at, tries)
     await ctx.db
       .updateTable('webhook_deliveries')
       .set({
         attempts,
         tries,
-        state: isTaken(attempt) ? 'succeeded' : again ? 'pending' : 'failed',
+        state: isAccepted(attempt) ? 'succeeded' : again ? 'pending' : 'failed',
         next_attempt_at: again && stamp(again),
         finished_at: again ? null : stamp(at),
         updated_at: stamp(at),
@@ -141,7 +141,7 @@ async function judge(ctx: Context, id: number, attempt: Attempt, at: Date): Prom
   const { failing_since, last_failed_at, last_status } = await webhookOf(ctx, id)
   // Of a time in which nothing was tried nobody knows that it would have failed.
   const isKnown = last_failed_at !== null && last_failed_at >= daysAfter(at, -quietDays)
-  const failingSince = isTaken(attempt) ? null : isKnown ? (failing_since ?? stamp(at)) : stamp(at)
+  const failingSince = isAccepted(attempt) ? null : isKnown ? (failing_since ?? stamp(at)) : stamp(at)
   if (failingSince !== failing_since || attempt.status !== last_status) {
     await ctx.db
       .updateTable('webhooks')
@@ -195,4 +195,4 @@ async function switchOff(ctx: Context, id: number, reason: string): Promise<bool
 }
 
 export const jobs = [deliver, deliverToFailing, ...sweeps]
-export const readers = [subscriptions]
+export const eventConsumers = [subscriptions]

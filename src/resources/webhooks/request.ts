@@ -6,16 +6,16 @@ import { OutboundError } from '../../kernel/outbound/client.ts'
 import type { Actor, Snapshot } from '../../kernel/write/events.ts'
 import { fillIn, type Placeholders } from '../email-templates/placeholders.ts'
 import { readPayload } from './rules.ts'
-import { type Opened, opened } from './values.ts'
+import { type DecryptedValue, decryptValues } from './write-only-values.ts'
 
 /** What of a webhook makes its request. */
-export type Recipe = Pick<
+export type RequestTemplate = Pick<
   Schema<'Webhook'>,
   'method' | 'end_point' | 'payload_type' | 'raw_payload_type' | 'payload'
-> & { query_params: Opened[]; headers: Opened[] }
+> & { query_params: DecryptedValue[]; headers: DecryptedValue[] }
 
 /** The same of its row. */
-export const recipeOf = (
+export const requestTemplateOf = (
   row: {
     method: string
     end_point: string
@@ -26,18 +26,18 @@ export const recipeOf = (
     payload: string | null
   },
   seal: Encryption,
-): Recipe => ({
-  method: row.method as Recipe['method'],
+): RequestTemplate => ({
+  method: row.method as RequestTemplate['method'],
   end_point: row.end_point,
-  query_params: opened(row.query_params_sealed, seal),
-  headers: opened(row.headers_sealed, seal),
-  payload_type: row.payload_type as Recipe['payload_type'],
-  raw_payload_type: row.raw_payload_type as Recipe['raw_payload_type'],
+  query_params: decryptValues(row.query_params_sealed, seal),
+  headers: decryptValues(row.headers_sealed, seal),
+  payload_type: row.payload_type as RequestTemplate['payload_type'],
+  raw_payload_type: row.raw_payload_type as RequestTemplate['raw_payload_type'],
   payload: readPayload(row.payload),
 })
 
 /** What is told. */
-export interface Occasion {
+export interface WebhookMessage {
   /** The same for every try: receivers know by it what they have already. */
   id: string
   /** Name of the event. */
@@ -69,7 +69,7 @@ const longest = { url: 16_384, header: 8192, body: 1_000_000 }
 const placeholder = /(\{%[^%]*%\})/
 
 /** Throws OutboundError `invalid` when values make it larger than can be sent. */
-export function requestOf(recipe: Recipe, occasion: Occasion): WebhookRequest {
+export function buildRequest(recipe: RequestTemplate, occasion: WebhookMessage): WebhookRequest {
   const { method } = recipe
   const { body, mediaType } = method === 'get' ? { body: '', mediaType: null } : bodyOf(recipe, occasion)
   const own = new Set(recipe.headers.map(({ key }) => key.toLowerCase()))
@@ -91,7 +91,7 @@ export function requestOf(recipe: Recipe, occasion: Occasion): WebhookRequest {
 }
 
 /** The value of a header or parameter. */
-function known({ key, value }: Opened): string {
+function known({ key, value }: DecryptedValue): string {
   if (value !== null) return value
   throw new OutboundError(
     'invalid',
@@ -99,7 +99,7 @@ function known({ key, value }: Opened): string {
   )
 }
 
-function urlOf({ end_point, query_params }: Recipe, { facts }: Occasion): string {
+function urlOf({ end_point, query_params }: RequestTemplate, { facts }: WebhookMessage): string {
   // Only what a record says is encoded: what was configured is an address already.
   const url = render(end_point, facts, (literal) => literal)
   if (isSteered(end_point, facts))
@@ -125,7 +125,7 @@ function isSteered(endPoint: string, facts: Placeholders): boolean {
   return path.split(/[/\\]/).some((part) => part.includes(mark) && dots.test(part.replaceAll(mark, '')))
 }
 
-function bodyOf(recipe: Recipe, occasion: Occasion): { body: string; mediaType: string } {
+function bodyOf(recipe: RequestTemplate, occasion: WebhookMessage): { body: string; mediaType: string } {
   const { payload_type, raw_payload_type, payload } = recipe
   if (payload_type === 'x-www-form-urlencoded' && Array.isArray(payload)) {
     const body = formText(payload, occasion.facts)
@@ -134,13 +134,23 @@ function bodyOf(recipe: Recipe, occasion: Occasion): { body: string; mediaType: 
   }
   if (payload_type === 'raw' && typeof payload === 'string')
     return raw_payload_type === 'json'
-      ? { body: filled(quoted(payload), occasion, 'json', longest.body), mediaType: 'application/json' }
+      ? { body: filled(quotePlaceholders(payload), occasion, 'json', longest.body), mediaType: 'application/json' }
       : { body: filled(payload, occasion, 'text', longest.body), mediaType: 'text/plain; charset=utf-8' }
   return { body: eventText(occasion), mediaType: 'application/json' }
 }
 
 /** The event as it is told when nothing else was configured. */
-function eventText({ id, type, timestamp, entityType, entityId, entity, entityUrl, changed, actor }: Occasion): string {
+function eventText({
+  id,
+  type,
+  timestamp,
+  entityType,
+  entityId,
+  entity,
+  entityUrl,
+  changed,
+  actor,
+}: WebhookMessage): string {
   const text = (entity: unknown): string =>
     JSON.stringify({
       id,
@@ -152,13 +162,13 @@ function eventText({ id, type, timestamp, entityType, entityId, entity, entityUr
   return Buffer.byteLength(whole) > largestBody ? text(entityUrl) : whole
 }
 
-function filled(template: string, { facts }: Occasion, into: 'text' | 'json', most: number): string {
+function filled(template: string, { facts }: WebhookMessage, into: 'text' | 'json', most: number): string {
   const result = fillIn(template, facts, into, most)
   if (result === null) throw tooLong(most === longest.header ? 'header' : most === longest.url ? 'address' : 'body')
   return result.filled
 }
 
-const formText = (pairs: readonly Opened[], facts: Placeholders): string =>
+const formText = (pairs: readonly DecryptedValue[], facts: Placeholders): string =>
   pairs.map((pair) => `${encodeURIComponent(pair.key)}=${render(known(pair), facts, encodeURIComponent)}`).join('&')
 
 /** A template whose placeholders are percent-encoded, also those that mean nothing, and whose other parts are `literal`. */
@@ -175,7 +185,7 @@ function valueIn(part: string, facts: Placeholders): string {
 }
 
 /** JSON in which a placeholder that stands for a whole value is put into quotes: what people read of a value is a text. */
-export function quoted(template: string): string {
+export function quotePlaceholders(template: string): string {
   let isText = false
   return template
     .split(placeholder)

@@ -11,12 +11,12 @@ import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { workflowsWith } from '../email-templates/usage.ts'
-import { changerColumns, requireAbilities, silenceOf } from '../system/silence.ts'
+import { changerColumns, requireWebhookAbilities, silentReason } from '../system/webhook-rights.ts'
 import { changerOf, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
-import { withoutQuery } from './address.ts'
-import { checkRules, maxPairs, pairs, readPayload } from './rules.ts'
-import { changed, masked, maskedInput, withQuery } from './values.ts'
+import { splitQuery } from './end-point.ts'
+import { checkRules, maxPairs, readPayload, withEmptyValues } from './rules.ts'
+import { encryptChanges, maskInput, maskValues, mergeQueryValues } from './write-only-values.ts'
 
 type Webhook = Schema<'Webhook'>
 type Body = Schema<'WebhookUpdate'>
@@ -66,7 +66,7 @@ export const webhooks = defineResource({
       ...requestColumns(writing, body),
       payload_type: body.payload_type,
       raw_payload_type: body.raw_payload_type,
-      payload: payload === null ? null : asText(Array.isArray(payload) ? pairs(payload) : payload),
+      payload: payload === null ? null : asText(Array.isArray(payload) ? withEmptyValues(payload) : payload),
       events: asText(body.events),
       changed: asText(body.changed),
       is_active: body.is_active === undefined ? undefined : Number(body.is_active),
@@ -78,7 +78,7 @@ export const webhooks = defineResource({
     }
     const changer = changerOf(ctx, columns, current)
     if (changer !== undefined && !writing.found.any)
-      requireAbilities(ctx, {
+      requireWebhookAbilities(ctx, {
         entity_type: body.entity_type === undefined ? (current?.entity_type ?? null) : body.entity_type,
         events: columns.events ?? current?.events ?? '[]',
       })
@@ -86,9 +86,9 @@ export const webhooks = defineResource({
   },
   told: (body) => ({
     ...body,
-    ...(body.end_point !== undefined && { end_point: withoutQuery(body.end_point).address }),
-    ...(body.headers && { headers: maskedInput(body.headers) }),
-    ...(body.query_params && { query_params: maskedInput(body.query_params) }),
+    ...(body.end_point !== undefined && { end_point: splitQuery(body.end_point).address }),
+    ...(body.headers && { headers: maskInput(body.headers) }),
+    ...(body.query_params && { query_params: maskInput(body.query_params) }),
   }),
   toReply: (row, ctx): Webhook => ({
     id: row.id,
@@ -97,8 +97,8 @@ export const webhooks = defineResource({
     description: row.description,
     method: row.method as Webhook['method'],
     end_point: row.end_point,
-    query_params: masked(row.query_params_sealed),
-    headers: masked(row.headers_sealed),
+    query_params: maskValues(row.query_params_sealed),
+    headers: maskValues(row.headers_sealed),
     payload_type: row.payload_type as Webhook['payload_type'],
     raw_payload_type: row.raw_payload_type as Webhook['raw_payload_type'],
     payload: readPayload(row.payload),
@@ -106,7 +106,7 @@ export const webhooks = defineResource({
     changed: JSON.parse(row.changed) as string[],
     is_active: row.is_active === 1,
     disabled_reason: row.disabled_reason,
-    silent_reason: silenceOf(ctx.services.sights, row),
+    silent_reason: silentReason(ctx.services.sights, row),
     last_status: row.last_status,
     failing_since: row.failing_since,
     changed_by: userRef(row.changed_by_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
@@ -132,19 +132,19 @@ interface Current {
  */
 function requestColumns({ ctx, current, found }: Writing<Current>, { end_point, query_params, headers }: Body) {
   const { seal } = ctx.services
-  const { address, query } = end_point === undefined ? { address: undefined, query: [] } : withoutQuery(end_point)
+  const { address, query } = end_point === undefined ? { address: undefined, query: [] } : splitQuery(end_point)
   const isMoved = current !== null && address !== undefined && address !== current.end_point
   const about = { isMoved, seal, found }
   const stored = current?.query_params_sealed ?? '[]'
-  const sealed = changed({ ...about, field: 'query_params', sent: query_params, stored, nameOf: (key) => key })
-  const params = query.length === 0 ? sealed : withQuery(sealed ?? stored, query, seal)
+  const sealed = encryptChanges({ ...about, field: 'query_params', sent: query_params, stored, nameOf: (key) => key })
+  const params = query.length === 0 ? sealed : mergeQueryValues(sealed ?? stored, query, seal)
   if (query.some(({ key }) => key === '')) found.invalid('end_point', 'Every parameter of the query needs a name.')
-  if (params !== undefined && query.length > 0 && masked(params).length > maxPairs)
+  if (params !== undefined && query.length > 0 && maskValues(params).length > maxPairs)
     found.invalid('end_point', `With query_params there must not be more than ${maxPairs} parameters.`)
   return {
     end_point: address,
     query_params_sealed: params,
-    headers_sealed: changed({
+    headers_sealed: encryptChanges({
       ...about,
       field: 'headers',
       sent: headers,
@@ -184,7 +184,7 @@ const rotateWebhookSecret: Handler<'rotateWebhookSecret'> = (ctx, { params: { id
   transaction(ctx, async (ctx) => {
     await webhooks.assertVisible(ctx, id)
     const before = await webhooks.get(ctx, id)
-    requireAbilities(ctx, { entity_type: before.entity_type, events: JSON.stringify(before.events) })
+    requireWebhookAbilities(ctx, { entity_type: before.entity_type, events: JSON.stringify(before.events) })
     await write(ctx, 'settings.webhook.update', { entity: 'webhooks', input: {}, id, before }, async (ctx) => {
       await ctx.db
         .updateTable('webhooks')

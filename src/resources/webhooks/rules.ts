@@ -32,7 +32,8 @@ const stored = [
 ]
 
 /** Never told: what could give away a secret, and what telling itself changes. */
-export const isUntold = (name: string): boolean => /^(user\.token|settings\.webhook|core\.configuration)\./.test(name)
+export const isNeverSent = (name: string): boolean =>
+  /^(user\.token|settings\.webhook|core\.configuration)\./.test(name)
 
 /** Finds everything that is wrong with the body, merged into what is there. */
 export function checkRules({ ctx, current, found }: Writing<Current>, body: Body): void {
@@ -51,7 +52,8 @@ export function checkRules({ ctx, current, found }: Writing<Current>, body: Body
 function checkPattern(field: string, pattern: string, found: Writing<Current>['found']): void {
   const names = stored.filter(matcher(pattern))
   if (names.length === 0) found.invalid(field, 'No event has such a name.')
-  else if (names.every(isUntold)) found.invalid(field, 'Events of webhooks, tokens and the configuration are not sent.')
+  else if (names.every(isNeverSent))
+    found.invalid(field, 'Events of webhooks, tokens and the configuration are not sent.')
 }
 
 /** An absolute https address. Placeholders may follow the host: where it goes is not for a record to say. */
@@ -94,5 +96,5 @@ export const readPayload = (stored: string | null): Schema<'Webhook'>['payload']
   stored === null ? null : (JSON.parse(stored) as Schema<'Webhook'>['payload'])
 
 /** Names with values as they are stored; no value is an empty one. */
-export const pairs = (sent: readonly Pair[] | undefined): Schema<'KeyValue'>[] | undefined =>
+export const withEmptyValues = (sent: readonly Pair[] | undefined): Schema<'KeyValue'>[] | undefined =>
   sent?.map(({ key, value }) => ({ key, value: value ?? '' }))

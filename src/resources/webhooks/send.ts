@@ -5,40 +5,40 @@ import type { Context } from '../../kernel/context.ts'
 import { OutboundError, type OutboundReply } from '../../kernel/outbound/client.ts'
 import { stamp, stopwatch } from '../../kernel/runtime/clock.ts'
 import { escapeHtml } from '../../kernel/values/format.ts'
-import { type Occasion, type Recipe, requestOf } from './request.ts'
+import { buildRequest, type RequestTemplate, type WebhookMessage } from './request.ts'
 import { signatureHeaders } from './signature.ts'
 
 export type Attempt = Schema<'WebhookAttempt'>
 
 /** What of the row of a webhook signs for it. */
-export interface Sealed {
+export interface SigningSecrets {
   secret_sealed: string
   previous_secret_sealed: string | null
   previous_secret_until: string | null
 }
 
-export interface Sent {
+export interface DeliveryAttempt {
   attempt: Attempt
   /** Whether no request could be made of what is configured, which says nothing of the receiver. */
   isUnsent: boolean
 }
 
 /** Whether the receiver took it: only then is the error of an attempt null. */
-export const isTaken = ({ error }: Attempt): boolean => error === null
+export const isAccepted = ({ error }: Attempt): boolean => error === null
 
 /** Every outcome is an attempt; throws only when it is called off. */
-export async function send(
+export async function attemptDelivery(
   ctx: Context,
-  sealed: Sealed,
-  recipe: Recipe,
-  occasion: Occasion,
+  sealed: SigningSecrets,
+  recipe: RequestTemplate,
+  occasion: WebhookMessage,
   signal?: AbortSignal,
-): Promise<Sent> {
+): Promise<DeliveryAttempt> {
   const at = ctx.services.clock.now()
   const elapsed = stopwatch()
   try {
     const secrets = secretsOf(ctx, sealed, stamp(at))
-    const { method, url, headers, body, hidden } = requestOf(recipe, occasion)
+    const { method, url, headers, body, hidden } = buildRequest(recipe, occasion)
     const reply = await ctx.services.outbound.request(
       { method, url, headers: { ...headers, ...signatureHeaders({ id: occasion.id, at, body, secrets }) }, body },
       signal,
@@ -48,7 +48,7 @@ export async function send(
       status: reply.status,
       duration_ms: reply.ms,
       error: faultOf(reply),
-      response_excerpt: redacted(reply.excerpt, [...secrets, ...hidden]),
+      response_excerpt: redact(reply.excerpt, [...secrets, ...hidden]),
     }
     return { attempt, isUnsent: false }
   } catch (cause) {
@@ -62,7 +62,7 @@ export async function send(
 }
 
 /** The secret in force, and for a day the one before it. */
-function secretsOf({ services: { seal } }: Context, sealed: Sealed, at: string): string[] {
+function secretsOf({ services: { seal } }: Context, sealed: SigningSecrets, at: string): string[] {
   const { secret_sealed, previous_secret_sealed, previous_secret_until } = sealed
   const isInForce = previous_secret_sealed !== null && previous_secret_until !== null && at < previous_secret_until
   const current = openOrNull(seal, secret_sealed)
@@ -85,7 +85,7 @@ function formsOf(text: string): string[] {
 }
 
 /** An answer without what was sent to get it, the beginning of which may stand at its end. */
-export function redacted(text: string, hidden: readonly string[]): string {
+export function redact(text: string, hidden: readonly string[]): string {
   const maxFirstLength = [...new Set(hidden.flatMap(formsOf))]
     .filter(({ length }) => length >= minHiddenLength)
     .sort((one, other) => other.length - one.length)

@@ -4,9 +4,9 @@ import { type EventConsumer, type StoredEvent, takeWithinLimit } from '../../job
 import type { Context } from '../../kernel/context.ts'
 import { matcher } from '../../kernel/write/events.ts'
 import { transaction } from '../../kernel/write/write.ts'
-import { eventKey, queueDeliveries, queueDelivery, requeue } from './deliveries.ts'
-import { isUntold } from './rules.ts'
-import { listeners, seenBy } from './tellers.ts'
+import { eventDedupeKey, queueDeliveries, queueDelivery, requeueDelivery } from './deliveries.ts'
+import { eventsVisibleTo, loadSubscribers } from './rights.ts'
+import { isNeverSent } from './rules.ts'
 
 type Listed = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id' | 'changed'>
 
@@ -17,13 +17,13 @@ interface Subscription {
 }
 
 /** Whether a webhook is told an event. */
-export function subscribed({ events, changed, entity_type }: Subscription): (event: Listed) => boolean {
+export function matchesSubscription({ events, changed, entity_type }: Subscription): (event: Listed) => boolean {
   const patterns = (JSON.parse(events) as string[]).map(matcher)
   const keys = JSON.parse(changed) as string[]
   const isAsked = (key: string): boolean =>
     keys.includes(key) || (key.startsWith('custom_attributes.') && keys.includes('custom_attributes'))
   return (event) =>
-    !isUntold(event.name) &&
+    !isNeverSent(event.name) &&
     (entity_type === null || event.entity_type === entity_type) &&
     (keys.length === 0 || event.changed.some(isAsked)) &&
     patterns.some((matches) => matches(event.name))
@@ -39,7 +39,10 @@ export const subscriptions: EventConsumer = {
     return types.length < rows.length ? null : types
   },
   async consume(ctx, events) {
-    const listening = (await listeners(ctx)).map((webhook) => ({ ...webhook, isTold: subscribed(webhook) }))
+    const listening = (await loadSubscribers(ctx)).map((webhook) => ({
+      ...webhook,
+      isTold: matchesSubscription(webhook),
+    }))
     // What happened before there was a webhook, or while it was off, is no business of its.
     const { asked, last } = takeWithinLimit(events, (event) =>
       listening
@@ -63,7 +66,7 @@ async function seen(ctx: Context, asked: readonly Asked[]): Promise<Asked[]> {
   const known = new Map<number | null, ReadonlySet<number>>()
   for (const user of new Set(asked.map(({ changerId }) => changerId))) {
     const ids = asked.flatMap(({ changerId, event }) => (changerId === user ? [event.id] : []))
-    known.set(user, await seenBy(ctx, user, [...new Set(ids)]))
+    known.set(user, await eventsVisibleTo(ctx, user, [...new Set(ids)]))
   }
   return asked.filter(({ changerId, event }) => known.get(changerId)?.has(event.id))
 }
@@ -73,7 +76,7 @@ const most = { looked: 10_000, queued: 200 }
 
 type Told = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id'>
 
-export interface Past {
+export interface PastEvents {
   /** The events that the webhook is told. */
   told: readonly Told[]
   /** The last event looked at. */
@@ -81,12 +84,12 @@ export interface Past {
 }
 
 /** What happened behind an event. The log is long and only grows, so it is looked through before the transaction. */
-export async function pastOf(
+export async function readPastEvents(
   ctx: Context,
   webhook: Subscription & { changed_by_id: number | null },
   after: number,
-): Promise<Past> {
-  const isTold = subscribed(webhook)
+): Promise<PastEvents> {
+  const isTold = matchesSubscription(webhook)
   const rows = await ctx.db
     .selectFrom('events')
     .select(['id', 'name', 'entity_type', 'entity_id', 'changed'])
@@ -95,7 +98,7 @@ export async function pastOf(
     .limit(most.looked)
     .execute()
   const asked = rows.filter((event) => isTold({ ...event, changed: JSON.parse(event.changed) as string[] }))
-  const known = await seenBy(
+  const known = await eventsVisibleTo(
     ctx,
     webhook.changed_by_id,
     asked.map(({ id }) => id),
@@ -104,10 +107,10 @@ export async function pastOf(
 }
 
 /** Queues what is told, also what was told before. Answers how much, and the last event looked at. */
-export const tellAgain = (
+export const replayEvents = (
   ctx: Context,
   webhookId: number,
-  { told, last }: Past,
+  { told, last }: PastEvents,
 ): Promise<{ queued: number; last_event_id: number | null }> =>
   transaction(ctx, async (ctx) => {
     let queued = 0
@@ -124,7 +127,7 @@ async function again(ctx: Context, webhookId: number, eventId: number): Promise<
     .selectFrom('webhook_deliveries')
     .selectAll()
     .where('webhook_id', '=', webhookId)
-    .where('dedupe_key', '=', eventKey(eventId))
+    .where('dedupe_key', '=', eventDedupeKey(eventId))
     .executeTakeFirstOrThrow()
-  return requeue(ctx, row)
+  return requeueDelivery(ctx, row)
 }

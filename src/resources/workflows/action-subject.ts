@@ -10,9 +10,9 @@ import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { quotes } from '../quotes/resource.ts'
 import type { Action } from './actions.ts'
-import type { Entity } from './subjects.ts'
+import type { Entity } from './comparable-fields.ts'
 
-export interface Occasion {
+export interface ActionSubject {
   entity: Entity
   id: number
   /** As it is, or was last before it was deleted. */
@@ -21,7 +21,7 @@ export interface Occasion {
 }
 
 /** The event and the place among the actions of its workflow: what is made of it is made once. */
-export interface Cause {
+export interface ActionOrigin {
   eventId: number
   runId: number
   index: number
@@ -29,19 +29,25 @@ export interface Cause {
   userId: number
 }
 
-export type Result = Record<string, unknown>
+export type ActionResult = Record<string, unknown>
 
 /** What an action does, and what it says it would do. Both refuse with a Problem whose sentence is for people. */
-export interface Effect {
-  act(ctx: Context, about: Occasion, action: Action, cause: Cause, soFar: Result | null): Promise<Result>
+export interface ActionEffect {
+  act(
+    ctx: Context,
+    about: ActionSubject,
+    action: Action,
+    cause: ActionOrigin,
+    soFar: ActionResult | null,
+  ): Promise<ActionResult>
   /** For what may be much: whether `act` has done a part only. Then it goes on behind `soFar`, in a transaction of its own. */
-  isPart?: (ctx: Context, about: Occasion, result: Result) => Promise<boolean>
-  would(ctx: Context, about: Occasion, action: Action): Promise<string>
+  isPart?: (ctx: Context, about: ActionSubject, result: ActionResult) => Promise<boolean>
+  describe(ctx: Context, about: ActionSubject, action: Action): Promise<string>
   /** Files that `act` needs, made before the transaction it runs in. */
-  uploads?: (ctx: Context, about: Occasion) => Promise<Uploads | null>
+  uploads?: (ctx: Context, about: ActionSubject) => Promise<Uploads | null>
 }
 
-export const resources: Record<
+export const workflowResources: Record<
   Entity,
   Pick<
     Resource<unknown, never>,
@@ -49,22 +55,27 @@ export const resources: Record<
   >
 > = { leads, persons, quotes, activities }
 
-export const refuse = (sentence: string): Problem => new Problem('state_conflict', sentence)
+export const actionRefused = (sentence: string): Problem => new Problem('state_conflict', sentence)
 
 /** The record now, or as `last` has it. */
-export async function occasionOf(ctx: Context, entity: Entity, id: number, last: Snapshot): Promise<Occasion> {
-  const now = (await resources[entity].getMany(ctx, [id])).get(id) as Snapshot | undefined
+export async function loadActionSubject(
+  ctx: Context,
+  entity: Entity,
+  id: number,
+  last: Snapshot,
+): Promise<ActionSubject> {
+  const now = (await workflowResources[entity].getMany(ctx, [id])).get(id) as Snapshot | undefined
   return { entity, id, record: now ?? last, isGone: now === undefined }
 }
 
 /** Throws for a record that can take nothing any more. */
-export function requireRecord({ entity, isGone }: Occasion): void {
-  if (isGone) throw refuse(`The ${resources[entity].noun} has been deleted.`)
+export function requireRecord({ entity, isGone }: ActionSubject): void {
+  if (isGone) throw actionRefused(`The ${workflowResources[entity].noun} has been deleted.`)
 }
 
 /** The person the record is of, or is. Throws when there is none. */
-export function personIdOf({ entity, id, record }: Occasion): number {
+export function personIdOf({ entity, id, record }: ActionSubject): number {
   const personId = entity === 'persons' ? id : record.person_id
-  if (typeof personId !== 'number') throw refuse(`The ${resources[entity].noun} has no person.`)
+  if (typeof personId !== 'number') throw actionRefused(`The ${workflowResources[entity].noun} has no person.`)
   return personId
 }

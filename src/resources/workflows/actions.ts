@@ -6,8 +6,8 @@ import type { ValidationErrors } from '../../kernel/errors.ts'
 import { checkReferences, kept } from '../attributes/plan.ts'
 import { typeOf } from '../attributes/types.ts'
 import { unknownIn } from '../email-templates/unknown.ts'
-import { attributesOf, type Entity } from './subjects.ts'
-import { readSetting, type Target } from './values.ts'
+import { attributesOf, type Entity } from './comparable-fields.ts'
+import { readUpdateValue, type Target } from './update-values.ts'
 
 export type Action = Schema<'WorkflowAction'>
 type Input = Schema<'WorkflowActionInput'>
@@ -36,7 +36,7 @@ const targetOf: Partial<Record<Id, Target>> = {
 
 /** Follow from the items of a quote. */
 const computed = new Set(['discount_amount', 'tax_amount', 'sub_total', 'grand_total'])
-export const longest = { tag: 50, note: 65535 }
+export const maxLength = { tag: 50, note: 65535 }
 
 export const actionOf = ({ id, attribute, value }: Input): Action => ({
   id,
@@ -83,7 +83,7 @@ async function checkUpdate(
     if (attribute.isRequired) found.invalid('value', 'The field is required.')
     return
   }
-  const { value: read, errors } = readSetting(ctx, target, attribute, value)
+  const { value: read, errors } = readUpdateValue(ctx, target, attribute, value)
   for (const [field, sentences] of Object.entries(errors))
     for (const sentence of sentences) found.invalid(field, sentence)
   if (Object.keys(errors).length > 0) return
@@ -94,9 +94,10 @@ async function checkUpdate(
 async function checkValue(ctx: Context, entity: Entity, { id, value }: Action, found: ValidationErrors): Promise<void> {
   const isText = (most: number): boolean => typeof value === 'string' && value.trim() !== '' && value.length <= most
   if (id === 'add_tag') {
-    if (!isText(longest.tag)) found.invalid('value', `Must be the name of a tag, of at most ${longest.tag} characters.`)
+    if (!isText(maxLength.tag))
+      found.invalid('value', `Must be the name of a tag, of at most ${maxLength.tag} characters.`)
   } else if (id === 'add_note_as_activity') {
-    if (!isText(longest.note)) found.invalid('value', `Must be a text of at most ${longest.note} characters.`)
+    if (!isText(maxLength.note)) found.invalid('value', `Must be a text of at most ${maxLength.note} characters.`)
     else for (const sentence of await unknownIn(ctx, String(value), { entity })) found.invalid('value', sentence)
   } else {
     const table = id === 'trigger_webhook' ? 'webhooks' : 'email_templates'

@@ -4,8 +4,8 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { chosen } from '../attributes/lookups.ts'
-import { readMoment } from './moments.ts'
-import { type Entity, operatorsOf, type Subject, subjectsOf } from './subjects.ts'
+import { type ComparableField, comparableFields, type Entity, operatorsByKind } from './comparable-fields.ts'
+import { readMoment } from './relative-dates.ts'
 
 export type Condition = Schema<'WorkflowCondition'>
 type Input = Schema<'WorkflowConditionInput'>
@@ -28,7 +28,7 @@ export async function checkConditions(
   found: ValidationErrors,
 ): Promise<void> {
   const accepted = new Set(known.map((each) => JSON.stringify(each)))
-  const subjects = await subjectsOf(ctx, entity)
+  const subjects = await comparableFields(ctx, entity)
   for (const [index, condition] of conditions.entries()) {
     if (accepted.has(JSON.stringify(condition))) continue
     const below = found.nested(`conditions.${index}`)
@@ -37,14 +37,19 @@ export async function checkConditions(
       below.invalid('attribute', `Records of ${entity} have no attribute ${condition.attribute} to compare.`)
       continue
     }
-    const operators = operatorsOf[subject.kind]
+    const operators = operatorsByKind[subject.kind]
     if (!operators.includes(condition.operator))
       below.invalid('operator', `Must be one of ${operators.join(' ')} for this attribute.`)
     else await checkValue(ctx, subject, condition, below)
   }
 }
 
-async function checkValue(ctx: Context, subject: Subject, { operator, value }: Condition, found: ValidationErrors) {
+async function checkValue(
+  ctx: Context,
+  subject: ComparableField,
+  { operator, value }: Condition,
+  found: ValidationErrors,
+) {
   const refuse = (sentence: string): void => found.invalid('value', sentence)
   const isOrdering = ['>=', '<=', '>', '<'].includes(operator)
   if (value === null) {
@@ -83,7 +88,7 @@ const isNumber = (value: unknown): boolean =>
 /** Every value must be one that a record can have: an option, a record that can be looked up, a tag. */
 async function checkChoices(
   ctx: Context,
-  subject: Subject,
+  subject: ComparableField,
   values: readonly unknown[],
   refuse: (sentence: string) => void,
 ) {
@@ -108,7 +113,7 @@ async function checkChoices(
 
 async function known(
   ctx: Context,
-  attribute: Subject['attribute'],
+  attribute: ComparableField['attribute'],
   lookup: Parameters<typeof chosen>[1] | null,
   ids: readonly number[],
 ): Promise<ReadonlySet<number>> {

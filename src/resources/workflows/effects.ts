@@ -1,10 +1,15 @@
 // What each action does (DOMAIN 18.3), by its id.
 
-import type { Effect } from './action-subject.ts'
+import type { ActionEffect } from './action-subject.ts'
 import type { Action } from './actions.ts'
-import { additions } from './additions.ts'
-import { calls } from './calls.ts'
-import { mails } from './mails.ts'
-import { updates } from './updates.ts'
+import { emailActions } from './email-actions.ts'
+import { tagAndNoteActions } from './tag-and-note-actions.ts'
+import { updateActions } from './update-actions.ts'
+import { webhookActions } from './webhook-actions.ts'
 
-export const effects: Record<Action['id'], Effect> = { ...updates, ...mails, ...additions, ...calls }
+export const effects: Record<Action['id'], ActionEffect> = {
+  ...updateActions,
+  ...emailActions,
+  ...tagAndNoteActions,
+  ...webhookActions,
+}

@@ -3,10 +3,10 @@
 import { canonicalDate, canonicalTime, isDateOnly } from '../../contract/input/formats.ts'
 import { fold, phoneKey } from '../../kernel/values/format.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
+import { type ComparableField, operatorsByKind } from './comparable-fields.ts'
 import type { Condition } from './conditions.ts'
 import { compareDecimals } from './decimals.ts'
-import { readMoment } from './moments.ts'
-import { operatorsOf, type Subject } from './subjects.ts'
+import { readMoment } from './relative-dates.ts'
 
 export interface Evaluation {
   matches: boolean
@@ -15,8 +15,8 @@ export interface Evaluation {
 }
 
 /** What conditions are looked at with. */
-export interface Setting {
-  subjects: ReadonlyMap<string, Subject>
+export interface EvaluationInput {
+  subjects: ReadonlyMap<string, ComparableField>
   /** The moment whose day is {{today}}. */
   at: Date
   zone: string
@@ -25,13 +25,13 @@ export interface Setting {
 }
 
 /** A condition that cannot be answered any more, such as one on an attribute that is gone. Its message is for people. */
-export class Unanswerable extends Error {}
+export class UnanswerableCondition extends Error {}
 
 /** Throws Unanswerable. Every condition is looked at, so that the log can say which of them hold. */
 export function evaluate(
   { condition_type, conditions }: { condition_type: string; conditions: readonly Condition[] },
   snapshot: Snapshot,
-  setting: Setting,
+  setting: EvaluationInput,
 ): Evaluation {
   const answers = conditions.map((condition) => holds(condition, snapshot, setting))
   const isMatch =
@@ -39,12 +39,12 @@ export function evaluate(
   return { matches: isMatch, held: answers.flatMap((answer, index) => (answer ? [index] : [])) }
 }
 
-function holds(condition: Condition, snapshot: Snapshot, setting: Setting): boolean {
+function holds(condition: Condition, snapshot: Snapshot, setting: EvaluationInput): boolean {
   const { attribute: code, operator, value: wanted } = condition
   const subject = setting.subjects.get(code)
-  if (!subject) throw new Unanswerable(`The attribute ${code} of a condition is gone.`)
-  if (!operatorsOf[subject.kind].includes(operator))
-    throw new Unanswerable(`${code} has become another attribute, which cannot be compared with ${operator}.`)
+  if (!subject) throw new UnanswerableCondition(`The attribute ${code} of a condition is gone.`)
+  if (!operatorsByKind[subject.kind].includes(operator))
+    throw new UnanswerableCondition(`${code} has become another attribute, which cannot be compared with ${operator}.`)
   if (operator === 'changed_to') {
     const same = { ...condition, operator: subject.kind === 'list' ? '{}' : '==' } as Condition
     return holds(same, snapshot, setting) && (setting.before === null || !holds(same, setting.before, setting))
@@ -61,14 +61,14 @@ function holds(condition: Condition, snapshot: Snapshot, setting: Setting): bool
 }
 
 /** The value of an attribute as the record shows it; null where there is none, or was none yet. */
-function actualValue(code: string, { attribute, tags }: Subject, snapshot: Snapshot): unknown {
+function actualValue(code: string, { attribute, tags }: ComparableField, snapshot: Snapshot): unknown {
   if (tags) return ((snapshot.tags ?? []) as { id: number }[]).map(({ id }) => id)
   if (!attribute?.isOwn) return snapshot[code] ?? null
   return (snapshot.custom_attributes as Snapshot | undefined)?.[code] ?? null
 }
 
 /** A text holds another one; a list, or the one choice of a kind, holds any of several. Nothing holds nothing. */
-function contains({ kind, attribute }: Subject, actual: unknown, wanted: unknown): boolean {
+function contains({ kind, attribute }: ComparableField, actual: unknown, wanted: unknown): boolean {
   if (actual === null || wanted === null) return false
   if (kind === 'text') return fold(String(actual)).includes(fold(String(wanted)))
   const keyOf = attribute?.type === 'email' ? foldedValue : attribute?.type === 'phone' ? phoneValue : plain
@@ -82,7 +82,13 @@ const pointText = (value: unknown): string =>
 const foldedValue = (value: unknown): string => fold(pointText(value))
 const phoneValue = (value: unknown): string => phoneKey(pointText(value))
 
-function equals(code: string, subject: Subject, actual: unknown, wanted: unknown, setting: Setting): boolean {
+function equals(
+  code: string,
+  subject: ComparableField,
+  actual: unknown,
+  wanted: unknown,
+  setting: EvaluationInput,
+): boolean {
   if (subject.kind === 'choice' || subject.kind === 'boolean') return [wanted].flat().includes(actual)
   if (subject.kind === 'text') return fold(String(actual)) === fold(String(wanted))
   return compare(code, subject, actual, wanted, setting) === 0
@@ -98,14 +104,15 @@ const inOrder = (operator: string, order: number | undefined): boolean => {
 /** How the two stand to each other; undefined where the record says something that cannot be compared. */
 function compare(
   code: string,
-  { kind }: Subject,
+  { kind }: ComparableField,
   actual: unknown,
   wanted: unknown,
-  { at, zone }: Setting,
+  { at, zone }: EvaluationInput,
 ): number | undefined {
   if (kind === 'number') return compareDecimals(actual, wanted)
   const said = readMoment(String(wanted), at, zone)
-  if (said === undefined) throw new Unanswerable(`A condition compares ${code} with ${wanted}, which is no date.`)
+  if (said === undefined)
+    throw new UnanswerableCondition(`A condition compares ${code} with ${wanted}, which is no date.`)
   // A moment is compared with a day by the day it is on.
   const isDay = kind === 'date' || isDateOnly(said)
   const [own, other] = isDay

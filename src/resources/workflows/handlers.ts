@@ -2,6 +2,6 @@
 import type { Handlers } from '../../kernel/handler.ts'
 import { workflows } from './resource.ts'
 import { listWorkflowRuns } from './runs.ts'
-import { testWorkflow } from './trial.ts'
+import { testWorkflow } from './test-workflow.ts'
 
 export const handlers = { ...workflows.handlers, listWorkflowRuns, testWorkflow } satisfies Partial<Handlers>

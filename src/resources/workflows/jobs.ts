@@ -4,4 +4,4 @@ import { runWorkflow } from './run.ts'
 import { workflowTriggers } from './triggers.ts'
 
 export const jobs = [runWorkflow]
-export const readers = [workflowTriggers]
+export const eventConsumers = [workflowTriggers]

@@ -9,9 +9,9 @@ import { newestEvent } from '../../kernel/write/event-log.ts'
 import { changerOf, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { type Action, actionOf, checkActions } from './actions.ts'
+import type { Entity } from './comparable-fields.ts'
 import { type Condition, checkConditions, conditionOf } from './conditions.ts'
-import { requireAbilities } from './rights.ts'
-import type { Entity } from './subjects.ts'
+import { requireWorkflowAbilities } from './rights.ts'
 
 type Workflow = Schema<'Workflow'>
 type Body = Schema<'WorkflowUpdate'>
@@ -93,7 +93,7 @@ export const workflows = defineResource({
     const changer = changerOf(ctx, columns, current)
     const entity = body.entity_type ?? current?.entity_type
     if (changer !== undefined && !writing.found.any)
-      requireAbilities(ctx, entity as Entity, JSON.parse(columns.actions) as Action[])
+      requireWorkflowAbilities(ctx, entity as Entity, JSON.parse(columns.actions) as Action[])
     return { ...columns, changed_by_id: changer }
   },
   toReply: (row, ctx): Workflow => ({

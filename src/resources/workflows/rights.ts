@@ -6,18 +6,18 @@ import { signedInAs } from '../../kernel/auth/tokens.ts'
 import { assertCanCall, type Context, type CurrentUser, canCall } from '../../kernel/context.ts'
 import type { Problem } from '../../kernel/errors.ts'
 import { seesEvent } from '../events/sees.ts'
-import { refuse, resources } from './action-subject.ts'
+import { actionRefused, workflowResources } from './action-subject.ts'
 import type { Action } from './actions.ts'
-import type { Entity } from './subjects.ts'
+import type { Entity } from './comparable-fields.ts'
 
 /** A context that has a user, who sets its limits. */
-export type Acting<C extends Context = Context> = C & { user: CurrentUser }
+export type ActingContext<C extends Context = Context> = C & { user: CurrentUser }
 
 /** Throws a Problem when the user is gone or not active. */
-export async function actingFor<C extends Context>(ctx: C, userId: number | null): Promise<Acting<C>> {
+export async function actAsChanger<C extends Context>(ctx: C, userId: number | null): Promise<ActingContext<C>> {
   const user = userId === null ? null : await signedInAs(ctx.db, userId)
   if (!user)
-    throw refuse(
+    throw actionRefused(
       'The user who changed this workflow last is gone or not active. Save a change of it to let it act with your rights.',
     )
   return { ...ctx, user }
@@ -49,16 +49,16 @@ function callsOf(id: Action['id'], entity: Entity): OperationId[] {
   }
 }
 
-const lacks = ({ user }: Acting, permission: string): Problem =>
-  refuse(`${user.name}, who changed this workflow last, lacks the permission ${permission}.`)
+const lacks = ({ user }: ActingContext, permission: string): Problem =>
+  actionRefused(`${user.name}, who changed this workflow last, lacks the permission ${permission}.`)
 
-function requireEach(acting: Acting, facts: readonly OperationFact[]): void {
+function requireEach(acting: ActingContext, facts: readonly OperationFact[]): void {
   for (const fact of facts) if (!canCall(acting, fact)) throw lacks(acting, fact.permission ?? '')
 }
 
 /** Throws a Problem unless the user may read records of the type. */
-export const requireReading = (acting: Acting, entity: Entity): void =>
-  requireEach(acting, [resources[entity].listOperation, resources[entity].getOperation])
+export const requireReading = (acting: ActingContext, entity: Entity): void =>
+  requireEach(acting, [workflowResources[entity].listOperation, workflowResources[entity].getOperation])
 
 /** Those, and what an action may come to do: a tag that is not there when the workflow runs is created. */
 const maxCallsOf = (id: Action['id'], entity: Entity): OperationId[] =>
@@ -68,35 +68,35 @@ const maxCallsOf = (id: Action['id'], entity: Entity): OperationId[] =>
  * Throws 403 unless the calling token could do by itself what the workflow reads and does. The workflow acts with the rights of the
  * user, which may be more than those of the token. A session has all rights of its user.
  */
-export function requireAbilities(ctx: Context, entity: Entity, actions: readonly Action[]): void {
-  const { listOperation: lists, getOperation: shows } = resources[entity]
+export function requireWorkflowAbilities(ctx: Context, entity: Entity, actions: readonly Action[]): void {
+  const { listOperation: lists, getOperation: shows } = workflowResources[entity]
   const calls = actions.flatMap(({ id }) => maxCallsOf(id, entity)).map((call): OperationFact => operations[call])
   for (const { ability } of [lists, shows, ...calls]) assertCanCall(ctx, { permission: null, ability })
 }
 
 /** Throws a Problem unless the user may do what an action does. */
-export const requireAction = (acting: Acting, id: Action['id'], entity: Entity): void =>
+export const requireAction = (acting: ActingContext, id: Action['id'], entity: Entity): void =>
   requireEach(
     acting,
     callsOf(id, entity).map((call) => operations[call]),
   )
 
 /** The reason why the API refused an action, in words about the user the workflow acts for. */
-export const named = (acting: Acting | null, error: Problem): Problem =>
+export const explainRefusal = (acting: ActingContext | null, error: Problem): Problem =>
   acting && error.code === 'forbidden' && error.more.required ? lacks(acting, String(error.more.required)) : error
 
 /** Null when the user sees the record, or saw it until it was deleted; else a sentence. */
-export async function blindness(
-  acting: Acting,
+export async function hiddenReason(
+  acting: ActingContext,
   entity: Entity,
   id: number,
   eventId: number | null,
 ): Promise<string | null> {
-  const isThere = (await resources[entity].visibleIds(acting, [id])).has(id)
+  const isThere = (await workflowResources[entity].visibleIds(acting, [id])).has(id)
   if (
     isThere ||
-    (eventId !== null && !(await resources[entity].exists(acting, id)) && (await seesEvent(acting, eventId)))
+    (eventId !== null && !(await workflowResources[entity].exists(acting, id)) && (await seesEvent(acting, eventId)))
   )
     return null
-  return `${acting.user.name}, who changed this workflow last, does not see this ${resources[entity].noun}.`
+  return `${acting.user.name}, who changed this workflow last, does not see this ${workflowResources[entity].noun}.`
 }

@@ -10,17 +10,24 @@ import { cleanUpUploads, type Uploads } from '../../kernel/files/multipart.ts'
 import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { transaction } from '../../kernel/write/write.ts'
-import { occasionOf, refuse } from './action-subject.ts'
+import { actionRefused, loadActionSubject } from './action-subject.ts'
 import { type Action, actionOf } from './actions.ts'
+import { comparableFields, type Entity } from './comparable-fields.ts'
 import { conditionOf } from './conditions.ts'
 import { effects } from './effects.ts'
-import { evaluate, Unanswerable } from './evaluate.ts'
-import { type Acting, actingFor, blindness, named, requireAction, requireReading } from './rights.ts'
-import { snapshotOf, triggerOf } from './snapshots.ts'
-import { type Entity, subjectsOf } from './subjects.ts'
+import { evaluate, UnanswerableCondition } from './evaluate.ts'
+import {
+  type ActingContext,
+  actAsChanger,
+  explainRefusal,
+  hiddenReason,
+  requireAction,
+  requireReading,
+} from './rights.ts'
+import { loadSnapshot, triggerOfEvent } from './snapshots.ts'
 
 /** What is kept of an action: what it was when the run began, so that a change of the workflow does not shift it. */
-export type Entry = Schema<'WorkflowRunAction'> & Pick<Action, 'attribute' | 'value'>
+export type RunAction = Schema<'WorkflowRunAction'> & Pick<Action, 'attribute' | 'value'>
 
 type Run = NonNullable<Awaited<ReturnType<typeof load>>>
 
@@ -30,7 +37,7 @@ export const runWorkflow = defineJob<{ run_id: number }>({
   retryAfterSeconds: [10, 60, 600, 3600],
   run: (ctx, { run_id: id }, { signal }) => run({ ...ctx, origin: 'workflow', workflowRun: id }, id, signal),
   onBuried: (ctx, { run_id: id }) => giveUp(ctx, id),
-  revive: (ctx, { run_id: id }) => takeUp(ctx, id),
+  revive: (ctx, { run_id: id }) => resume(ctx, id),
 })
 
 const load = ({ db }: Context, id: number) =>
@@ -75,24 +82,24 @@ async function decide(ctx: Context, run: Run) {
   if (run.is_active !== 1)
     return { state: 'skipped', reason: 'The workflow was switched off before it came to this event.' }
   // Its actions are for records of another kind by now, or for another moment.
-  if (run.trigger !== triggerOf(run.event))
+  if (run.trigger !== triggerOfEvent(run.event))
     return { state: 'skipped', reason: 'The workflow was given another event before it came to this one.' }
   const event = await ctx.db.selectFrom('events').selectAll().where('id', '=', run.event_id).executeTakeFirst()
   if (!event) return { state: 'failed', reason: 'The event is no longer kept.' }
   const conditions = (JSON.parse(run.conditions) as Parameters<typeof conditionOf>[0][]).map(conditionOf)
   const entity = run.entity_type as Entity
   try {
-    const acting = await actingFor(ctx, run.changed_by_id)
+    const acting = await actAsChanger(ctx, run.changed_by_id)
     requireReading(acting, entity)
-    const unseen = await blindness(acting, entity, run.entity_id, run.event_id)
+    const unseen = await hiddenReason(acting, entity, run.entity_id, run.event_id)
     if (unseen !== null) return { state: 'skipped', reason: unseen }
     const stored = parseEvent(event)
     const { matches, held } = evaluate(
       { condition_type: run.condition_type, conditions },
-      await snapshotOf(acting, stored),
+      await loadSnapshot(acting, stored),
       {
         before: stored.before,
-        subjects: await subjectsOf(acting, entity),
+        subjects: await comparableFields(acting, entity),
         // The day on which it happened, however late the worker comes to it.
         at: new Date(event.created_at),
         zone: ctx.services.config.timezone,
@@ -102,25 +109,25 @@ async function decide(ctx: Context, run: Run) {
     if (!matches)
       return { state: 'skipped', reason: 'The record does not meet the conditions.', matched_conditions: matched }
     const entries = (JSON.parse(run.planned) as Parameters<typeof actionOf>[0][]).map(
-      (action): Entry => ({ ...actionOf(action), state: 'pending', error: null, result: null }),
+      (action): RunAction => ({ ...actionOf(action), state: 'pending', error: null, result: null }),
     )
     return { state: 'matched', reason: null, matched_conditions: matched, actions: JSON.stringify(entries) }
   } catch (error) {
-    if (error instanceof Unanswerable || isRefusal(error)) return { state: 'failed', reason: error.message }
+    if (error instanceof UnanswerableCondition || isRefusal(error)) return { state: 'failed', reason: error.message }
     throw error
   }
 }
 
 /** The next action. What it is refused with ends the run; anything else is tried again by the job. */
 async function step(ctx: Context, run: Run): Promise<void> {
-  const entries = JSON.parse(run.actions) as Entry[]
+  const entries = JSON.parse(run.actions) as RunAction[]
   const index = entries.findIndex(({ state }) => state === 'pending')
   const entry = entries[index]
   if (!entry) return conclude(ctx, run, entries)
   const action = { id: entry.id, attribute: entry.attribute, value: entry.value } as Action
   const effect = effects[action.id]
   const last = await lastOf(ctx, run)
-  let acting: Acting | null = null
+  let acting: ActingContext | null = null
   let uploads: Uploads | null = null
   let isDone = false
   try {
@@ -139,25 +146,25 @@ async function step(ctx: Context, run: Run): Promise<void> {
     isDone = true
   } catch (error) {
     if (!isRefusal(error)) throw error
-    await fail(ctx, run, entries, index, sentenceOf(named(acting, error)))
+    await fail(ctx, run, entries, index, sentenceOf(explainRefusal(acting, error)))
   } finally {
     if (uploads !== null) await cleanUpUploads({ ...ctx, uploads }, !isDone)
   }
 }
 
 /** The context of an action, with the rights of the user it acts for. Throws a Problem when they are not enough. */
-async function permitted<C extends Context>(ctx: C, run: Run, { id }: Action): Promise<Acting<C>> {
+async function permitted<C extends Context>(ctx: C, run: Run, { id }: Action): Promise<ActingContext<C>> {
   const entity = run.entity_type as Entity
-  const acting = await actingFor(ctx, run.changed_by_id)
+  const acting = await actAsChanger(ctx, run.changed_by_id)
   requireReading(acting, entity)
   requireAction(acting, id, entity)
-  const unseen = await blindness(acting, entity, run.entity_id, run.event_id)
-  if (unseen !== null) throw refuse(unseen)
+  const unseen = await hiddenReason(acting, entity, run.entity_id, run.event_id)
+  if (unseen !== null) throw actionRefused(unseen)
   return acting
 }
 
 const about = (ctx: Context, run: Run, last: Snapshot) =>
-  occasionOf(ctx, run.entity_type as Entity, run.entity_id, last)
+  loadActionSubject(ctx, run.entity_type as Entity, run.entity_id, last)
 
 /** The reason that the run stores. Any other error is a fault of the server, and the job tries again. */
 const isRefusal = (error: unknown): error is Problem => error instanceof Problem && error.status < 500
@@ -169,8 +176,14 @@ async function lastOf({ db }: Context, { event_id }: Run): Promise<Snapshot> {
   return event?.after ?? event?.before ?? {}
 }
 
-async function fail(ctx: Context, run: Run, entries: readonly Entry[], index: number, error: string): Promise<void> {
-  const after = entries.map((entry, at): Entry => {
+async function fail(
+  ctx: Context,
+  run: Run,
+  entries: readonly RunAction[],
+  index: number,
+  error: string,
+): Promise<void> {
+  const after = entries.map((entry, at): RunAction => {
     if (at < index) return entry
     return at === index ? { ...entry, state: 'failed', error } : { ...entry, state: 'not_run' }
   })
@@ -181,7 +194,7 @@ async function fail(ctx: Context, run: Run, entries: readonly Entry[], index: nu
 async function conclude(
   ctx: Context,
   run: Run,
-  entries: readonly Entry[],
+  entries: readonly RunAction[],
   reason: string | null = null,
 ): Promise<void> {
   const isOver = entries.every(({ state }) => state !== 'pending')
@@ -205,18 +218,18 @@ const givenUp = 'It failed several times for a reason of the server, whose log s
 async function giveUp(ctx: Context, id: number): Promise<void> {
   const run = await load(ctx, id)
   if (run?.state !== 'pending' && run?.state !== 'matched') return
-  const entries = JSON.parse(run.actions) as Entry[]
+  const entries = JSON.parse(run.actions) as RunAction[]
   const index = entries.findIndex(({ state }) => state === 'pending')
   if (index >= 0) return fail(ctx, run, entries, index, givenUp)
   await conclude(ctx, run, entries, givenUp)
 }
 
 /** Goes on with the action that failed; what was done before it stays done. */
-async function takeUp(ctx: Context, id: number): Promise<undefined> {
+async function resume(ctx: Context, id: number): Promise<undefined> {
   const run = await load(ctx, id)
   if (run?.state !== 'failed') throw new Problem('state_conflict', 'The run of the workflow has not failed.')
-  const entries = (JSON.parse(run.actions) as Entry[]).map(
-    (entry): Entry => (entry.state === 'succeeded' ? entry : { ...entry, state: 'pending', error: null }),
+  const entries = (JSON.parse(run.actions) as RunAction[]).map(
+    (entry): RunAction => (entry.state === 'succeeded' ? entry : { ...entry, state: 'pending', error: null }),
   )
   await ctx.db
     .updateTable('workflow_runs')

@@ -9,7 +9,7 @@ import { recordPage } from '../../kernel/query/record-list.ts'
 import { openTypes } from '../events/event-visibility.ts'
 import { visibleAbout } from '../events/scope.ts'
 import { workflows } from './resource.ts'
-import type { Entry } from './run.ts'
+import type { RunAction } from './run.ts'
 
 type Run = Schema<'WorkflowRun'>
 type Row = Selectable<DB['workflow_runs']>
@@ -35,7 +35,7 @@ export const listWorkflowRuns: Handler<'listWorkflowRuns'> = async (ctx, { param
   return recordPage(ctx, rows, query, { fields, sort: { id: 'workflow_runs.id' }, id: 'workflow_runs.id', present })
 }
 
-const entriesOf = ({ actions }: Row): Entry[] => JSON.parse(actions) as Entry[]
+const entriesOf = ({ actions }: Row): RunAction[] => JSON.parse(actions) as RunAction[]
 
 /** Results name records, which whoever sees the run need not see: of which type those are, by key. */
 const namedBy: Readonly<Record<string, string>> = {
@@ -67,7 +67,7 @@ async function inSight(ctx: Context, rows: readonly Row[]): Promise<InSight> {
 }
 
 /** What is out of sight, or gone, is left out. */
-const resultOf = (result: Entry['result'], isSeen: InSight): Entry['result'] =>
+const resultOf = (result: RunAction['result'], isSeen: InSight): RunAction['result'] =>
   result &&
   Object.fromEntries(
     Object.entries(result).map(([key, value]) => {

@@ -4,7 +4,7 @@ import type { StoredEvent } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 
-export async function snapshotOf(ctx: Context, event: StoredEvent): Promise<Snapshot> {
+export async function loadSnapshot(ctx: Context, event: StoredEvent): Promise<Snapshot> {
   if (event.after === null) return event.before ?? {}
   const later = ctx.db
     .selectFrom('events')
@@ -36,4 +36,4 @@ export async function snapshotOf(ctx: Context, event: StoredEvent): Promise<Snap
 }
 
 /** A deletion is known once it is stored, and stored as `after`. */
-export const triggerOf = (name: string): string => name.replace(/\.delete\.after$/, '.delete.before')
+export const triggerOfEvent = (name: string): string => name.replace(/\.delete\.after$/, '.delete.before')

@@ -5,7 +5,7 @@ import { type EventConsumer, type EventSummary, takeWithinLimit } from '../../jo
 import { enqueueAll } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { runWorkflow } from './run.ts'
-import { triggerOf } from './snapshots.ts'
+import { triggerOfEvent } from './snapshots.ts'
 
 /** As many workflows may follow from each other, the first one included. */
 const deepest = 5
@@ -26,7 +26,7 @@ export const workflowTriggers: EventConsumer = {
     return (await active.execute()).map((workflow) => workflow.entity_type)
   },
   async consume(ctx, events) {
-    const triggers = [...new Set(events.map(({ name }) => triggerOf(name)))]
+    const triggers = [...new Set(events.map(({ name }) => triggerOfEvent(name)))]
     const workflows = await ctx.db
       .selectFrom('workflows')
       .select(['id', 'name', 'event', 'entity_type', 'events_after', 'run_on_restore'])
@@ -39,7 +39,7 @@ export const workflowTriggers: EventConsumer = {
       // A workflow knows nothing of what was before it, or while it was switched off.
       workflows.flatMap((workflow): Asked[] =>
         event.entity_id !== null &&
-        workflow.event === triggerOf(event.name) &&
+        workflow.event === triggerOfEvent(event.name) &&
         workflow.entity_type === event.entity_type &&
         workflow.events_after < event.id &&
         (!event.restored || workflow.run_on_restore === 1)

@@ -2,27 +2,38 @@
 import type { Schema } from '../../../contract/types.ts'
 import { toScaled, totalOf } from '../../../kernel/values/money.ts'
 import type { Period } from '../period.ts'
-import { unitOf } from '../period.ts'
+import { bucketUnit } from '../period.ts'
 import type { StageShare } from '../statistics.ts'
 import type { Chart } from './draw.ts'
-import { type Bar, bars, colors, groups, lines, nothing, type Panel, pairs, text, valueAxis } from './parts.ts'
-import { bucketText, countText, moneyText, progressText, rangeText, type Tongue } from './texts.ts'
+import { bucketText, type ChartLocale, countText, moneyText, progressText, rangeText } from './texts.ts'
+import {
+  type Bar,
+  barChart,
+  colors,
+  emptyChart,
+  groupedBarChart,
+  lineChart,
+  measureText,
+  type Panel,
+  pairedBars,
+  valueAxis,
+} from './vega-specs.ts'
 
-export interface About {
+export interface ChartContext {
   period: Period
-  tongue: Tongue
+  tongue: ChartLocale
 }
 
 /** The words around a drawing; with no `spec` there was nothing to draw, and the sentence says so. */
 function chart(
-  { period, tongue }: About,
+  { period, tongue }: ChartContext,
   name: string,
   title: string,
   words: readonly string[],
   drawn: { empty: string | null; spec: () => object },
 ): Chart {
   const subtitle = period.isAll ? 'All that are open now' : rangeText(period.range, tongue)
-  if (drawn.empty !== null) return { name, title, subtitle, summary: drawn.empty, spec: nothing(drawn.empty) }
+  if (drawn.empty !== null) return { name, title, subtitle, summary: drawn.empty, spec: emptyChart(drawn.empty) }
   return { name, title, subtitle, summary: words.join(' '), spec: drawn.spec() }
 }
 
@@ -41,7 +52,7 @@ function capped<Item>(
 const sumOf = (amounts: readonly number[]): number => totalOf(amounts.map(toScaled))
 const inWords = (all: readonly Bar[]): string[] => all.map(({ name, text }) => `${name}: ${text}.`)
 
-export function overAllChart(figures: Schema<'OverAllStatistics'>, about: About): Chart {
+export function overAllChart(figures: Schema<'OverAllStatistics'>, about: ChartContext): Chart {
   const { tongue } = about
   const kinds = [
     ['Average lead value', figures.average_lead_value, 'money'],
@@ -57,16 +68,16 @@ export function overAllChart(figures: Schema<'OverAllStatistics'>, about: About)
   })
   const words = kinds.map(
     ([name, { previous, current }, measure]) =>
-      `${name}: ${text(current, measure, tongue)}, before ${text(previous, measure, tongue)}.`,
+      `${name}: ${measureText(current, measure, tongue)}, before ${measureText(previous, measure, tongue)}.`,
   )
   const isEmpty = panels.every(({ previous, current }) => previous === 0 && current === 0)
   return chart(about, 'over-all', 'Created in this period and the one before', words, {
     empty: emptyIf(isEmpty, 'Nothing was created in this period or the one before.'),
-    spec: () => pairs(panels, tongue),
+    spec: () => pairedBars(panels, tongue),
   })
 }
 
-export function revenueChart({ won_revenue, lost_revenue }: Schema<'RevenueStatistics'>, about: About): Chart {
+export function revenueChart({ won_revenue, lost_revenue }: Schema<'RevenueStatistics'>, about: ChartContext): Chart {
   const { tongue } = about
   const kinds = [
     ['Won', won_revenue],
@@ -88,16 +99,16 @@ export function revenueChart({ won_revenue, lost_revenue }: Schema<'RevenueStati
       'Nothing was won or lost in this period or the one before.',
     ),
     spec: () =>
-      groups(names, series, valueAxis('Lead value', 'money', tongue), {
+      groupedBarChart(names, series, valueAxis('Lead value', 'money', tongue), {
         width: 520,
         written: (value) => moneyText(value, tongue),
       }),
   })
 }
 
-export function totalLeadsChart(statistics: Schema<'TotalLeadsStatistics'>, about: About): Chart {
+export function totalLeadsChart(statistics: Schema<'TotalLeadsStatistics'>, about: ChartContext): Chart {
   const { tongue, period } = about
-  const unit = unitOf(period)
+  const unit = bucketUnit(period)
   const kinds = [
     ['Created', statistics.all.over_time, colors.plain],
     ['Won', statistics.won.over_time, colors.won],
@@ -114,14 +125,18 @@ export function totalLeadsChart(statistics: Schema<'TotalLeadsStatistics'>, abou
       'No leads were created, won or lost in this period.',
     ),
     spec: () =>
-      lines(names, [
+      lineChart(names, [
         { series: panel('count'), axis: valueAxis('Leads', 'count', tongue) },
         { series: panel('total'), axis: valueAxis('Lead value', 'money', tongue) },
       ]),
   })
 }
 
-export function shareChart(shares: readonly Schema<'ReportShare'>[], about: About, by: 'source' | 'type'): Chart {
+export function shareChart(
+  shares: readonly Schema<'ReportShare'>[],
+  about: ChartContext,
+  by: 'source' | 'type',
+): Chart {
   const { tongue } = about
   const bar = (name: string, total: number): Bar => ({ name, value: total, text: moneyText(total, tongue) })
   const all = capped(
@@ -131,11 +146,11 @@ export function shareChart(shares: readonly Schema<'ReportShare'>[], about: Abou
   )
   return chart(about, `revenue-by-${by}s`, `Won revenue by ${by}`, inWords(all), {
     empty: emptyIf(all.length === 0, 'No leads were won in this period.'),
-    spec: () => bars(all, valueAxis('Won lead value', 'money', tongue)),
+    spec: () => barChart(all, valueAxis('Won lead value', 'money', tongue)),
   })
 }
 
-export function productsChart(products: readonly Schema<'ReportProduct'>[], about: About): Chart {
+export function productsChart(products: readonly Schema<'ReportProduct'>[], about: ChartContext): Chart {
   const { tongue } = about
   const all = products.map(({ name, revenue, quantity }) => ({
     name,
@@ -144,20 +159,20 @@ export function productsChart(products: readonly Schema<'ReportProduct'>[], abou
   }))
   return chart(about, 'top-selling-products', 'Best-selling products', inWords(all), {
     empty: emptyIf(all.length === 0, 'No products were sold in this period.'),
-    spec: () => bars(all, valueAxis('Revenue on won leads', 'money', tongue)),
+    spec: () => barChart(all, valueAxis('Revenue on won leads', 'money', tongue)),
   })
 }
 
-export function personsChart(persons: readonly Schema<'ReportPerson'>[], about: About): Chart {
+export function personsChart(persons: readonly Schema<'ReportPerson'>[], about: ChartContext): Chart {
   const { tongue } = about
   const all = persons.map(({ name, revenue }) => ({ name, value: revenue, text: moneyText(revenue, tongue) }))
   return chart(about, 'top-persons', 'Best customers', inWords(all), {
     empty: emptyIf(all.length === 0, 'No leads of a person were won in this period.'),
-    spec: () => bars(all, valueAxis('Won lead value', 'money', tongue)),
+    spec: () => barChart(all, valueAxis('Won lead value', 'money', tongue)),
   })
 }
 
-export function openChart(stages: readonly StageShare[], about: About): Chart {
+export function openChart(stages: readonly StageShare[], about: ChartContext): Chart {
   const { tongue } = about
   const pipelines = new Set(stages.map(({ pipeline }) => pipeline))
   const bar = (name: string, total: number, value: number): Bar => ({
@@ -176,11 +191,11 @@ export function openChart(stages: readonly StageShare[], about: About): Chart {
   )
   return chart(about, 'open-leads-by-states', 'Open leads by stage', inWords(all), {
     empty: emptyIf(all.length === 0, about.period.isAll ? 'No lead is open.' : 'No lead of this period is open.'),
-    spec: () => bars(all, valueAxis('Open leads', 'count', tongue)),
+    spec: () => barChart(all, valueAxis('Open leads', 'count', tongue)),
   })
 }
 
-export function forecastChart(months: readonly Schema<'ReportMonth'>[], about: About): Chart {
+export function forecastChart(months: readonly Schema<'ReportMonth'>[], about: ChartContext): Chart {
   const { tongue } = about
   const series = [
     { name: 'Lead value', color: colors.before, values: months.map(({ lead_value }) => lead_value) },
@@ -199,6 +214,6 @@ export function forecastChart(months: readonly Schema<'ReportMonth'>[], about: A
   const names = months.map(({ month }) => bucketText(month, 'month', tongue))
   return chart(about, 'forecast', 'Expected revenue of open leads', words, {
     empty: emptyIf(words.length === 0, 'No open lead is expected to close in this period.'),
-    spec: () => groups(names, series, valueAxis('Lead value', 'money', tongue)),
+    spec: () => groupedBarChart(names, series, valueAxis('Lead value', 'money', tongue)),
   })
 }

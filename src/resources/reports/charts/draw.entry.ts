@@ -1,2 +1,2 @@
 // Draws a chart, in a subprocess (kernel/runtime/offload.ts).
-export { draw as run } from './draw.ts'
+export { drawSvg as run } from './draw.ts'

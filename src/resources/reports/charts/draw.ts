@@ -78,7 +78,7 @@ const look: Look = {
 /** What no XML document may hold, although a name may. */
 const unspeakable = /[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/gu
 
-export async function draw({ name, title, subtitle, summary, spec }: Chart): Promise<string> {
+export async function drawSvg({ name, title, subtitle, summary, spec }: Chart): Promise<string> {
   const whole = { ...spec, title: { text: title, subtitle }, config: look } as TopLevelSpec
   const quiet = vega.logger(vega.None)
   const view = new vega.View(vega.parse(compile(whole, { logger: quiet }).spec), { renderer: 'none', logger: quiet })

@@ -1,12 +1,12 @@
 // Numbers and days as a chart says them, in the language and currency of the installation; and how wide a text will be, which
 // a server without a screen can only estimate.
 import type { Config } from '../../../config/config.ts'
-import type { Unit } from '../period.ts'
+import type { BucketUnit } from '../period.ts'
 
-export type Tongue = Pick<Config, 'locale' | 'currency'>
+export type ChartLocale = Pick<Config, 'locale' | 'currency'>
 
 /** An amount beside its bar: cents only where they matter. */
-export const moneyText = (value: number, { locale, currency }: Tongue): string =>
+export const moneyText = (value: number, { locale, currency }: ChartLocale): string =>
   new Intl.NumberFormat(locale, {
     style: 'currency',
     currency,
@@ -14,7 +14,7 @@ export const moneyText = (value: number, { locale, currency }: Tongue): string =
   }).format(value)
 
 /** An amount at an axis. */
-export const shortMoney = (value: number, { locale, currency }: Tongue): string =>
+export const shortMoney = (value: number, { locale, currency }: ChartLocale): string =>
   new Intl.NumberFormat(locale, {
     style: 'currency',
     currency,
@@ -22,14 +22,14 @@ export const shortMoney = (value: number, { locale, currency }: Tongue): string 
     maximumSignificantDigits: 4,
   }).format(value)
 
-export const countText = (value: number, { locale }: Pick<Tongue, 'locale'>): string =>
+export const countText = (value: number, { locale }: Pick<ChartLocale, 'locale'>): string =>
   new Intl.NumberFormat(locale, { maximumFractionDigits: 2 }).format(value)
 
-export const shortCount = (value: number, { locale }: Pick<Tongue, 'locale'>): string =>
+export const shortCount = (value: number, { locale }: Pick<ChartLocale, 'locale'>): string =>
   new Intl.NumberFormat(locale, { notation: 'compact', maximumSignificantDigits: 4 }).format(value)
 
 /** A change as `+25%`; a dash where there was nothing before. */
-export const progressText = (percent: number | null, { locale }: Pick<Tongue, 'locale'>): string =>
+export const progressText = (percent: number | null, { locale }: Pick<ChartLocale, 'locale'>): string =>
   percent === null
     ? '–'
     : new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 1, signDisplay: 'exceptZero' }).format(
@@ -38,13 +38,16 @@ export const progressText = (percent: number | null, { locale }: Pick<Tongue, 'l
 
 const utc = { timeZone: 'UTC' } as const
 
-export function rangeText({ start, end }: { start: string; end: string }, { locale }: Pick<Tongue, 'locale'>): string {
+export function rangeText(
+  { start, end }: { start: string; end: string },
+  { locale }: Pick<ChartLocale, 'locale'>,
+): string {
   const format = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', ...utc })
   return format.formatRange(new Date(start), new Date(end))
 }
 
 /** The label of a day, week or month as an axis shows it. */
-export function bucketText(label: string, unit: Unit, { locale }: Pick<Tongue, 'locale'>): string {
+export function bucketText(label: string, unit: BucketUnit, { locale }: Pick<ChartLocale, 'locale'>): string {
   if (unit === 'week') return label
   const parts =
     unit === 'day' ? ({ day: 'numeric', month: 'short' } as const) : ({ month: 'short', year: 'numeric' } as const)

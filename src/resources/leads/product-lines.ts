@@ -1,0 +1,156 @@
+// The product lines of a lead (DOMAIN 9.1 LeadProduct): at most one per product, with name and SKU kept as they were. The
+// plan is pure; `keepLines` carries it out inside the lead's own write.
+import { sql } from 'kysely'
+import type { Db } from '../../../db/store.ts'
+import type { Schema } from '../../contract/types.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { ValidationErrors } from '../../kernel/errors.ts'
+import { queryByIds } from '../../kernel/query/statement-cache.ts'
+import { fromScaled, times, toScaled } from '../../kernel/values/money.ts'
+import type { PricedProduct } from '../products/prices.ts'
+
+export interface ProductLine {
+  id: number
+  product_id: number | null
+  name: string
+  sku: string
+  quantity: number
+  price: number
+  amount: number
+  created_at: string
+  updated_at: string
+}
+
+/** With what its product is called by now. */
+export type ProductLineWithProduct = ProductLine & { product_name: string | null; product_sku: string | null }
+
+type Input = Schema<'LeadProductInput'>
+export type PlannedProductLine = Pick<ProductLine, 'product_id' | 'name' | 'sku' | 'quantity' | 'price' | 'amount'> & {
+  id: number | null
+}
+
+const lines = (db: Db) =>
+  db
+    .selectFrom('lead_products')
+    .leftJoin('products', 'products.id', 'lead_products.product_id')
+    .select(['lead_products.id', 'lead_products.product_id', 'lead_products.name'])
+    .select(['lead_products.sku', 'lead_products.quantity', 'lead_products.price', 'lead_products.amount'])
+    .select(['lead_products.created_at', 'lead_products.updated_at'])
+    .select(['products.name as product_name', 'products.sku as product_sku'])
+    .orderBy('lead_products.id')
+
+export const loadProductLines = (ctx: Context, leadIds: readonly number[]) =>
+  queryByIds(ctx, 'lines of leads', leadIds, (ids) => lines(ctx.db).where('lead_products.lead_id', 'in', ids))
+
+/** A column of a query of leads: the lines of each, for `readLines`. */
+export const productLinesColumn = ({ db, services }: Context) =>
+  services.store.dialect.jsonRows(lines(db).whereRef('lead_products.lead_id', '=', sql.ref('leads.id'))).as('lines')
+
+export const parseProductLines = (stored: string): ProductLineWithProduct[] => JSON.parse(stored)
+
+/** One line as it will be; `present` is the line it changes. Finds an unknown product and an amount that no field can hold. */
+export function planProductLine(
+  present: ProductLine | undefined,
+  input: Input,
+  products: Map<number, PricedProduct>,
+  found: ValidationErrors,
+): PlannedProductLine {
+  const productId = input.product_id ?? present?.product_id ?? null
+  const product = productId === null ? undefined : products.get(productId)
+  const isNewProduct = productId !== (present?.product_id ?? null)
+  if (isNewProduct && !product) found.invalid('product_id', `No product has id ${productId}.`)
+  const quantity = input.quantity ?? present?.quantity ?? 1
+  const price =
+    input.price !== undefined ? toScaled(input.price) : present && !isNewProduct ? present.price : (product?.price ?? 0)
+  const amount = times(price, quantity)
+  if (amount === undefined) found.invalid('quantity', 'Price times quantity is more than an amount can be.')
+  const naming = isNewProduct ? product : present
+  return {
+    id: present?.id ?? null,
+    product_id: productId,
+    name: naming?.name ?? '',
+    sku: naming?.sku ?? '',
+    quantity,
+    price,
+    amount: amount ?? 0,
+  }
+}
+
+/** All lines of a body. Lines that are there and not named are to be removed. */
+export function planProductLines(
+  present: readonly ProductLine[],
+  inputs: readonly Input[],
+  products: Map<number, PricedProduct>,
+  found: ValidationErrors,
+): PlannedProductLine[] {
+  const taken = new Set<number>()
+  return inputs.map((input, index) => {
+    const below = found.nested(`products.${index}`)
+    const row =
+      input.id === undefined
+        ? present.find(({ product_id }) => product_id !== null && product_id === input.product_id)
+        : present.find(({ id }) => id === input.id)
+    if (input.id !== undefined && !row) below.invalid('id', `This lead has no product line with id ${input.id}.`)
+    if (!row && (input.product_id === undefined || input.product_id === null)) {
+      below.invalid('product_id', 'The field is required.')
+      return planProductLine(undefined, { ...input, product_id: null }, products, new ValidationErrors())
+    }
+    const line = planProductLine(row, input, products, below)
+    if (line.product_id !== null) {
+      if (taken.has(line.product_id)) below.invalid('product_id', 'This product occurs twice.')
+      taken.add(line.product_id)
+    }
+    return line
+  })
+}
+
+/** Writes one planned line; a line that stays as it is keeps its updated_at. */
+export async function saveProductLine(
+  ctx: Context,
+  leadId: number,
+  was: ProductLine | undefined,
+  { id, ...columns }: PlannedProductLine,
+): Promise<void> {
+  const at = now(ctx)
+  if (id === null) {
+    await ctx.db
+      .insertInto('lead_products')
+      .values({ ...columns, lead_id: leadId, created_at: at, updated_at: at })
+      .execute()
+  } else if (was && Object.entries(columns).some(([column, value]) => was[column as keyof typeof columns] !== value)) {
+    await ctx.db
+      .updateTable('lead_products')
+      .set({ ...columns, updated_at: at })
+      .where('id', '=', id)
+      .execute()
+  }
+}
+
+/** Makes the lines of a lead those of the plan. */
+export async function saveProductLines(
+  ctx: Context,
+  leadId: number,
+  planned: readonly PlannedProductLine[],
+): Promise<void> {
+  const present = new Map((await loadProductLines(ctx, [leadId])).map((line) => [line.id, line]))
+  const kept = new Set(planned.map(({ id }) => id))
+  const gone = [...present.keys()].filter((id) => !kept.has(id))
+  if (gone.length > 0) await ctx.db.deleteFrom('lead_products').where('id', 'in', gone).execute()
+  for (const line of planned) await saveProductLine(ctx, leadId, present.get(line.id ?? 0), line)
+}
+
+export const presentProductLine = (line: ProductLineWithProduct): Schema<'LeadProduct'> => ({
+  id: line.id,
+  product_id: line.product_id,
+  name: line.name,
+  sku: line.sku,
+  quantity: line.quantity,
+  price: fromScaled(line.price),
+  amount: fromScaled(line.amount),
+  product:
+    line.product_id === null
+      ? null
+      : { id: line.product_id, sku: line.product_sku ?? '', name: line.product_name ?? '' },
+  created_at: line.created_at,
+  updated_at: line.updated_at,
+})

@@ -1,0 +1,79 @@
+// Where a lead goes: looks up what stages.ts needs to decide, and what a new lead gets when it is told nothing (DOMAIN 9.1, 9.2).
+import type { Schema } from '../../contract/types.ts'
+import { type Context, canCall, now } from '../../kernel/context.ts'
+import type { Mend } from '../../kernel/history/restore.ts'
+import { queryCached } from '../../kernel/query/statement-cache.ts'
+import type { Writing } from '../../kernel/resource/define-resource.ts'
+import { stamp } from '../../kernel/runtime/clock.ts'
+import { fold } from '../../kernel/values/format.ts'
+import { defaultPipelineId, pipelines } from '../pipelines/resource.ts'
+import { chooseStage, enterStage, type LeadState } from './stages.ts'
+
+/** Where a lead goes and what follows from it; nothing when the body names no stage and no closing detail. */
+export async function planStageChange({ ctx, current, found }: Writing<LeadState>, body: Schema<'LeadUpdate'>) {
+  const { lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason } = body
+  if (current && [lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason].every((each) => each === undefined))
+    return {}
+  // What a closing time or a reason needs is a stage.
+  if (found.isRefused('lead_pipeline_id') || found.isRefused('lead_pipeline_stage_id')) return {}
+  const build = () => ctx.db.selectFrom('lead_pipeline_stages').select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
+  const stages = await queryCached(ctx, { name: 'leads: stages', values: [], build })
+  const stage = chooseStage(stages, await defaultPipelineId(ctx), current, body, found)
+  if (!stage) return {}
+  return enterStage(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), found)
+}
+
+/** The named row of a vocabulary, else the one of the lowest id (DOMAIN 9.1). */
+export async function defaultVocabularyId(
+  ctx: Context,
+  table: 'lead_sources' | 'lead_types',
+  name: string,
+): Promise<number> {
+  const build = () => ctx.db.selectFrom(table).select(['id', 'name_key']).orderBy('id')
+  const rows = await queryCached(ctx, { name: `leads: ${table}`, values: [], build })
+  const row = rows.find(({ name_key }) => name_key === fold(name)) ?? rows[0]
+  if (!row) throw new Error(`${table} is empty; the last row cannot be deleted.`)
+  return row.id
+}
+
+/**
+ * A lead that comes back finds another place for what is gone: the defaults of a new lead, and a stage as when its stage or
+ * pipeline had been deleted under it (DOMAIN 15.1): of the same code in what is left, else `new`. So it stays won or lost.
+ */
+export const mendLead: Mend = async (ctx, { row, snapshot, vanished }) => {
+  const mended: Awaited<ReturnType<Mend>> = {}
+  if (vanished.has('lead_source_id')) mended.lead_source_id = await defaultVocabularyId(ctx, 'lead_sources', 'Direct')
+  if (vanished.has('lead_type_id')) mended.lead_type_id = await defaultVocabularyId(ctx, 'lead_types', 'New Business')
+  const hasPipeline = !vanished.has('lead_pipeline_id')
+  if (hasPipeline && !vanished.has('lead_pipeline_stage_id')) return mended
+  const stages = ctx.db
+    .selectFrom('lead_pipeline_stages as stage')
+    .innerJoin('lead_pipelines as pipeline', 'pipeline.id', 'stage.lead_pipeline_id')
+    .select(['stage.id', 'stage.lead_pipeline_id', 'stage.code'])
+  const left = await (hasPipeline
+    ? stages.where('pipeline.id', '=', Number(row.lead_pipeline_id))
+    : stages.where('pipeline.is_default', '=', 1)
+  ).execute()
+  const { code } = snapshot.stage as Schema<'StageRef'>
+  const stage = left.find((each) => each.code === code) ?? left.find((each) => each.code === 'new')
+  if (!stage) throw new Error('Every pipeline has a stage new.')
+  return {
+    ...mended,
+    lead_pipeline_id: stage.lead_pipeline_id,
+    lead_pipeline_stage_id: stage.id,
+    stage_changed_at: now(ctx),
+  }
+}
+
+/** Stages belong to pipelines and have no path of their own: `include=stage` takes them from there. */
+export async function expandStages(ctx: Context, replies: Schema<'Lead'>[]): Promise<void> {
+  if (!canCall(ctx, pipelines.getOperation)) return
+  const full = await pipelines.getMany(
+    ctx,
+    replies.map((reply) => reply.lead_pipeline_id),
+  )
+  for (const reply of replies) {
+    reply.stage =
+      full.get(reply.lead_pipeline_id)?.stages.find(({ id }) => id === reply.lead_pipeline_stage_id) ?? reply.stage
+  }
+}

@@ -1,0 +1,32 @@
+// What becomes of campaigns when their template is deleted: one that is inactive stays, without a template (DOMAIN 23).
+import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
+import { write } from '../../kernel/write/write.ts'
+import { campaigns } from './campaigns.ts'
+
+const clearTemplate: DeleteHook = async (ctx, templateId) => {
+  const rows = await ctx.db
+    .selectFrom('marketing_campaigns')
+    .select('id')
+    .where('marketing_template_id', '=', templateId)
+    .orderBy('id')
+    .execute()
+  for (const { id } of rows) {
+    const about = { entity: 'campaigns', input: { marketing_template_id: null }, id }
+    await write(
+      ctx,
+      'settings.marketing.campaigns.update',
+      { ...about, before: await campaigns.get(ctx, id) },
+      async (ctx) => {
+        await ctx.db
+          .updateTable('marketing_campaigns')
+          .set({ marketing_template_id: null })
+          .where('id', '=', id)
+          .execute()
+        await campaigns.touch(ctx, id)
+        return { id, entity: await campaigns.get(ctx, id) }
+      },
+    )
+  }
+}
+
+export const deleteHooks = { 'email-templates': clearTemplate }

@@ -1,0 +1,126 @@
+// The rules of a new list of inventories (DOMAIN 11.2): which rows it changes, adds and removes. The plan is carried out in one write.
+import type { Schema } from '../../contract/types.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { Problem, ValidationErrors } from '../../kernel/errors.ts'
+
+type Inventory = Schema<'Inventory'>
+type Input = Schema<'InventoryInput'>
+
+interface Planned {
+  row: Inventory | undefined
+  warehouse_id: number
+  warehouse_location_id: number
+  in_stock: number
+  allocated: number
+}
+
+/** All rows of a body against those present in its scope. Throws 422 for what is wrong, 409 for stock that has moved. */
+export async function planStock(
+  ctx: Context,
+  present: readonly Inventory[],
+  { inventories, warehouse_id: scope }: Schema<'InventoriesUpdate'>,
+): Promise<Planned[]> {
+  const found = new ValidationErrors(ctx.refused)
+  const warehouseOf = await locationsOf(ctx, inventories)
+  const known = await warehousesOf(ctx, [scope, ...inventories.map(({ warehouse_id: id }) => id)])
+  const isUnknown = (id: number | undefined): boolean => id !== undefined && !known.has(id)
+  if (isUnknown(scope)) found.invalid('warehouse_id', `No warehouse has id ${scope}.`)
+  const taken = new Set<number>()
+  const plan = inventories.map((input, index) => {
+    const below = found.nested(`inventories.${index}`)
+    const row =
+      input.id === undefined
+        ? present.find((each) => each.warehouse_location_id === input.warehouse_location_id)
+        : present.find(({ id }) => id === input.id)
+    if (input.id !== undefined && !row) below.invalid('id', `This product has no such inventory with id ${input.id}.`)
+    const locationId = input.warehouse_location_id ?? row?.warehouse_location_id
+    if (locationId === undefined) below.invalid('warehouse_location_id', 'The field is required.')
+    const warehouseId = warehouseOf.get(locationId ?? 0) ?? row?.warehouse_id
+    const named = [input.warehouse_id ?? warehouseId, isUnknown(scope) ? warehouseId : (scope ?? warehouseId)]
+    if (locationId !== undefined && warehouseId === undefined)
+      below.invalid('warehouse_location_id', `No location has id ${locationId}.`)
+    if (isUnknown(input.warehouse_id)) below.invalid('warehouse_id', `No warehouse has id ${input.warehouse_id}.`)
+    else if (warehouseId !== undefined && named.some((id) => id !== warehouseId))
+      below.invalid('warehouse_id', 'The location belongs to another warehouse.')
+    if (locationId !== undefined && taken.has(locationId))
+      below.invalid('warehouse_location_id', 'This location occurs twice.')
+    taken.add(locationId ?? 0)
+    const in_stock = input.in_stock ?? row?.in_stock ?? 0
+    const allocated = input.allocated ?? row?.allocated ?? 0
+    if (allocated > in_stock && !below.isRefused('in_stock'))
+      below.invalid('allocated', 'Must not be more than in_stock.')
+    return { row, warehouse_id: warehouseId ?? 0, warehouse_location_id: locationId ?? 0, in_stock, allocated }
+  })
+  found.throwIfAny()
+  for (const [index, { expected_in_stock: expected }] of inventories.entries()) {
+    const is = plan[index]?.row?.in_stock ?? 0
+    if (expected !== undefined && expected !== is)
+      throw new Problem('state_conflict', `inventories.${index} has ${is} in stock by now, not ${expected}.`)
+  }
+  return plan
+}
+
+/** Writes the plan: rows that it leaves out are removed. */
+export async function applyStockPlan(
+  ctx: Context,
+  productId: number,
+  present: readonly Inventory[],
+  plan: readonly Planned[],
+): Promise<void> {
+  const kept = new Set(plan.map(({ row }) => row?.id))
+  const gone = present.filter(({ id }) => !kept.has(id)).map(({ id }) => id)
+  if (gone.length > 0) await ctx.db.deleteFrom('product_inventories').where('id', 'in', gone).execute()
+  const at = now(ctx)
+  // Rows that trade places would meet on the unique key on the way: whoever moves steps aside first.
+  const moving = plan.filter(({ row, ...to }) => row && row.warehouse_location_id !== to.warehouse_location_id)
+  if (moving.length > 0)
+    await ctx.db
+      .deleteFrom('product_inventories')
+      .where(
+        'id',
+        'in',
+        moving.map(({ row }) => row?.id ?? 0),
+      )
+      .execute()
+  for (const { row, ...values } of plan) {
+    const isMoved = row && row.warehouse_location_id !== values.warehouse_location_id
+    if (!row || isMoved) {
+      await ctx.db
+        .insertInto('product_inventories')
+        .values({
+          ...(row && { id: row.id }),
+          ...values,
+          product_id: productId,
+          created_at: row?.created_at ?? at,
+          updated_at: at,
+        })
+        .execute()
+    } else if (row.in_stock !== values.in_stock || row.allocated !== values.allocated) {
+      await ctx.db
+        .updateTable('product_inventories')
+        .set({ ...values, updated_at: at })
+        .where('id', '=', row.id)
+        .execute()
+    }
+  }
+}
+
+/** The warehouse of every location that is named. */
+async function locationsOf(ctx: Context, inventories: readonly Input[]): Promise<Map<number, number>> {
+  const ids = inventories.flatMap(({ warehouse_location_id: id }) => id ?? [])
+  if (ids.length === 0) return new Map()
+  const rows = await ctx.db
+    .selectFrom('warehouse_locations')
+    .select(['id', 'warehouse_id'])
+    .where('id', 'in', [...new Set(ids)])
+    .execute()
+  return new Map(rows.map(({ id, warehouse_id }) => [id, warehouse_id]))
+}
+
+/** Which of the warehouses exist. */
+async function warehousesOf(ctx: Context, ids: readonly (number | undefined)[]): Promise<ReadonlySet<number>> {
+  const wanted = [...new Set(ids.flatMap((id) => id ?? []))]
+  if (wanted.length === 0) return new Set()
+  const rows = await ctx.db.selectFrom('warehouses').select('id').where('id', 'in', wanted).execute()
+  return new Set(rows.map(({ id }) => id))
+}

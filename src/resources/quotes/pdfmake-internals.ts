@@ -1,0 +1,39 @@
+// What the types of pdfmake leave out.
+import { createRequire } from 'node:module'
+
+export interface VirtualFileSystem {
+  writeFileSync(name: string, bytes: Buffer): void
+}
+
+export interface PdfInline {
+  text: string
+  x: number
+  width: number
+  trailingCut: number
+  leadingCut: number
+  /** Set by us on the pieces of a text (typeset.ts). */
+  level?: number
+}
+
+export interface PdfLine {
+  inlines: PdfInline[]
+  inlineWidths: number
+  trailingCut: number
+  leadingCut: number
+}
+
+interface Builder {
+  prototype: { buildNextLine(node: unknown): PdfLine | null }
+}
+
+/** Has each line put in order after it was filled; pdfmake knows left to right only. */
+export function afterEachLine(order: (line: PdfLine) => void): void {
+  const module = createRequire(import.meta.url)('pdfmake/js/LayoutBuilder.js') as { default: Builder }
+  const { prototype } = module.default
+  const { buildNextLine } = prototype
+  prototype.buildNextLine = function (node) {
+    const line = buildNextLine.call(this, node)
+    if (line) order(line)
+    return line
+  }
+}

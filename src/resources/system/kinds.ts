@@ -1,5 +1,0 @@
-// Which jobs mail, as their definitions say: for those who tell of what waits and of what fails.
-import type { Services } from '../../kernel/context.ts'
-
-export const mailKinds = ({ jobs }: Services): string[] =>
-  [...jobs].flatMap(([kind, { isMail }]) => (isMail ? kind : []))

@@ -1,0 +1,56 @@
+// Required attributes that a form does not ask for (DOMAIN 19): visitors cannot know of them and are not refused for them. Whoever saves
+// the form or makes the attribute required is told.
+import type { Schema } from '../../contract/types.ts'
+import type { Context, Warning } from '../../kernel/context.ts'
+import { type Attribute, attributesOf, type EntityType, ownAttributes } from '../attributes/set.ts'
+import { isFieldShown, requiresValue } from './field-visibility.ts'
+
+type Form = Pick<Schema<'WebForm'>, 'create_lead' | 'attributes'>
+type Kind = Extract<EntityType, 'persons' | 'leads' | 'organizations'>
+
+/** What visitors may make: with the name of an organization, one of those. */
+const kinds: readonly Kind[] = ['persons', 'leads', 'organizations']
+
+function makes({ create_lead, attributes }: Form, kind: Kind): boolean {
+  if (kind === 'organizations')
+    return attributes.some(
+      ({ attribute: { code, entity_type } }) => `${entity_type}.${code}` === 'persons.organization_id',
+    )
+  return kind === 'persons' || create_lead
+}
+
+/** The attributes that forms may ask for, and of each kind of record its own ones. Read once for many forms. */
+export interface FormAttributes {
+  all: readonly Attribute[]
+  own: Readonly<Record<Kind, readonly Attribute[]>>
+}
+
+export const loadFormAttributes = async (ctx: Context): Promise<FormAttributes> => ({
+  all: [...(await attributesOf(ctx, 'persons')), ...(await attributesOf(ctx, 'leads'))],
+  own: {
+    persons: await ownAttributes(ctx, 'persons'),
+    leads: await ownAttributes(ctx, 'leads'),
+    organizations: await ownAttributes(ctx, 'organizations'),
+  },
+})
+
+/** Required, without a default, and neither asked for nor filled in. */
+export function missingAttributes({ all, own }: FormAttributes, form: Form): Attribute[] {
+  const given = new Set<number>()
+  for (const field of form.attributes) {
+    const attribute = all.find(({ id }) => id === field.attribute_id)
+    if (attribute && (isFieldShown(attribute, field) || field.default_value !== null)) given.add(attribute.id)
+  }
+  return kinds
+    .filter((kind) => makes(form, kind))
+    .flatMap((kind) => own[kind].filter((each) => requiresValue(each) && !given.has(each.id)))
+}
+
+const nouns: Record<Kind, string> = { persons: 'Persons', leads: 'Leads', organizations: 'Organizations' }
+
+/** About a form, by the attributes it lacks. */
+export const missingAttributeWarnings = (known: FormAttributes, form: Form): Warning[] =>
+  missingAttributes(known, form).map(({ entity, name }) => ({
+    field: 'attributes',
+    message: `${nouns[entity as Kind]} must have a value of ${name}, which the form does not ask for. Visitors are not refused for that.`,
+  }))

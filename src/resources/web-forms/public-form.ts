@@ -1,0 +1,137 @@
+// A form as its visitors meet it (DOMAIN 19): which fields are shown, and what can be chosen. Hidden fields, and what the public must
+// not see a list of, keep their default and are not told of.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
+import { choices } from '../attributes/lookups.ts'
+import { type Attribute, attributeSet, attributesOf } from '../attributes/set.ts'
+import { isFieldShown, isOrganizationName, requiresValue } from './field-visibility.ts'
+import { loadFields } from './fields.ts'
+
+const maxChoices = 500
+
+export interface PublicField {
+  entity: 'persons' | 'leads'
+  /** The key of its value in a submission. */
+  key: string
+  attribute: Attribute
+  label: string
+  placeholder: string | null
+  isRequired: boolean
+  isShown: boolean
+  /** As people write it; null for none. */
+  initial: unknown
+  options: readonly { id: number; name: string }[]
+}
+
+export interface PublicForm {
+  formId: string
+  title: string
+  description: string | null
+  button: string
+  success: { action: string; content: string }
+  createsLead: boolean
+  colors: Record<
+    | 'background_color'
+    | 'form_background_color'
+    | 'form_title_color'
+    | 'form_submit_button_color'
+    | 'attribute_label_color',
+    string | null
+  >
+  fields: readonly PublicField[]
+  /** Required attributes, by id, that visitors are not asked for and so cannot be refused for. */
+  excused: ReadonlySet<number>
+}
+
+const noForm = (): Problem => new Problem('not_found', 'There is no such form.')
+
+const activeForm = ({ db }: Context, formId: string) =>
+  db.selectFrom('web_forms').where('form_id', '=', formId).where('is_active', '=', 1)
+
+/** Throws 404 unless there is an active form with this public key. */
+export async function requireActiveForm(ctx: Context, formId: string): Promise<void> {
+  if (!(await activeForm(ctx, formId).select('id').executeTakeFirst())) throw noForm()
+}
+
+/** An active form by its public key. Throws 404 for any other: nobody learns whether there is one that rests. */
+export async function loadPublicForm(ctx: Context, formId: string): Promise<PublicForm> {
+  const row = await activeForm(ctx, formId).selectAll().executeTakeFirst()
+  if (!row) throw noForm()
+  const fields: PublicField[] = []
+  const attributes = [...(await attributesOf(ctx, 'persons')), ...(await attributesOf(ctx, 'leads'))]
+  for (const field of (await loadFields(ctx, [row.id])).get(row.id) ?? []) {
+    const attribute = attributes.find(({ id }) => id === field.attribute_id)
+    if (attribute) fields.push(await openField(ctx, attribute, field))
+  }
+  return {
+    formId: row.form_id,
+    title: row.title,
+    description: row.description,
+    button: row.submit_button_label,
+    success: { action: row.submit_success_action, content: row.submit_success_content },
+    createsLead: row.create_lead === 1,
+    colors: {
+      background_color: row.background_color,
+      form_background_color: row.form_background_color,
+      form_title_color: row.form_title_color,
+      form_submit_button_color: row.form_submit_button_color,
+      attribute_label_color: row.attribute_label_color,
+    },
+    fields,
+    excused: await excusedBy(ctx, fields),
+  }
+}
+
+async function excusedBy(ctx: Context, fields: readonly PublicField[]): Promise<ReadonlySet<number>> {
+  const { own } = await attributeSet(ctx)
+  const asked = new Set(fields.flatMap(({ attribute, isShown }) => (isShown ? attribute.id : [])))
+  const all = (['persons', 'leads', 'organizations'] as const).flatMap((kind) => own.get(kind) ?? [])
+  return new Set(all.flatMap(({ id, isRequired }) => (isRequired && !asked.has(id) ? id : [])))
+}
+
+async function openField(ctx: Context, attribute: Attribute, field: Schema<'WebFormAttribute'>): Promise<PublicField> {
+  const isOrganization = isOrganizationName(attribute, field)
+  const isVisible = isFieldShown(attribute, field)
+  return {
+    entity: attribute.entity as PublicField['entity'],
+    key: isOrganization ? 'organization_name' : attribute.code,
+    attribute: isOrganization ? { ...attribute, type: 'text', lookup: null } : attribute,
+    label: field.name ?? attribute.name,
+    placeholder: field.placeholder,
+    // Made required after the form was: whoever leaves it out would be refused.
+    isRequired: field.is_required || requiresValue(attribute),
+    isShown: isVisible,
+    initial: isOrganization ? null : (field.default_value ?? null),
+    options:
+      !isVisible || isOrganization
+        ? []
+        : attribute.lookup === null
+          ? attribute.options
+          : await choices(ctx, attribute.lookup, maxChoices),
+  }
+}
+
+export const presentPublicForm = (form: PublicForm): Schema<'PublicWebForm'> => ({
+  form_id: form.formId,
+  title: form.title,
+  description: form.description,
+  submit_button_label: form.button,
+  background_color: form.colors.background_color,
+  form_background_color: form.colors.form_background_color,
+  form_title_color: form.colors.form_title_color,
+  form_submit_button_color: form.colors.form_submit_button_color,
+  attribute_label_color: form.colors.attribute_label_color,
+  fields: form.fields.filter(({ isShown }) => isShown).map(presentField),
+})
+
+const presentField = (field: PublicField): Schema<'PublicWebFormField'> => ({
+  entity_type: field.entity,
+  code: field.key,
+  type: field.attribute.type,
+  label: field.label,
+  placeholder: field.placeholder,
+  is_required: field.isRequired,
+  default_value: field.initial,
+  options: field.options.map(({ id, name }) => ({ id, name })),
+})

@@ -1,0 +1,96 @@
+// Values of headers and query parameters (DOMAIN chapter 0, row 16). They are write-only: each is stored encrypted, and replies and
+// events show a mask in its place. An update that sends the mask, or no value, keeps the stored one.
+import type { Schema } from '../../contract/types.ts'
+import { type Encryption, mask, openOrNull } from '../../kernel/auth/encryption.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
+
+/** As it is stored; an empty value has nothing to hide. */
+interface StoredValue {
+  key: string
+  sealed: string | null
+}
+
+/** As it is sent. */
+export interface SentValue {
+  key: string
+  value?: string | null
+}
+
+/** As a request needs it; null where another ACCORD_SECRET sealed it. */
+export interface DecryptedValue {
+  key: string
+  value: string | null
+}
+
+const read = (stored: string): StoredValue[] => JSON.parse(stored) as StoredValue[]
+
+export const maskValues = (stored: string): Schema<'WriteOnlyValue'>[] =>
+  read(stored).map(({ key, sealed }) => ({ key, value: sealed === null ? '' : mask }))
+
+/** The same of a body, for listeners. */
+export const maskInput = (sent: readonly SentValue[]): SentValue[] =>
+  sent.map(({ key, value }) => ({ key, ...(value !== undefined && { value: value ? mask : value }) }))
+
+export const decryptValues = (stored: string, seal: Encryption): DecryptedValue[] =>
+  read(stored).map(({ key, sealed }) => ({ key, value: sealed === null ? '' : openOrNull(seal, sealed) }))
+
+interface ValueChange {
+  /** Field of the body. */
+  field: string
+  sent: readonly SentValue[] | undefined
+  stored: string
+  /** The values would go to another address than the one they were given for. */
+  isMoved: boolean
+  /** When two names are the same. */
+  nameOf: (key: string) => string
+  seal: Encryption
+  found: ValidationErrors
+}
+
+const forAnotherAddress = 'The stored value was given for another address. Send the value again, or take it out.'
+
+/** The values to store; undefined when they stay. An unchanged value keeps its stored text, so nothing changes. */
+export function encryptChanges({ field, sent, stored, isMoved, nameOf, seal, found }: ValueChange): string | undefined {
+  const known = read(stored)
+  if (sent === undefined) {
+    if (isMoved && known.some(({ sealed }) => sealed !== null))
+      found.invalid(field, 'The stored values were given for another address. Send them again, or an empty list.')
+    return undefined
+  }
+  const counts = new Map<string, number>()
+  const values = sent.map(({ key, value }, index): StoredValue => {
+    const name = nameOf(key)
+    const same = known.filter((each) => nameOf(each.key) === name)
+    const place = counts.get(name) ?? 0
+    counts.set(name, place + 1)
+    const old = same[place]
+    const refuse = (sentence: string): void => found.invalid(`${field}.${index}.value`, sentence)
+    if (value === mask || (value === undefined && old)) {
+      const { length } = sent.filter((each) => nameOf(each.key) === name)
+      if (!old) refuse('No value is stored under this name. Send one.')
+      else if (same.length > 1 && length !== same.length)
+        refuse('Several values are stored under this name. Send all of them again.')
+      else if (isMoved && old.sealed !== null) refuse(forAnotherAddress)
+      return { key, sealed: old?.sealed ?? null }
+    }
+    if (!value) return { key, sealed: null }
+    const isSame = old?.sealed != null && openOrNull(seal, old.sealed) === value
+    return { key, sealed: isSame ? old.sealed : seal.encrypt(value) }
+  })
+  return JSON.stringify(values)
+}
+
+/** Stored values with those that stand in the query of an address, which replace values of the same name. */
+export function mergeQueryValues(stored: string, query: readonly Required<SentValue>[], seal: Encryption): string {
+  const known = read(stored)
+  const names = new Set(query.map(({ key }) => key))
+  const others = known.filter(({ key }) => !names.has(key))
+  const own = query.map(({ key, value }, index): StoredValue => {
+    const place = query.slice(0, index).filter((each) => each.key === key).length
+    const old = known.filter((each) => each.key === key)[place]
+    if (!value) return { key, sealed: null }
+    const isSame = old?.sealed != null && openOrNull(seal, old.sealed) === value
+    return { key, sealed: isSame ? old.sealed : seal.encrypt(value) }
+  })
+  return JSON.stringify([...own, ...others])
+}

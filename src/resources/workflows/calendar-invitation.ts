@@ -1,0 +1,79 @@
+// The invitation that mails about an activity carry (DOMAIN 18.3): a file like any other attachment, made before the transaction
+// in which the mail is written. Nobody is invited to what has no time, or has been deleted.
+import { Readable } from 'node:stream'
+import type { Schema } from '../../contract/types.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
+import type { Uploads } from '../../kernel/files/multipart.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
+import { inviteOf } from '../../mail/invite.ts'
+import { persons } from '../persons/resource.ts'
+import type { ActionSubject } from './action-subject.ts'
+
+/** Stands for the file in the body of the mail. */
+export const inviteKey = 'invite.ics'
+
+interface Participant {
+  name: string
+  addresses: string[]
+  personId: number | null
+}
+
+/** Everybody who takes part and can be written to: users who have not left, and persons at all of their addresses. */
+export async function mailableParticipants(ctx: Context, { participants }: Snapshot): Promise<Participant[]> {
+  const all = (participants ?? []) as Schema<'Participant'>[]
+  const emails = await activeEmails(
+    ctx,
+    all.flatMap(({ user }) => user?.id ?? []),
+  )
+  const known = canCall(ctx, persons.getOperation)
+    ? await persons.getMany(ctx, personIdsOf(all))
+    : new Map<number, never>()
+  return all
+    .map(({ user, person }): Participant => {
+      if (user) return { name: user.name, addresses: [emails.get(user.id) ?? []].flat(), personId: null }
+      const points = known.get(person?.id ?? 0)?.emails ?? []
+      return { name: person?.name ?? '', addresses: points.map(({ value }) => value), personId: person?.id ?? null }
+    })
+    .filter(({ addresses }) => addresses.length > 0)
+}
+
+const personIdsOf = (all: readonly Schema<'Participant'>[]): number[] => all.flatMap(({ person }) => person?.id ?? [])
+
+/** Whether persons take part who are there and whom the caller does not see. */
+export async function hasUnseenParticipants(ctx: Context, { participants }: Snapshot): Promise<boolean> {
+  const ids = personIdsOf((participants ?? []) as Schema<'Participant'>[])
+  const seen = canCall(ctx, persons.getOperation) ? await persons.visibleIds(ctx, ids) : new Set<number>()
+  for (const id of ids) if (!seen.has(id) && (await persons.exists(ctx, id))) return true
+  return false
+}
+
+async function activeEmails({ db }: Context, userIds: readonly number[]): Promise<ReadonlyMap<number, string>> {
+  if (userIds.length === 0) return new Map()
+  const active = db.selectFrom('users').select(['id', 'email']).where('status', '=', 1)
+  const rows = await active.where('id', 'in', userIds).execute()
+  return new Map(rows.map(({ id, email }) => [id, email]))
+}
+
+export async function uploadInvitation(
+  ctx: Context,
+  { entity, record, isGone }: ActionSubject,
+): Promise<Uploads | null> {
+  const { schedule_from: from, schedule_to: to } = record as Partial<Schema<'Activity'>>
+  if (entity !== 'activities' || isGone || !from || !to) return null
+  const { id, version, title, comment, location, user, updated_at } = record as unknown as Schema<'Activity'>
+  const text = inviteOf({
+    uid: `activity-${id}@${ctx.services.config.mailDomain}`,
+    sequence: version,
+    start: new Date(from),
+    end: new Date(to),
+    summary: title ?? '',
+    description: comment,
+    location,
+    organiser: user && { name: user.name, email: user.email },
+    attendees: (await mailableParticipants(ctx, record)).map(({ name, addresses: [email = ''] }) => ({ name, email })),
+    created: new Date(updated_at),
+    method: 'REQUEST',
+  })
+  const upload = await ctx.services.files.receive(Readable.from([Buffer.from(text)]), inviteKey)
+  return { files: new Map([[inviteKey, upload]]), kept: new Set() }
+}

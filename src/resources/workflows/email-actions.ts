@@ -1,0 +1,145 @@
+// Actions that send a mail made from a template (DOMAIN 18.3): a mail like any other, queued in the transaction of its action.
+import type { Schema } from '../../contract/types.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
+import { factsFrom } from '../email-templates/facts.ts'
+import { fillIn, longest } from '../email-templates/placeholders.ts'
+import { emailTemplates } from '../email-templates/resource.ts'
+import { emails } from '../emails/resource.ts'
+import { leads } from '../leads/resource.ts'
+import { persons } from '../persons/resource.ts'
+import {
+  type ActionEffect,
+  type ActionSubject,
+  actionRefused,
+  personIdOf,
+  workflowResources,
+} from './action-subject.ts'
+import type { Action } from './actions.ts'
+import { hasUnseenParticipants, inviteKey, mailableParticipants, uploadInvitation } from './calendar-invitation.ts'
+
+interface Recipient {
+  addresses: string[]
+  personId: number | null
+}
+
+/** The mail filled in for the record. Throws when its template is gone, or it would be too long. */
+async function contentOf(ctx: Context, { entity, record }: ActionSubject, { value }: Action) {
+  const template = await templateOf(ctx, value)
+  const facts = await factsFrom(ctx, entity, record)
+  const subject = fillIn(template.subject, facts, 'text', longest.subject)
+  const content = fillIn(template.content, facts, 'html', longest.content)
+  if (!subject || !content)
+    throw actionRefused(`The e-mail template ${template.name} is too long for a mail once it is filled in.`)
+  return { subject: subject.filled, reply: content.filled }
+}
+
+async function templateOf(ctx: Context, id: unknown): Promise<Schema<'EmailTemplate'>> {
+  const template = (await emailTemplates.getMany(ctx, [Number(id)])).get(Number(id))
+  if (!template) throw actionRefused(`The e-mail template ${Number(id)} is gone.`)
+  return template
+}
+
+async function send(
+  ctx: Context,
+  about: ActionSubject,
+  action: Action,
+  recipients: readonly Recipient[],
+): Promise<{ email_ids: number[] }> {
+  const content = await contentOf(ctx, about, action)
+  const attachments = ctx.uploads?.files.has(inviteKey) ? [inviteKey] : []
+  const leadId = await leadOf(ctx, about)
+  const sent: number[] = []
+  for (const { addresses, personId } of recipients) {
+    const mail = {
+      ...content,
+      reply_to: addresses,
+      attachments,
+      lead_id: leadId,
+      person_id: await existing(ctx, personId),
+    }
+    sent.push((await emails.create(ctx, mail)).id)
+  }
+  return { email_ids: sent }
+}
+
+/** The lead a mail is about: the record itself, or the only one it is linked to. */
+async function leadOf(ctx: Context, { entity, id, record }: ActionSubject): Promise<number | null> {
+  const linked =
+    entity === 'leads'
+      ? [id]
+      : entity === 'activities'
+        ? (record.lead_ids as number[])
+        : entity === 'quotes'
+          ? (record.leads as { id: number }[]).map((lead) => lead.id)
+          : []
+  const [only] = linked
+  if (linked.length !== 1 || only === undefined || !canCall(ctx, leads.getOperation)) return null
+  return (await leads.visibleIds(ctx, [only])).has(only) ? only : null
+}
+
+const existing = async (ctx: Context, personId: number | null): Promise<number | null> =>
+  personId !== null && (await persons.visibleIds(ctx, [personId])).has(personId) ? personId : null
+
+/** A deleted person is written to at the addresses it had. */
+async function personOf(ctx: Context, about: ActionSubject): Promise<Recipient> {
+  const personId = personIdOf(about)
+  const person = about.entity === 'persons' ? about.record : (await persons.getMany(ctx, [personId])).get(personId)
+  if (!person) throw actionRefused(`No person has id ${personId}.`)
+  const points = (person.emails ?? []) as Schema<'ContactPoint'>[]
+  if (points.length === 0) throw actionRefused('The person has no e-mail address.')
+  return { addresses: points.map(({ value }) => value), personId }
+}
+
+async function ownerOf({ db }: Context, { entity, record }: ActionSubject): Promise<Recipient> {
+  const { noun } = workflowResources[entity]
+  if (typeof record.user_id !== 'number') throw actionRefused(`The ${noun} has no owner.`)
+  const row = await db
+    .selectFrom('users')
+    .select(['email', 'status'])
+    .where('id', '=', record.user_id)
+    .executeTakeFirst()
+  if (row?.status !== 1) throw actionRefused(`The owner of the ${noun} is not active.`)
+  return { addresses: [row.email], personId: null }
+}
+
+/** None is no failure: there is nobody to write to. Some out of sight are: the others would think that all were told. */
+async function participantsOf(ctx: Context, { record }: ActionSubject): Promise<Recipient[]> {
+  if (await hasUnseenParticipants(ctx, record))
+    throw actionRefused('A person takes part whom the user this workflow acts for does not see.')
+  return mailableParticipants(ctx, record)
+}
+
+/** "Queue an e-mail from the template Welcome to the person." */
+const sentence = async (ctx: Context, { value }: Action, to: string): Promise<string> =>
+  `Queue an e-mail from the template ${(await templateOf(ctx, value)).name} to ${to}.`
+
+/** The caller may not see the person, whose name the record shows all the same. */
+const nameOf = ({ entity, record }: ActionSubject): string =>
+  String((entity === 'persons' ? record : (record.person as { name: string } | null))?.name ?? 'the person')
+
+export const emailActions = {
+  send_email_to_person: {
+    act: async (ctx, about, action) => send(ctx, about, action, [await personOf(ctx, about)]),
+    async describe(ctx, about, action) {
+      personIdOf(about)
+      return sentence(ctx, action, nameOf(about))
+    },
+  },
+  send_email_to_sales_owner: {
+    act: async (ctx, about, action) => send(ctx, about, action, [await ownerOf(ctx, about)]),
+    async describe(ctx, about, action) {
+      await ownerOf(ctx, about)
+      return sentence(ctx, action, `the owner, ${(about.record.user as { name: string } | null)?.name ?? ''}`)
+    },
+    uploads: uploadInvitation,
+  },
+  send_email_to_participants: {
+    act: async (ctx, about, action) => send(ctx, about, action, await participantsOf(ctx, about)),
+    async describe(ctx, about, action) {
+      const { length } = await participantsOf(ctx, about)
+      if (length === 0) return 'Send nothing: nobody who takes part has an e-mail address.'
+      return sentence(ctx, action, length === 1 ? 'the participant' : `each of the ${length} participants`)
+    },
+    uploads: uploadInvitation,
+  },
+} satisfies Record<string, ActionEffect>

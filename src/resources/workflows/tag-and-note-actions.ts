@@ -1,0 +1,80 @@
+// Actions that add something to the record: a tag, a note (DOMAIN 18.3).
+import type { Context } from '../../kernel/context.ts'
+import { fold } from '../../kernel/values/format.ts'
+import { activities } from '../activities/resource.ts'
+import { factsFrom } from '../email-templates/facts.ts'
+import { fillIn } from '../email-templates/placeholders.ts'
+import { leads } from '../leads/resource.ts'
+import { persons } from '../persons/resource.ts'
+import { quotes } from '../quotes/resource.ts'
+import { createTagHandlers } from '../tags/tag-handlers.ts'
+import { type ActionEffect, type ActionSubject, actionRefused, requireRecord } from './action-subject.ts'
+import { type Action, maxLength } from './actions.ts'
+
+const tagged = {
+  leads: createTagHandlers('leads', leads),
+  persons: createTagHandlers('persons', persons),
+  quotes: createTagHandlers('quotes', quotes),
+}
+const linkOf = { leads: 'lead_id', persons: 'person_id', quotes: 'quote_id' } as const
+
+/** Activities have neither tags nor notes; saving a workflow sees to that. */
+function kindOf({ entity }: ActionSubject): keyof typeof linkOf {
+  if (entity === 'activities') throw actionRefused('Nothing can be added to an activity.')
+  return entity
+}
+
+const addTag: ActionEffect = {
+  async act(ctx, about, { value }) {
+    requireRecord(about)
+    const name = String(value).trim()
+    const { data } = await tagged[kindOf(about)].attach(ctx, { params: { id: about.id }, body: { name } })
+    return { tag_id: data.find((tag) => fold(tag.name) === fold(name))?.id ?? null }
+  },
+  async describe(_ctx, about, { value }) {
+    requireRecord(about)
+    return `Attach the tag ${String(value).trim()}.`
+  },
+}
+
+const addNote: ActionEffect = {
+  async act(ctx, about, action) {
+    requireRecord(about)
+    const owner = await activeOwner(ctx, about)
+    const { id } = await activities.create(ctx, {
+      type: 'note',
+      comment: await noteOf(ctx, about, action),
+      is_done: true,
+      user_id: owner,
+      [linkOf[kindOf(about)]]: about.id,
+    })
+    return { activity_id: id }
+  },
+  async describe(ctx, about, action) {
+    requireRecord(about)
+    const note = await noteOf(ctx, about, action)
+    return `Add the note: ${note.length > 200 ? `${note.slice(0, 199)}…` : note}`
+  },
+}
+
+async function noteOf(ctx: Context, { entity, record }: ActionSubject, { value }: Action): Promise<string> {
+  const note = fillIn(String(value), await factsFrom(ctx, entity, record), 'text', maxLength.note)
+  if (!note) throw actionRefused(`The note has more than ${maxLength.note} characters once it is filled in.`)
+  return note.filled
+}
+
+/**
+ * The owner of the record. Nothing new can belong to one who has left: then it has none, or belongs to the user the workflow acts for,
+ * where that user may not leave a record without an owner.
+ */
+async function activeOwner({ db, user }: Context, { record }: ActionSubject): Promise<number | null> {
+  const none = user?.visibleOwners ? user.id : null
+  if (typeof record.user_id !== 'number') return none
+  const row = await db.selectFrom('users').select('status').where('id', '=', record.user_id).executeTakeFirst()
+  return row?.status === 1 ? record.user_id : none
+}
+
+export const tagAndNoteActions = { add_tag: addTag, add_note_as_activity: addNote } satisfies Record<
+  string,
+  ActionEffect
+>

@@ -1,0 +1,94 @@
+// A workflow tried on a record as it is now: which conditions hold, and what its actions would do. Nothing is changed or sent.
+import type { Schema } from '../../contract/types.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
+import { invalid, Problem } from '../../kernel/errors.ts'
+import type { Handler } from '../../kernel/handler.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
+import { inSteps } from '../../kernel/write/idempotency.ts'
+import { type ActionSubject, actionRefused, workflowResources } from './action-subject.ts'
+import { comparableFields } from './comparable-fields.ts'
+import { effects } from './effects.ts'
+import { evaluate, UnanswerableCondition } from './evaluate.ts'
+import { workflows } from './resource.ts'
+import { type ActingContext, actAsChanger, hiddenReason, requireAction, requireReading } from './rights.ts'
+
+export const testWorkflow: Handler<'testWorkflow'> = inSteps(async (ctx, { params, body: { entity_id: id } }) => {
+  const workflow = await workflows.get(ctx, params.id)
+  const { noun, getOperation: shows, getMany: many } = workflowResources[workflow.entity_type]
+  const record = canCall(ctx, shows) ? ((await many(ctx, [id])).get(id) as Snapshot | undefined) : undefined
+  // A record the caller may not read is as if it were not there.
+  if (!record) throw invalid({ entity_id: [`No ${noun} has id ${id}.`] })
+  const about = { entity: workflow.entity_type, id, record, isGone: workflow.event.endsWith('.delete.before') }
+  const acting = await actingOf(ctx, workflow, id)
+  const answer = typeof acting === 'string' ? refused(workflow, acting) : await answerOf(ctx, workflow, record)
+  return { data: { ...answer, actions: await actionsOf(ctx, workflow, about, acting) } }
+})
+
+/** With the rights of the user it would act for, or why it would not run. What is shown is what the caller sees. */
+async function actingOf(ctx: Context, { changed_by: user, entity_type }: Schema<'Workflow'>, id: number) {
+  try {
+    const acting = await actAsChanger(ctx, user?.id ?? null)
+    requireReading(acting, entity_type)
+    return (await hiddenReason(acting, entity_type, id, null)) ?? acting
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status >= 500) throw error
+    return error.message
+  }
+}
+
+const refused = ({ conditions }: Schema<'Workflow'>, reason: string) => ({
+  matches: false,
+  reason,
+  matched_conditions: [],
+  failed_conditions: conditions,
+})
+
+async function answerOf(ctx: Context, workflow: Schema<'Workflow'>, record: Snapshot) {
+  const { conditions, entity_type: entity } = workflow
+  const setting = {
+    subjects: await comparableFields(ctx, entity),
+    at: ctx.time,
+    zone: ctx.services.config.timezone,
+    before: null,
+  }
+  try {
+    const { matches, held } = evaluate(workflow, record, setting)
+    return {
+      matches,
+      reason: matches ? null : 'The record does not meet the conditions.',
+      matched_conditions: conditions.filter((_each, index) => held.includes(index)),
+      failed_conditions: conditions.filter((_each, index) => !held.includes(index)),
+    }
+  } catch (error) {
+    if (!(error instanceof UnanswerableCondition)) throw error
+    return refused(workflow, error.message)
+  }
+}
+
+async function actionsOf(
+  ctx: Context,
+  { actions }: Schema<'Workflow'>,
+  about: ActionSubject,
+  acting: ActingContext | string,
+): Promise<Schema<'WorkflowTestAction'>[]> {
+  const told: Schema<'WorkflowTestAction'>[] = []
+  for (const action of actions) told.push({ id: action.id, would: await sentenceOf(ctx, action, about, acting) })
+  return told
+}
+
+async function sentenceOf(
+  ctx: Context,
+  action: Schema<'WorkflowAction'>,
+  about: ActionSubject,
+  acting: ActingContext | string,
+): Promise<string> {
+  try {
+    if (typeof acting === 'string') throw actionRefused(acting)
+    requireAction(acting, action.id, about.entity)
+    return await effects[action.id].describe(ctx, about, action)
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status >= 500) throw error
+    const [first] = Object.values(error.more.errors ?? {}).flat()
+    return `Fail: ${first ?? error.message}`
+  }
+}

@@ -1,0 +1,131 @@
+// Actions that set one attribute (DOMAIN 18.3): of the record itself, of its person, or of all leads that have to do with it. The
+// value is read and checked as if the API had got it.
+import type { Context } from '../../kernel/context.ts'
+import { invalid } from '../../kernel/errors.ts'
+import { visible } from '../../kernel/query/visibility.ts'
+import { type Attribute, attributesOf } from '../attributes/set.ts'
+import { textOf } from '../email-templates/facts.ts'
+import { leads } from '../leads/resource.ts'
+import { persons } from '../persons/resource.ts'
+import { quotes } from '../quotes/resource.ts'
+import {
+  type ActionEffect,
+  type ActionResult,
+  type ActionSubject,
+  actionRefused,
+  personIdOf,
+  requireRecord,
+  workflowResources,
+} from './action-subject.ts'
+import type { Action } from './actions.ts'
+import { readUpdateValue, type Target } from './update-values.ts'
+
+const targets = { leads, persons, quotes }
+
+async function attributeOf(ctx: Context, target: Target, code: string | null): Promise<Attribute> {
+  const attribute = (await attributesOf(ctx, target)).find((each) => each.code === code)
+  if (!attribute) throw actionRefused(`The attribute ${code ?? ''} is gone.`)
+  return attribute
+}
+
+async function set(
+  ctx: Context,
+  target: Target,
+  ids: readonly number[],
+  { attribute: code, value }: Action,
+): Promise<void> {
+  const { body, errors } = readUpdateValue(ctx, target, await attributeOf(ctx, target, code), value)
+  if (Object.keys(errors).length > 0) throw invalid(errors)
+  for (const id of ids) await targets[target].update(ctx, id, body)
+}
+
+/** "Set Sales Owner of the lead to Ina." */
+async function sentence(
+  ctx: Context,
+  target: Target,
+  { attribute: code, value: sent }: Action,
+  of: string,
+): Promise<string> {
+  const attribute = await attributeOf(ctx, target, code)
+  if (sent === null) return `Clear ${attribute.name} of ${of}.`
+  const { value, errors } = readUpdateValue(ctx, target, attribute, sent)
+  if (Object.keys(errors).length > 0) throw invalid(errors)
+  return `Set ${attribute.name} of ${of} to ${(await textOf(ctx, attribute, value)).slice(0, 200)}.`
+}
+
+/** Updates the record that the workflow ran for. */
+const itself = (target: Target, key: string): ActionEffect => ({
+  async act(ctx, about, action) {
+    requireRecord(about)
+    await set(ctx, target, [about.id], action)
+    return { [key]: about.id }
+  },
+  async describe(ctx, about, action) {
+    requireRecord(about)
+    return sentence(ctx, target, action, `the ${targets[target].noun}`)
+  },
+})
+
+const ofPerson: ActionEffect = {
+  async act(ctx, about, action) {
+    const id = personIdOf(about)
+    if (about.entity === 'persons') requireRecord(about)
+    await set(ctx, 'persons', [id], action)
+    return { person_id: id }
+  },
+  async describe(ctx, about, action) {
+    personIdOf(about)
+    if (about.entity === 'persons') requireRecord(about)
+    return sentence(ctx, 'persons', action, 'the person')
+  },
+}
+
+/** So many leads in one transaction, so that a person with thousands of them keeps nobody waiting. */
+const leadsAtOnce = 25
+
+const leadsIn = (result: ActionResult | null): number[] => (result?.lead_ids ?? []) as number[]
+
+const ofLeads: ActionEffect = {
+  async act(ctx, about, action, _cause, soFar) {
+    const ids = await relatedLeads(ctx, about, leadsIn(soFar), leadsAtOnce)
+    await set(ctx, 'leads', ids, action)
+    return { lead_ids: [...leadsIn(soFar), ...ids] }
+  },
+  isPart: async (ctx, about, result) => (await relatedLeads(ctx, about, leadsIn(result), 1)).length > 0,
+  describe: (ctx, { entity }, action) =>
+    sentence(ctx, 'leads', action, `every lead of the ${workflowResources[entity].noun}`),
+}
+
+/**
+ * The next leads in sight of a person, or of those that an activity or a quote is linked to, or was until it was deleted; by id, behind those
+ * that are done.
+ */
+async function relatedLeads(
+  ctx: Context,
+  { entity, id, record }: ActionSubject,
+  done: readonly number[],
+  most: number,
+): Promise<number[]> {
+  const last = done.at(-1) ?? 0
+  if (entity === 'persons') {
+    const ofPerson = ctx.db
+      .selectFrom('leads')
+      .select('id')
+      .where('person_id', '=', id)
+      .where(visible(ctx, 'leads.user_id'))
+    const rows = await ofPerson.where('id', '>', last).orderBy('id').limit(most).execute()
+    return rows.map((row) => row.id)
+  }
+  const linked =
+    entity === 'activities' ? (record.lead_ids as number[]) : (record.leads as { id: number }[]).map((lead) => lead.id)
+  const there = await leads.visibleIds(ctx, linked)
+  const left = linked.filter((each) => each > last && there.has(each))
+  return left.sort((a, b) => a - b).slice(0, most)
+}
+
+export const updateActions = {
+  update_lead: itself('leads', 'lead_id'),
+  update_person: ofPerson,
+  update_quote: itself('quotes', 'quote_id'),
+  update_related_leads: ofLeads,
+} satisfies Record<string, ActionEffect>

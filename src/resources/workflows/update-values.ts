@@ -1,0 +1,31 @@
+// The value that an update sets, read as if the API had got it: for saving a workflow, and for running it.
+import { bodyReader } from '../../contract/input/body-reader.ts'
+import type { FieldErrors } from '../../contract/output/problems.ts'
+import type { Context } from '../../kernel/context.ts'
+import { readValue } from '../attributes/schemas.ts'
+import type { Attribute } from '../attributes/set.ts'
+
+/** Whose attributes workflows set. */
+export type Target = 'leads' | 'persons' | 'quotes'
+
+const operations = { leads: 'updateLead', persons: 'updatePerson', quotes: 'updateQuote' } as const
+
+interface UpdateValue {
+  /** As a record shows it. */
+  value: unknown
+  /** For the update of a record. */
+  body: object
+  /** Below `value`. */
+  errors: FieldErrors
+}
+
+export function readUpdateValue(ctx: Context, target: Target, attribute: Attribute, sent: unknown): UpdateValue {
+  const { code } = attribute
+  // Own attributes are read by the record's own rules; here it is only seen what they will say.
+  if (attribute.isOwn)
+    return { body: { custom_attributes: { [code]: sent } }, ...readValue(ctx, attribute, 'value', sent) }
+  const { timezone: zone, strict } = ctx.services.config
+  const read = bodyReader(ctx.services.contract, operations[target])({ [code]: sent }, { zone, strict })
+  const errors = Object.entries(read.errors).map(([field, sentences]) => [field.replace(code, 'value'), sentences])
+  return { body: read.value, value: (read.value as Record<string, unknown>)[code], errors: Object.fromEntries(errors) }
+}
