@@ -22,7 +22,7 @@ import {
 } from './charts/charts.ts'
 import type * as DrawEntry from './charts/draw.entry.ts'
 import type { Chart } from './charts/draw.ts'
-import { type Period, readForecastPeriod, readOptionalPeriod, type readPeriod } from './period.ts'
+import { type Period, readForecastPeriod, readOptionalPeriod, readPeriod } from './period.ts'
 import { revenueBy, topPersons, topProducts } from './rankings.ts'
 import { forecast, openByStage, overAll, revenue, totalLeads } from './statistics.ts'
 
