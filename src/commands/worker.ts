@@ -4,8 +4,8 @@ import type { Config } from '../config/config.ts'
 import { watchStorage } from '../installation/storage-watch.ts'
 import type { Context } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'
-import { describeWebhook, webhookStates } from '../resources/system/webhook-health.ts'
 import { retry } from '../resources/system/jobs.ts'
+import { describeWebhook, webhookStates } from '../resources/system/webhook-health.ts'
 import { startWork, stopWork } from '../server.ts'
 import { asSystem, withApp } from './context.ts'
 
@@ -31,7 +31,8 @@ export const listJobsCommand = (config: Config, { state }: { state?: string }): 
     for (const { id, kind, state, attempts, run_at, last_error } of rows)
       console.log(`${id}\t${kind}\t${state}\t${attempts} tries\t${run_at}\t${last_error ?? ''}`)
     if (state === undefined)
-      for (const each of await webhookStates(ctx.db, ctx.services.sights)) console.log(capitalized(describeWebhook(each)))
+      for (const each of await webhookStates(ctx.db, ctx.services.sights))
+        console.log(capitalized(describeWebhook(each)))
   })
 
 const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`

@@ -40,10 +40,7 @@ export async function migrations(store: Store, config: Config): Promise<Finding>
 }
 
 export async function administrator(store: Store, { env }: Config): Promise<Finding> {
-  const found = await fullAccessUsers(store.db)
-    .where('users.password_hash', 'is not', null)
-    .limit(1)
-    .executeTakeFirst()
+  const found = await fullAccessUsers(store.db).where('users.password_hash', 'is not', null).limit(1).executeTakeFirst()
   if (found) return env === 'production' ? exampleAddress(store) : null
   return 'no active user holds every permission. Run: accord install, or accord user create --role Administrator'
 }
