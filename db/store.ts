@@ -173,17 +173,17 @@ function storeOf(
   const listeners = new Set<() => void>()
   const guard = createWriteConnection(connection, statements, {
     health,
-    onSchema,
-    onWriting: refresh,
-    onCommitted: (pieces) => {
+    onSchemaChange: onSchema,
+    onWrite: refresh,
+    onCommit: (segments) => {
       faults.recordWrite()
       sync?.markDirty()
-      upkeep.afterCommit(pieces)
+      upkeep.afterCommit(segments)
       for (const listener of listeners) listener()
     },
-    others,
-    onForeign: () => sync?.markDirty(),
-    assertPlace: place.assert,
+    foreignCommits: others,
+    onForeignCommit: () => sync?.markDirty(),
+    assertFiles: place.assert,
     faults,
   })
   const sync =
@@ -196,14 +196,14 @@ function storeOf(
             faults.record(error)
           },
         })
-  const inside = kyselySqliteConnection<DB>(guard.run)
+  const inside = kyselySqliteConnection<DB>((query) => guard.run(query))
   const writer = createWriteQueue<Stale>(guard, {
-    maxMsLength: groupMs,
-    waitMs,
-    awaits: () => awaits(),
-    finish: (late) => index(inside, late),
-    settled: () => sync?.whenDurable() ?? null,
-    prepare: () => sync?.prepareLog() ?? null,
+    maxGroupMs: groupMs,
+    maxWaitMs: waitMs,
+    isWriteComing: () => awaits(),
+    beforeCommit: (late) => index(inside, late),
+    whenDurable: () => sync?.whenDurable() ?? null,
+    prepareLog: () => sync?.prepareLog() ?? null,
   })
   const db = kyselySqlite<DB>(writer, { own: statements, reader, faults })
   let confirmedForeign = foreign()
@@ -212,16 +212,20 @@ function storeOf(
   const upkeep =
     file === null
       ? createInMemoryMaintenance(connection, merges)
-      : createMaintenance(connection, file, { alone: writer.alone, merges, tended: faults.recordMaintenance })
+      : createMaintenance(connection, file, {
+          alone: () => writer.exclusive(),
+          merges,
+          tended: faults.recordMaintenance,
+        })
   const { run: tend } = upkeep
 
   /** Waits for the one connection, so that no transaction is half-way. */
   async function undisturbed<T>(work: () => T): Promise<T> {
-    const { giveBack } = await writer.alone()
+    const { release } = await writer.exclusive()
     try {
       return work()
     } finally {
-      giveBack()
+      release()
     }
   }
 
@@ -274,7 +278,7 @@ function storeOf(
     onGroupCommit: (writes) => {
       awaits = writes
     },
-    deferToCommit: writer.putOff,
+    deferToCommit: (stale) => writer.defer(stale),
     walBytes: () => (file === null ? 0 : walBytes(file)),
     onCommit: (listener) => {
       listeners.add(listener)

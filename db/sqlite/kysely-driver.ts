@@ -40,8 +40,8 @@ export function kyselySqlite<DB>(
     async <R>(query: SqlQuery) => {
       const statement =
         reading.cached(query.sql) ?? faults.recording(() => (mayBeRead(query.sql) ? reading : own).prepare(query.sql))
-      if (statement.kind === 'write') return writer.change<R>(query)
-      if (statement.kind === 'other' || !(reader !== null || writer.isIdle())) return writer.outside<R>(query)
+      if (statement.kind === 'write') return writer.write<R>(query)
+      if (statement.kind === 'other' || !(reader !== null || writer.isIdle())) return writer.runOutside<R>(query)
       if (reader === null) return faults.recording(() => runStatement<R>(statement, query.parameters))
       // No write keeps it from reading. Another process that repairs or closes the log can, for a moment.
       const read = (): QueryResult<R> => {
@@ -72,7 +72,7 @@ export const kyselySqliteRemote = <DB>(execute: Execute): Kysely<DB> =>
   kyselyOf(execute, () => ({ executeQuery: execute, streamQuery: noStream }))
 
 /** Kysely has no other option that says how a transaction is begun. Every transaction of SQLite is serializable. */
-const memberships: Readonly<Record<string, Exclude<Membership, 'alone'>>> = {
+const memberships: Readonly<Record<string, Exclude<Membership, 'exclusive'>>> = {
   serializable: 'own group',
   snapshot: 'own group in parts',
 }
@@ -160,7 +160,7 @@ class OneConnection implements DatabaseConnection {
     this.#writer = writer
   }
 
-  async begin(as: Exclude<Membership, 'alone'>): Promise<void> {
+  async begin(as: Exclude<Membership, 'exclusive'>): Promise<void> {
     if (this.#alone === null) this.#turn = await this.#writer.begin(as)
     else (await this.#alone).run({ sql: 'begin', parameters: [] })
   }
@@ -180,7 +180,7 @@ class OneConnection implements DatabaseConnection {
 
   async executeQuery<R>(query: SqlQuery): Promise<QueryResult<R>> {
     if (this.#turn !== null) return this.#turn.run<R>(query)
-    this.#alone ??= this.#writer.alone()
+    this.#alone ??= this.#writer.exclusive()
     return (await this.#alone).run<R>(query)
   }
 
@@ -188,7 +188,7 @@ class OneConnection implements DatabaseConnection {
 
   release(): void {
     this.#turn = null
-    void this.#alone?.then((exclusive) => exclusive.giveBack(), nothing)
+    void this.#alone?.then((exclusive) => exclusive.release(), nothing)
     this.#alone = null
   }
 }

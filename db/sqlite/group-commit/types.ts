@@ -1,36 +1,36 @@
-// What those get who take their turn at the connection that writes (write-queue.ts).
+// The interface of the write queue (write-queue.ts), and the handles it gives out.
 
 import type { QueryResult } from 'kysely'
 import type { SqlQuery } from '../prepared-statements.ts'
 import type { Membership } from './group.ts'
 
-export interface WriteQueue<Late> {
-  /** `own group`: with a commit of its own, for long work: earlier members do not wait for it, and it sees no uncommitted work. */
-  begin(as: Exclude<Membership, 'alone'>): Promise<WriteTransaction>
-  /** One statement that changes rows: a transaction of its own, in a group like any other. */
-  change<R>(query: SqlQuery): Promise<QueryResult<R>>
-  /** One statement that stands in no transaction. */
-  outside<R>(query: SqlQuery): Promise<QueryResult<R>>
-  /** The same for more than one: nobody else has the connection until it is given back. */
-  alone(): Promise<ExclusiveConnection>
-  /** Whether nobody is waiting, under way or waiting for the commit. */
+export interface WriteQueue<Deferred> {
+  /** Begins a transaction once the connection is free. Rejects when the queue is closed or the lock stays busy. */
+  begin(as: Exclude<Membership, 'exclusive'>): Promise<WriteTransaction>
+  /** Runs one statement that changes rows, as a transaction of its own that joins a group like any other. */
+  write<R>(query: SqlQuery): Promise<QueryResult<R>>
+  /** Runs one statement outside any transaction. */
+  runOutside<R>(query: SqlQuery): Promise<QueryResult<R>>
+  /** Gives the caller the connection outside any transaction, until it calls `release`. */
+  exclusive(): Promise<ExclusiveConnection>
+  /** Whether no request waits, no transaction is open and no commit is due. */
   isIdle(): boolean
-  /** For whoever is in a transaction: before it is committed, this is finished, at once with what the others of its group put off. */
-  putOff(late: readonly Late[]): void
-  /** Commits what waits for that; what is half-way is lost. Nothing more is done. */
+  /** Leaves work for the moment before the commit of the transaction that runs. Throws when none does. */
+  defer(work: readonly Deferred[]): void
+  /** Commits the members that have ended, undoes the one that has not, and refuses every later request. */
   close(): Promise<void>
 }
 
-/** A transaction, which has the connection for itself until it ends one way or the other. */
+/** A transaction. It has the connection until it commits or rolls back. */
 export interface WriteTransaction {
   run<R>(query: SqlQuery): QueryResult<R>
-  /** Settles with the commit of the group. */
+  /** Settles once the group is on the disk. */
   commit(): Promise<void>
-  /** What it did is gone at once. What it has seen of the others of its group holds once this settles. */
+  /** Undoes the changes at once. Settles with the group, because the member may have read changes of other members. */
   rollback(): Promise<void>
 }
 
 export interface ExclusiveConnection {
   run<R>(query: SqlQuery): QueryResult<R>
-  giveBack(): void
+  release(): void
 }

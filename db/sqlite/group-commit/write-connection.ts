@@ -1,205 +1,233 @@
-// The connection that writes, inside a transaction and out of one. A disk that is full, or fails, makes SQLite undo all of a
-// transaction or one statement of it as it likes: what came behind would stand alone, so then nothing of it is kept.
+// The connection that writes, inside and outside of transactions. When the disk is full or fails, SQLite may undo one statement or the
+// whole transaction. The rest of such a transaction must not be committed alone, so nothing of it is.
 
 import type Database from 'better-sqlite3'
 import type { QueryResult } from 'kysely'
 import type { StorageFault } from '../../dialect.ts'
 import { sqliteStorageFault } from '../errors.ts'
-import { hasChanged, type PreparedStatements, runStatement, type SqlQuery } from '../prepared-statements.ts'
+import {
+  hasChanged,
+  type PreparedStatements,
+  runStatement,
+  type SqlQuery,
+  type Statement,
+} from '../prepared-statements.ts'
 import type { FaultLog } from '../storage-faults.ts'
 
-/** What keeps the connection from writing: null again with the next write that has come to the disk. */
 export interface SqliteHealth {
+  /** The fault that the last write met; null again once a write has reached the disk. */
   trouble: Exclude<StorageFault, 'busy'> | null
-  /** How often this connection has committed a change of more than bookkeeping. */
+  /** Commits of this connection that changed more than housekeeping tables. */
   commits: number
 }
 
-export type OldPages = 'file' | 'memory'
+/** Where SQLite keeps the original pages that undo a statement or a savepoint. */
+export type UndoStorage = 'file' | 'memory'
 
-export interface Guarded {
+export interface WriteConnection {
   run<R>(query: SqlQuery): QueryResult<R>
-  /** The same for whoever has the connection alone and says itself where a transaction begins and ends. */
-  runAlone<R>(query: SqlQuery): QueryResult<R>
-  /** `oldPages`: where the pages are kept that undo a statement or a savepoint. In a file when one may change much of the database. */
-  begin(oldPages: OldPages): void
-  /** Commits, or throws what keeps all of it from being kept; then nothing of it is there. */
+  /** For an exclusive caller: `begin`, `commit` and `rollback` are statements that it runs itself. */
+  runExclusive<R>(query: SqlQuery): QueryResult<R>
+  /** Use `file` for a transaction that may change much of the database. */
+  begin(undoStorage: UndoStorage): void
+  /** Commits everything, or throws and leaves nothing. */
   commit(): void
-  undo(): void
-  /** From here on it can be undone alone. Marks do not stand inside each other. */
-  mark(): void
-  forgetMark(): void
-  backToMark(): void
-  /** Whether the transaction takes no further member: it can be committed no more, or has changed tables. */
-  isFinal(): boolean
+  rollback(): void
+  /** Begins a member that can be undone alone. Savepoints do not nest. */
+  savepoint(): void
+  releaseSavepoint(): void
+  rollbackToSavepoint(): void
+  /** Whether the transaction takes no further member, because it cannot be committed any more or has changed the schema. */
+  isClosedToMembers(): boolean
 }
 
-interface Callbacks {
-  health: SqliteHealth
-  /** Tables have changed. */
-  onSchema: () => void
-  /** Before anything that others may have to be waited for, or whose end others wait for: who reads an old state keeps them waiting. */
-  onWriting: () => void
-  /** Changes are committed, and so many pieces of full text; no transaction is under way. */
-  onCommitted: (pieces: number) => void
-  /** Another number once others have committed. */
-  others: () => number
-  /** A transaction begins that may see what others have committed and not synced. */
-  onForeign: () => void
-  /** Throws when the file is not where it was opened. */
-  assertPlace: () => void
-  faults: FaultLog
+export interface Callbacks {
+  readonly health: SqliteHealth
+  /** The schema has changed, so prepared statements are out of date. */
+  onSchemaChange(): void
+  /** Runs before a begin, a commit and a statement outside a transaction: an old read transaction would block the checkpoint. */
+  onWrite(): void
+  /** Runs after a commit that changed something, with the number of full-text segments it added. */
+  onCommit(segments: number): void
+  /** Runs when a transaction begins that may see commits of another process that are not on the disk yet. */
+  onForeignCommit(): void
+  /** Changes whenever another connection has committed. */
+  foreignCommits(): number
+  /** Throws when the database file is no longer where it was opened. */
+  assertFiles(): void
+  readonly faults: FaultLog
 }
 
-export function createWriteConnection(
+export const createWriteConnection = (
   database: Database.Database,
   statements: PreparedStatements,
-  { health, onSchema, onWriting, onCommitted, others, onForeign, assertPlace, faults }: Callbacks,
-): Guarded {
-  let isInside = false
-  let isChanged = false
-  let isMoreChanged = false
-  let pieces = 0
-  let isSchemaChanged = false
-  let seenOfOthers = others()
-  let lost: unknown
-  let oldPages: OldPages = 'file'
+  callbacks: Callbacks,
+): WriteConnection => new SqliteWriteConnection(database, statements, callbacks)
 
-  function attempt<T>(work: () => T, isForWriting: boolean): T {
+class SqliteWriteConnection implements WriteConnection {
+  readonly #database: Database.Database
+  readonly #statements: PreparedStatements
+  readonly #callbacks: Callbacks
+  #isInTransaction = false
+  /** The error after which the transaction cannot be committed. */
+  #fatal: unknown
+  #hasChanges = false
+  #hasDataChanges = false
+  #segments = 0
+  #hasSchemaChanges = false
+  #seenForeignCommits: number
+  #undoStorage: UndoStorage = 'file'
+
+  constructor(database: Database.Database, statements: PreparedStatements, callbacks: Callbacks) {
+    this.#database = database
+    this.#statements = statements
+    this.#callbacks = callbacks
+    this.#seenForeignCommits = callbacks.foreignCommits()
+  }
+
+  run<R>(query: SqlQuery): QueryResult<R> {
+    this.#assertCommittable()
+    const statement = this.#attempt(() => this.#statements.prepare(query.sql), false)
+    if (!this.#isInTransaction) this.#callbacks.onWrite()
+    if (!this.#isInTransaction && statement.writes) this.#callbacks.assertFiles()
+    const result = this.#attempt(() => runStatement<R>(statement, query.parameters), statement.writes)
+    this.#noteChanges(statement, hasChanged(statement, result))
+    // SQLite has committed a statement outside of transactions by itself.
+    if (!this.#isInTransaction && !this.#database.inTransaction) this.#committed()
+    return result
+  }
+
+  runExclusive<R>(query: SqlQuery): QueryResult<R> {
+    if (query.sql === 'begin') this.begin('file')
+    else if (query.sql === 'commit') this.commit()
+    else if (query.sql === 'rollback') this.rollback()
+    else return this.run(query)
+    return { rows: [] }
+  }
+
+  begin(undoStorage: UndoStorage): void {
+    this.rollback()
+    this.#callbacks.assertFiles()
+    this.#callbacks.onWrite()
+    this.#setUndoStorage(undoStorage)
+    const { prepared } = this.#statements.prepare('begin')
+    this.#attempt(() => prepared.run(), true)
+    this.#isInTransaction = true
+    const foreignCommits = this.#callbacks.foreignCommits()
+    if (foreignCommits === this.#seenForeignCommits) return
+    this.#seenForeignCommits = foreignCommits
+    this.#callbacks.onForeignCommit()
+  }
+
+  commit(): void {
+    this.#callbacks.onWrite()
+    try {
+      this.#callbacks.assertFiles()
+      this.#exec('commit')
+    } catch (error) {
+      this.rollback()
+      throw error
+    }
+    this.#committed()
+  }
+
+  rollback(): void {
+    this.#isInTransaction = false
+    this.#fatal = undefined
+    this.#resetChanges()
+    try {
+      if (this.#database.inTransaction) this.#database.exec('rollback')
+    } catch (error) {
+      // After a storage fault SQLite has undone it already, or cannot; `begin` then tries again.
+      if (sqliteStorageFault(error) === null) throw error
+    }
+    this.#notifySchemaChange()
+  }
+
+  savepoint(): void {
+    this.#exec('savepoint member')
+  }
+
+  releaseSavepoint(): void {
+    this.#exec('release savepoint member')
+  }
+
+  rollbackToSavepoint(): void {
+    this.#exec('rollback to savepoint member')
+    this.#exec('release savepoint member')
+  }
+
+  isClosedToMembers(): boolean {
+    return (
+      this.#isInTransaction && (this.#hasSchemaChanges || this.#fatal !== undefined || !this.#database.inTransaction)
+    )
+  }
+
+  #exec(text: string): void {
+    this.#assertCommittable()
+    const { prepared } = this.#statements.prepare(text)
+    this.#attempt(() => prepared.run(), text === 'commit')
+  }
+
+  /** Runs the work and records a storage fault. Inside a transaction such a fault is fatal for all of it. */
+  #attempt<T>(work: () => T, isWrite: boolean): T {
     try {
       return work()
     } catch (error) {
-      faults.record(error)
-      const trouble = sqliteStorageFault(error)
-      if (trouble !== null && trouble !== 'busy') {
-        // What cannot be read is told to whoever reads it.
-        if (isForWriting) health.trouble = trouble
-        if (isInside) lost ??= error
+      this.#callbacks.faults.record(error)
+      const fault = sqliteStorageFault(error)
+      if (fault !== null && fault !== 'busy') {
+        // A page that cannot be read does not mean that nothing can be written.
+        if (isWrite) this.#callbacks.health.trouble = fault
+        if (this.#isInTransaction) this.#fatal ??= error
       }
       throw error
     }
   }
 
-  /** SQLite can have ended it before anybody asked for it. */
-  function check(): void {
-    if (!isInside) return
-    if (lost === undefined && !database.inTransaction)
-      lost = new Error('The database has ended the transaction by itself.')
-    if (lost !== undefined) throw lost
+  /** Throws the error that spoiled the transaction. SQLite can also have ended it without a failing statement. */
+  #assertCommittable(): void {
+    if (!this.#isInTransaction) return
+    if (this.#fatal === undefined && !this.#database.inTransaction)
+      this.#fatal = new Error('The database has ended the transaction by itself.')
+    if (this.#fatal !== undefined) throw this.#fatal
   }
 
-  function undo(): void {
-    isInside = false
-    isChanged = false
-    isMoreChanged = false
-    pieces = 0
-    lost = undefined
-    try {
-      if (database.inTransaction) database.exec('rollback')
-    } catch (error) {
-      // What failed has undone it, or the disk cannot; then it is tried again before the next one begins.
-      if (sqliteStorageFault(error) === null) throw error
-    }
-    told()
+  #noteChanges({ isHousekeeping, addsSegment, isSchema }: Statement, isChange: boolean): void {
+    this.#hasChanges ||= isChange
+    this.#hasDataChanges ||= isChange && !isHousekeeping
+    if (isChange && addsSegment) this.#segments++
+    this.#hasSchemaChanges ||= isSchema
+    // Now, because the next statement may name a new column; and again when the transaction ends, which may undo the change.
+    if (isSchema) this.#callbacks.onSchemaChange()
   }
 
-  function committed(): void {
-    isInside = false
-    if (isChanged) health.trouble = null
-    if (isMoreChanged) health.commits++
-    const written = isChanged ? pieces : null
-    isChanged = false
-    isMoreChanged = false
-    pieces = 0
-    told()
-    if (written !== null) onCommitted(written)
+  #committed(): void {
+    this.#isInTransaction = false
+    const { health } = this.#callbacks
+    if (this.#hasChanges) health.trouble = null
+    if (this.#hasDataChanges) health.commits++
+    const segments = this.#hasChanges ? this.#segments : null
+    this.#resetChanges()
+    this.#notifySchemaChange()
+    if (segments !== null) this.#callbacks.onCommit(segments)
   }
 
-  function told(): void {
-    if (isSchemaChanged) onSchema()
-    isSchemaChanged = false
+  #resetChanges(): void {
+    this.#hasChanges = false
+    this.#hasDataChanges = false
+    this.#segments = 0
   }
 
-  function plainly(text: string): void {
-    check()
-    const { prepared } = statements.prepare(text)
-    attempt(() => prepared.run(), text === 'commit')
+  #notifySchemaChange(): void {
+    if (this.#hasSchemaChanges) this.#callbacks.onSchemaChange()
+    this.#hasSchemaChanges = false
   }
 
-  function runOne<R>(query: SqlQuery): QueryResult<R> {
-    check()
-    const statement = attempt(() => statements.prepare(query.sql), false)
-    if (!isInside) onWriting()
-    if (!isInside && statement.writes) assertPlace()
-    const done = attempt(() => runStatement<R>(statement, query.parameters), statement.writes)
-    const isChange = hasChanged(statement, done)
-    isChanged ||= isChange
-    isMoreChanged ||= isChange && !statement.isHousekeeping
-    if (isChange && statement.addsSegment) pieces++
-    isSchemaChanged ||= statement.isSchema
-    // Before the next statement is prepared; and once more when it is certain which tables there are.
-    if (statement.isSchema) onSchema()
-    // Outside a transaction it is on the disk by now.
-    if (!isInside && !database.inTransaction) committed()
-    return done
-  }
-
-  function begin(where: OldPages): void {
-    undo()
-    assertPlace()
-    onWriting()
-    keepOldPages(where)
-    const { prepared } = statements.prepare('begin')
-    attempt(() => prepared.run(), true)
-    isInside = true
-    const now = others()
-    if (now === seenOfOthers) return
-    seenOfOthers = now
-    onForeign()
-  }
-
-  /** Each page as it was. By default that is a file, and every page is written to it on its own. */
-  function keepOldPages(where: OldPages): void {
-    if (where === oldPages) return
-    database.pragma(`temp_store = ${where}`)
-    oldPages = where
-  }
-
-  function commit(): void {
-    onWriting()
-    try {
-      assertPlace()
-      plainly('commit')
-    } catch (error) {
-      undo()
-      throw error
-    }
-    committed()
-  }
-
-  const bounds = new Map([
-    ['begin', () => begin('file')],
-    ['commit', commit],
-    ['rollback', undo],
-  ])
-
-  return {
-    run: runOne,
-    runAlone(query) {
-      const bound = bounds.get(query.sql)
-      if (bound === undefined) return runOne(query)
-      bound()
-      return { rows: [] }
-    },
-    begin,
-    commit,
-    undo,
-    mark: () => plainly('savepoint member'),
-    forgetMark: () => plainly('release savepoint member'),
-    backToMark() {
-      plainly('rollback to savepoint member')
-      plainly('release savepoint member')
-    },
-    isFinal: () => isInside && (isSchemaChanged || lost !== undefined || !database.inTransaction),
+  /** By default SQLite writes each original page to a file on its own, which is slow for many small savepoints. */
+  #setUndoStorage(undoStorage: UndoStorage): void {
+    if (undoStorage === this.#undoStorage) return
+    this.#database.pragma(`temp_store = ${undoStorage}`)
+    this.#undoStorage = undoStorage
   }
 }

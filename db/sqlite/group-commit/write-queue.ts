@@ -1,261 +1,125 @@
-// Who may write next, first come, first served. Transactions that come together share one commit: each has a savepoint of its own and
-// is answered once all of them are on the disk. If they cannot get there, none of them has happened. What is put off is done before.
-// While another process holds the write lock, transactions wait in line and the event loop goes on.
+// The queue for the one connection that writes: first come, first served. Transactions that arrive together form a group, which has one
+// commit; each member is answered once the group is on the disk. README.md describes the states.
 
 import type { QueryResult } from 'kysely'
 import { isBusy, retryDelayMs, retryWhileBusy } from '../busy-retry.ts'
 import type { SqlQuery } from '../prepared-statements.ts'
-import { type Group, type Groups, type Membership, newGroup, type Waiting } from './group.ts'
+import { type Group, type GroupCommitOptions, type Membership, newGroup, type WaitingRequest } from './group.ts'
+import { type State, transitions } from './states.ts'
 import type { ExclusiveConnection, WriteQueue, WriteTransaction } from './types.ts'
-import type { Guarded } from './write-connection.ts'
+import type { WriteConnection } from './write-connection.ts'
 
-/** Another process that holds the lock for longer than this is no short one … */
-const briefMs = 250
-/** … and then so many wait at most. More would keep requests from being read that only read (kernel/turns.ts). */
+/** When another process has held the write lock for longer than this, the queue takes a bounded number of requests. */
+const briefLockMs = 250
+/** More waiting writes would fill the admission queue of http/load-shedding, which reads share. */
 const maxWaiting = 100
 
-export function createWriteQueue<Late>(
-  connection: Guarded,
-  { maxMsLength, waitMs, awaits, finish, settled, prepare }: Groups<Late>,
-): WriteQueue<Late> {
-  let waiting: Waiting[] = []
-  let group: Group<Late> | null = null
-  let isTaken = false
-  let isEnding = false
-  let isServing = false
-  let isEndDue = false
-  let isClosed = false
-  /** Another process holds the write lock. */
-  let held: { since: number; tries: number; error: unknown } | null = null
-  let nextTry: NodeJS.Timeout | null = null
-  /** Whether the next transaction can begin. */
-  let prepared: 'no' | 'soon' | 'yes' = 'no'
+/** How long another process has held the write lock, as the attempts to begin a transaction found it. */
+interface Contention {
+  readonly since: number
+  readonly tries: number
+  readonly error: unknown
+}
 
-  function enter(one: Waiting): void {
-    if (isClosed) one.refuse(closed())
-    else if (held !== null && waiting.length >= maxWaiting && performance.now() - held.since > briefMs)
-      one.refuse(held.error)
-    else waiting.push(one)
-    dispatch()
+export const createWriteQueue = <Deferred>(
+  connection: WriteConnection,
+  options: GroupCommitOptions<Deferred>,
+): WriteQueue<Deferred> => new GroupCommitQueue(connection, options)
+
+class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
+  readonly #connection: WriteConnection
+  readonly #options: GroupCommitOptions<Deferred>
+  #state: State<Deferred> = { name: 'idle' }
+  #waiting: WaitingRequest[] = []
+  #contention: Contention | null = null
+  #isClosed = false
+  /** `prepareLog` has finished for the transaction that begins next. */
+  #isLogPrepared = false
+  /** Guards `#dispatch` against requests that end while it starts them. */
+  #isDispatching = false
+  #isCommitScheduled = false
+
+  constructor(connection: WriteConnection, options: GroupCommitOptions<Deferred>) {
+    this.#connection = connection
+    this.#options = options
   }
 
-  function dispatch(): void {
-    // Whoever is done at once gives back while it is being served.
-    if (isServing || isHeldUp()) return
-    isServing = true
-    while (!isTaken) {
-      const next = waiting[0]
-      if (group !== null && (isFinal(group) || (next !== undefined && !canJoin(group, next)))) {
-        end(group)
-        continue
-      }
-      if (next === undefined) break
-      if (next.as !== 'alone' && group === null && !open(next.as)) {
-        if (isHeldUp()) break
-        continue
-      }
-      waiting.shift()
-      isTaken = true
-      next.start()
-    }
-    isServing = false
-    if (group !== null && !isTaken) endSoon()
+  begin(as: Exclude<Membership, 'exclusive'>): Promise<WriteTransaction> {
+    return this.#inLine(as, () => this.#beginMember(this.#currentGroup()))
   }
 
-  const isHeldUp = (): boolean => nextTry !== null || prepared === 'soon'
-
-  const isFinal = ({ isOwn }: Group<Late>): boolean => isOwn || connection.isFinal()
-
-  const takesMore = ({ since }: Group<Late>): boolean => performance.now() - since < maxMsLength
-
-  const canJoin = (one: Group<Late>, { as }: Waiting): boolean => as === 'member' && takesMore(one)
-
-  function open(as: Membership): boolean {
-    if (!isPrepared()) return false
-    try {
-      connection.begin(as === 'own group' ? 'file' : 'memory')
-    } catch (error) {
-      if (isBusy(error)) hold(error)
-      else refuse(error, () => true)
-      return false
-    }
-    held = null
-    group = newGroup(as !== 'member')
-    return true
+  write<R>(query: SqlQuery): Promise<QueryResult<R>> {
+    return this.#inLine('member', () => this.#writeAsMember<R>(this.#currentGroup(), query))
   }
 
-  function isPrepared(): boolean {
-    const preparing = prepared === 'yes' ? null : prepare()
-    prepared = preparing === null ? 'no' : 'soon'
-    void preparing?.then(() => {
-      prepared = 'yes'
-      dispatch()
-    })
-    return preparing === null
-  }
-
-  function refuse(error: unknown, isMeant: (one: Waiting) => boolean): void {
-    const refused = waiting.filter((one) => one.as !== 'alone' && isMeant(one))
-    waiting = waiting.filter((one) => !refused.includes(one))
-    for (const each of refused) each.refuse(error)
-  }
-
-  /** Refuses transactions that have waited too long. The others wait for the next try. */
-  function hold(error: unknown): void {
-    const now = performance.now()
-    held = { since: held?.since ?? now, tries: (held?.tries ?? -1) + 1, error }
-    refuse(error, ({ since }) => now - since >= waitMs)
-    if (!waiting.some(({ as }) => as !== 'alone')) {
-      held = null
-      return
-    }
-    nextTry = setTimeout(() => {
-      nextTry = null
-      dispatch()
-    }, retryDelayMs(held.tries))
-  }
-
-  function end(one: Group<Late>): void {
-    if (one.late.length === 0) {
-      commit(one)
-      return
-    }
-    isTaken = true
-    isEnding = true
-    const over = (conclude: () => void): void => {
-      isEnding = false
-      conclude()
-      giveBack()
-    }
-    finish(one.late).then(
-      () => over(() => commit(one)),
-      (error) => over(() => fail(one, error)),
-    )
-  }
-
-  function commit(one: Group<Late>): void {
-    group = null
-    try {
-      connection.commit()
-    } catch (error) {
-      one.reject(error)
-      return
-    }
-    answer(one)
-  }
-
-  /** Once what it has done, and what it has seen of those before it, is on the disk. */
-  function answer(one: Group<Late>): void {
-    const waited = settled()
-    if (waited === null) one.resolve()
-    else waited.then(one.resolve, one.reject)
-  }
-
-  function fail(one: Group<Late>, error: unknown): void {
-    group = null
-    try {
-      connection.undo()
-    } catch {
-      // Tried again before the next one begins.
-    }
-    one.reject(error)
-  }
-
-  /** Nobody else is in it. */
-  function abandon(one: Group<Late>): void {
-    group = null
-    try {
-      connection.undo()
-    } finally {
-      answer(one)
-    }
-  }
-
-  /** Once those have come who come in this turn of the event loop, or in the next few when there are more. */
-  function endSoon(): void {
-    if (isEndDue) return
-    isEndDue = true
-    setImmediate(() => {
-      isEndDue = false
-      if (group !== null && awaits() && takesMore(group)) endSoon()
-      else void settle()
-    })
-  }
-
-  async function settle(): Promise<void> {
-    if (group === null || (isTaken && !isEnding)) return
-    const { done } = group
-    if (!isEnding) end(group)
-    await done.catch(nothing)
-  }
-
-  function giveBack(): void {
-    isTaken = false
-    dispatch()
-  }
-
-  function turnIn(one: Group<Late>): WriteTransaction {
-    const isFirst = one.members++ === 0
-    if (!isFirst) connection.mark()
-    let isOver = false
-
-    function leave(undoOrKeep: () => void): Promise<void> {
-      isOver = true
+  runOutside<R>(query: SqlQuery): Promise<QueryResult<R>> {
+    return this.#inLine('exclusive', async () => {
       try {
-        undoOrKeep()
-      } catch {
-        // Then nothing of the group can be kept, which its end says.
-      }
-      giveBack()
-      return one.done
-    }
-
-    return {
-      run(query) {
-        if (isOver || isClosed || group !== one) throw isClosed ? closed() : new Error('The transaction is over.')
-        return connection.run(query)
-      },
-      async commit() {
-        if (isClosed || group !== one) throw closed()
-        await leave(isFirst ? nothing : connection.forgetMark)
-      },
-      async rollback() {
-        // A commit that failed has undone all of it.
-        if (isOver || isClosed || group !== one) return
-        await leave(isFirst ? () => abandon(one) : connection.backToMark)
-      },
-    }
-  }
-
-  function changeIn<R>(one: Group<Late>, query: SqlQuery): Promise<QueryResult<R>> {
-    const isFirst = one.members++ === 0
-    try {
-      const result = connection.run<R>(query)
-      return one.done.then(() => result)
-    } catch (error) {
-      // SQLite has undone the statement. What was wrong with it may be due to others, who are not certain yet.
-      if (isFirst && !connection.isFinal()) abandon(one)
-      return one.done.then(() => Promise.reject(error))
-    } finally {
-      giveBack()
-    }
-  }
-
-  const exclusive = (): ExclusiveConnection => ({
-    run: connection.runAlone,
-    giveBack() {
-      try {
-        connection.undo()
+        return await retryWhileBusy(() => this.#connection.run<R>(query), this.#options.maxWaitMs)
       } finally {
-        giveBack()
+        this.#release()
+        await this.#options.whenDurable()
       }
-    },
-  })
+    })
+  }
 
-  /** Waits in line; what `start` throws is for whoever waited, and so is what it answers. */
-  const inLine = <T>(as: Waiting['as'], start: () => T | PromiseLike<T>): Promise<T> =>
-    new Promise((resolve, refuse) => {
-      enter({
+  exclusive(): Promise<ExclusiveConnection> {
+    return this.#inLine('exclusive', () => ({
+      run: <R>(query: SqlQuery) => this.#connection.runExclusive<R>(query),
+      release: () => {
+        try {
+          this.#connection.rollback()
+        } finally {
+          this.#release()
+        }
+      },
+    }))
+  }
+
+  isIdle(): boolean {
+    return ['idle', 'preparing', 'locked'].includes(this.#state.name) && this.#waiting.length === 0
+  }
+
+  defer(work: readonly Deferred[]): void {
+    if (this.#isClosed) throw closedError()
+    if (this.#state.name !== 'member') throw new Error('Work cannot be deferred outside of a transaction.')
+    for (const each of work) this.#state.group.deferred.push(each)
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    const refused = this.#waiting
+    this.#waiting = []
+    if (this.#state.name === 'locked') {
+      clearTimeout(this.#state.retry)
+      this.#moveTo({ name: 'idle' })
+    }
+    if (this.#state.name === 'member') this.#abortMember(this.#state.group)
+    for (const each of refused) each.refuse(closedError())
+    await this.#commitGroup()
+  }
+
+  #moveTo(next: State<Deferred>): void {
+    const { name } = this.#state
+    if (!transitions[name].includes(next.name))
+      throw new Error(`The write queue cannot go from ${name} to ${next.name}.`)
+    this.#state = next
+  }
+
+  #group(): Group<Deferred> | null {
+    return 'group' in this.#state ? this.#state.group : null
+  }
+
+  #currentGroup(): Group<Deferred> {
+    const group = this.#group()
+    if (group === null) throw new Error(`The write queue has no group while it is ${this.#state.name}.`)
+    return group
+  }
+
+  /** Waits in line and then runs `start` with the connection. Resolves or rejects as `start` does. */
+  #inLine<T>(as: Membership, start: () => T | PromiseLike<T>): Promise<T> {
+    return new Promise((resolve, refuse) => {
+      this.#enqueue({
         as,
         since: performance.now(),
         refuse,
@@ -263,53 +127,267 @@ export function createWriteQueue<Late>(
           try {
             resolve(start())
           } catch (error) {
-            isTaken = false
+            this.#giveUpConnection()
             refuse(error)
           }
         },
       })
     })
+  }
 
-  return {
-    begin: (as) => inLine(as, () => turnIn(group as Group<Late>)),
-    change: <R>(query: SqlQuery) => inLine('member', () => changeIn<R>(group as Group<Late>, query)),
-    outside: <R>(query: SqlQuery) =>
-      inLine('alone', async () => {
-        try {
-          return await retryWhileBusy(() => connection.run<R>(query), waitMs)
-        } finally {
-          giveBack()
-          await settled()
-        }
-      }),
-    alone: () => inLine('alone', exclusive),
-    isIdle: () => group === null && !isTaken && waiting.length === 0,
-    putOff(late) {
-      if (isClosed) throw closed()
-      if (group === null || !isTaken || isEnding) throw new Error('Nothing can be put off outside of a transaction.')
-      for (const each of late) group.late.push(each)
-    },
-    async close() {
-      isClosed = true
-      if (nextTry !== null) clearTimeout(nextTry)
-      nextTry = null
-      const refused = waiting
-      waiting = []
-      if (group !== null && isTaken && !isEnding) {
-        isTaken = false
-        try {
-          if (group.members === 1) abandon(group)
-          else connection.backToMark()
-        } catch {
-          // The end of the group says so to all of it.
-        }
+  #enqueue(request: WaitingRequest): void {
+    if (this.#isClosed) request.refuse(closedError())
+    else if (this.#contention !== null && this.#isFull(this.#contention)) request.refuse(this.#contention.error)
+    else this.#waiting.push(request)
+    this.#dispatch()
+  }
+
+  #isFull({ since }: Contention): boolean {
+    return this.#waiting.length >= maxWaiting && performance.now() - since > briefLockMs
+  }
+
+  /** Starts waiting requests for as long as the connection is free, and ends groups that take no further member. */
+  #dispatch(): void {
+    if (this.#isDispatching) return
+    this.#isDispatching = true
+    for (;;) {
+      const state = this.#state
+      const next = this.#waiting[0]
+      if (state.name === 'open' && this.#mustEnd(state.group, next)) this.#endGroup(state.group)
+      else if ((state.name !== 'open' && state.name !== 'idle') || next === undefined) break
+      else if (this.#takeConnection(next)) {
+        this.#waiting.shift()
+        next.start()
       }
-      for (const each of refused) each.refuse(closed())
-      await settle()
-    },
+    }
+    this.#isDispatching = false
+    if (this.#state.name === 'open') this.#scheduleCommit()
+  }
+
+  #mustEnd(group: Group<Deferred>, next: WaitingRequest | undefined): boolean {
+    if (group.isSingle || this.#connection.isClosedToMembers()) return true
+    return next !== undefined && !(next.as === 'member' && this.#takesMembers(group))
+  }
+
+  #takesMembers({ since }: Group<Deferred>): boolean {
+    return performance.now() - since < this.#options.maxGroupMs
+  }
+
+  #takeConnection({ as }: WaitingRequest): boolean {
+    if (as === 'exclusive') this.#moveTo({ name: 'exclusive' })
+    else if (this.#state.name === 'open') this.#moveTo({ name: 'member', group: this.#state.group })
+    else return this.#beginGroup(as)
+    return true
+  }
+
+  #beginGroup(as: Membership): boolean {
+    if (!this.#isLogReady()) return false
+    try {
+      this.#connection.begin(as === 'own group' ? 'file' : 'memory')
+    } catch (error) {
+      if (isBusy(error)) this.#waitForLock(error)
+      else this.#refuseTransactions(error, () => true)
+      return false
+    }
+    this.#contention = null
+    this.#moveTo({ name: 'member', group: newGroup(as !== 'member') })
+    return true
+  }
+
+  #isLogReady(): boolean {
+    const preparing = this.#isLogPrepared ? null : this.#options.prepareLog()
+    this.#isLogPrepared = false
+    if (preparing === null) return true
+    this.#moveTo({ name: 'preparing' })
+    void preparing.then(() => {
+      this.#isLogPrepared = true
+      this.#moveTo({ name: 'idle' })
+      this.#dispatch()
+    })
+    return false
+  }
+
+  #refuseTransactions(error: unknown, isMeant: (request: WaitingRequest) => boolean): void {
+    const refused = this.#waiting.filter((each) => each.as !== 'exclusive' && isMeant(each))
+    this.#waiting = this.#waiting.filter((each) => !refused.includes(each))
+    for (const each of refused) each.refuse(error)
+  }
+
+  /** Refuses transactions that have waited too long. The others wait for the next attempt. */
+  #waitForLock(error: unknown): void {
+    const now = performance.now()
+    const { since, tries } = this.#contention ?? { since: now, tries: -1 }
+    this.#contention = { since, tries: tries + 1, error }
+    this.#refuseTransactions(error, (each) => now - each.since >= this.#options.maxWaitMs)
+    if (!this.#waiting.some(({ as }) => as !== 'exclusive')) {
+      this.#contention = null
+      return
+    }
+    const retry = setTimeout(
+      () => {
+        this.#moveTo({ name: 'idle' })
+        this.#dispatch()
+      },
+      retryDelayMs(tries + 1),
+    )
+    this.#moveTo({ name: 'locked', retry })
+  }
+
+  #beginMember(group: Group<Deferred>): WriteTransaction {
+    const isFirst = group.members++ === 0
+    if (!isFirst) this.#connection.savepoint()
+    let isOver = false
+    const isGone = (): boolean => this.#isClosed || this.#group() !== group
+    const end = (undoOrKeep: () => void): Promise<void> => {
+      isOver = true
+      return this.#endMember(group, undoOrKeep)
+    }
+    return {
+      run: <R>(query: SqlQuery) => {
+        if (this.#isClosed) throw closedError()
+        if (isOver || isGone()) throw new Error('The transaction is over.')
+        return this.#connection.run<R>(query)
+      },
+      commit: async () => {
+        if (isGone()) throw closedError()
+        await end(() => isFirst || this.#connection.releaseSavepoint())
+      },
+      rollback: async () => {
+        // A failed commit of the group has undone this member already.
+        if (isOver || isGone()) return
+        await end(() => (isFirst ? this.#abandon(group) : this.#connection.rollbackToSavepoint()))
+      },
+    }
+  }
+
+  #endMember(group: Group<Deferred>, undoOrKeep: () => void): Promise<void> {
+    try {
+      undoOrKeep()
+    } catch {
+      // The group can no longer be committed; its end rejects for every member.
+    }
+    this.#release()
+    return group.done
+  }
+
+  #writeAsMember<R>(group: Group<Deferred>, query: SqlQuery): Promise<QueryResult<R>> {
+    const isFirst = group.members++ === 0
+    try {
+      const result = this.#connection.run<R>(query)
+      return group.done.then(() => result)
+    } catch (error) {
+      // SQLite has undone the statement. The error may be due to changes of other members, so it waits for their commit.
+      if (isFirst && !this.#connection.isClosedToMembers()) this.#abandon(group)
+      return group.done.then(() => Promise.reject(error))
+    } finally {
+      this.#release()
+    }
+  }
+
+  #release(): void {
+    this.#giveUpConnection()
+    this.#dispatch()
+  }
+
+  #giveUpConnection(): void {
+    if (this.#state.name === 'member') this.#moveTo({ name: 'open', group: this.#state.group })
+    else if (this.#state.name === 'exclusive') this.#moveTo({ name: 'idle' })
+  }
+
+  /** Commits after the requests of this turn of the event loop, or of the next few turns while more are coming. */
+  #scheduleCommit(): void {
+    if (this.#isCommitScheduled) return
+    this.#isCommitScheduled = true
+    setImmediate(() => {
+      this.#isCommitScheduled = false
+      const group = this.#group()
+      if (group !== null && this.#options.isWriteComing() && this.#takesMembers(group)) this.#scheduleCommit()
+      else void this.#commitGroup()
+    })
+  }
+
+  async #commitGroup(): Promise<void> {
+    const state = this.#state
+    if (state.name !== 'open' && state.name !== 'finishing') return
+    if (state.name === 'open') {
+      this.#endGroup(state.group)
+      this.#dispatch()
+    }
+    await state.group.done.catch(nothing)
+  }
+
+  #endGroup(group: Group<Deferred>): void {
+    if (group.deferred.length === 0) {
+      this.#commit(group)
+      return
+    }
+    this.#moveTo({ name: 'finishing', group })
+    void this.#options.beforeCommit(group.deferred).then(
+      () => {
+        this.#commit(group)
+        this.#dispatch()
+      },
+      (error: unknown) => {
+        this.#fail(group, error)
+        this.#dispatch()
+      },
+    )
+  }
+
+  #commit(group: Group<Deferred>): void {
+    this.#moveTo({ name: 'committing' })
+    let failure: { error: unknown } | null = null
+    try {
+      this.#connection.commit()
+    } catch (error) {
+      failure = { error }
+    }
+    this.#moveTo({ name: 'idle' })
+    if (failure === null) this.#answer(group)
+    else group.reject(failure.error)
+  }
+
+  /** Answers the members once their changes, and the earlier changes they read, are on the disk. */
+  #answer(group: Group<Deferred>): void {
+    const durable = this.#options.whenDurable()
+    if (durable === null) group.resolve()
+    else durable.then(group.resolve, group.reject)
+  }
+
+  #fail(group: Group<Deferred>, error: unknown): void {
+    this.#moveTo({ name: 'idle' })
+    try {
+      this.#connection.rollback()
+    } catch {
+      // `begin` rolls back again before the next transaction.
+    }
+    group.reject(error)
+  }
+
+  /** Undoes a group whose only member has failed. */
+  #abandon(group: Group<Deferred>): void {
+    this.#moveTo({ name: 'idle' })
+    try {
+      this.#connection.rollback()
+    } finally {
+      this.#answer(group)
+    }
+  }
+
+  /** The queue closes while a member runs: its changes go, those of earlier members stay. */
+  #abortMember(group: Group<Deferred>): void {
+    try {
+      if (group.members === 1) this.#abandon(group)
+      else {
+        this.#moveTo({ name: 'open', group })
+        this.#connection.rollbackToSavepoint()
+      }
+    } catch {
+      // The group can no longer be committed; its end rejects for every member.
+    }
   }
 }
 
 const nothing = (): void => undefined
 
-const closed = (): Error => new Error('The database was closed.')
+const closedError = (): Error => new Error('The database was closed.')

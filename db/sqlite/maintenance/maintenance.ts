@@ -86,11 +86,11 @@ export function createMaintenance(
   const isTooLong = (): boolean => walBytes(file) > maxWalBytes
 
   async function held<T>(work: () => Promise<T>): Promise<T> {
-    const { giveBack } = await alone()
+    const { release } = await alone()
     try {
       return await work()
     } finally {
-      giveBack()
+      release()
     }
   }
 
