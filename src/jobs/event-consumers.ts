@@ -75,7 +75,7 @@ export interface EventDispatcher {
   dispatch(): Promise<boolean>
 }
 
-/** How long a reader that wants nothing may stay behind, so that a server nobody listens to does not write twice. */
+/** How long a reader that wants nothing may stay behind, so that a server unhandled rejection to does not write twice. */
 const idleMs = 5000
 /** And by how much. No more events than these are looked through at once for those that mean something. */
 const maxPassed = 1000

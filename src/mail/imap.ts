@@ -198,7 +198,7 @@ async function connection(
     maxLiteralSize: maxBytes + 1024,
     maxResponseSize: maxBytes + 1024 * 1024,
   })
-  // Whatever waits for the server hears of it; an error nobody listens to would end the process.
+  // Whatever waits for the server hears of it; an error unhandled rejection to would end the process.
   client.on('error', () => undefined)
   return client
 }

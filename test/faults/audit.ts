@@ -1,5 +1,5 @@
-// Whether a data folder holds all that was acknowledged, nothing that was refused, and nothing by half. Looks at the rows and the
-// files themselves, beside a server that may be running.
+// Checks that a data folder holds every acknowledged write, no refused write, and no partial one.
+// It reads the rows and files directly, beside a server that may be running.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
@@ -8,11 +8,11 @@ import { type Db, openStore } from '../../db/store.ts'
 import { type Answer, call, type Door, type Lead, type Load, patiently, sha256 } from './load.ts'
 
 export interface Audit {
-  /** Acknowledged, and not so. */
+  /** Acknowledged, but missing or different. */
   lost: string[]
-  /** There without what belongs to it, or refused and there all the same. */
+  /** Present without its dependents, or refused and still present. */
   half: string[]
-  /** What the database finds wrong with itself. */
+  /** Findings of SQLite's own integrity check. */
   corrupt: string[]
 }
 
@@ -126,7 +126,7 @@ async function refusedButThere(db: Db, { refused }: Load): Promise<string[]> {
     .map((each) => `${each} was refused and is there.`)
 }
 
-/** What had no answer is asked for once more: it happened once, or not at all, and then it does now. Answers findings. */
+/** Repeats writes that had no reply: each happened once, or happens now. Returns findings. */
 export async function resolve(door: Door, load: Load): Promise<string[]> {
   const findings: string[] = []
   for (const what of [...load.pending]) {
@@ -143,7 +143,7 @@ export async function resolve(door: Door, load: Load): Promise<string[]> {
   return findings
 }
 
-/** A change that had no answer has happened as a whole or not at all. */
+/** A change without a reply has happened completely or not at all. */
 function decided(
   lead: Lead,
   to: { title: string; value: number } | null,
@@ -164,7 +164,10 @@ function decided(
   return [`Lead ${lead.id} is neither as before nor as after: ${JSON.stringify(now)}`]
 }
 
-/** What the server shows of some leads is what their newest events say, in every field that does not depend on the day. */
+/**
+ * Compares the server's replies for some leads with their newest events, in every field that does
+ * not depend on the day.
+ */
 export async function shownOtherwise(door: Door, dataDir: string, leads: readonly Lead[]): Promise<string[]> {
   const store = openStore(`sqlite:${join(dataDir, 'accord.db')}`)
   const events = await newestEvents(store.db).finally(() => store.close())

@@ -1,5 +1,6 @@
-// A backup taken by a process of its own while a server writes, and a server started on what it restores to: everything acknowledged
-// before it began is there, nothing is there by half, and people, programs and secrets are as they were. ACCORD_TEST_FULL=1: five of them.
+// A backup taken by another process while a server writes, and a server started on its restored
+// copy: every write acknowledged before it began is there, no write is there in part, and users,
+// tokens and secrets are unchanged. ACCORD_TEST_FULL=1: five of them.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -18,7 +19,7 @@ import { environment, isFull } from './serving.ts'
 const rounds = isFull ? 5 : 1
 const writers = 4
 const seed = 20_261_122
-/** Acknowledged before the writers that go on begin, and before each backup. */
+/** Acknowledged before the continuing writers begin, and before each backup. */
 const answersBefore = isFull ? 300 : 40
 const fileBytes = 32 * 1024
 
@@ -39,7 +40,10 @@ async function serve(changes: Record<string, string> = {}): Promise<Serving> {
   return serving
 }
 
-/** Files that come and go at once, the hardest there are to copy; and how long the slowest answer took. */
+/**
+ * Files that are created and deleted at once, the hardest case for a copy; returns the slowest
+ * reply's time.
+ */
 function comeAndGo(door: Door) {
   let [isOn, slowestMs, count] = [true, 0, 0]
   const timed = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -75,7 +79,9 @@ const remembered = ({ leads, files, pending }: Load) => ({
   busy: new Set([...pending].flatMap((what) => ('lead' in what ? [what.lead.id] : []))),
 })
 
-/** What was acknowledged before and did not change meanwhile must be so; what did change must not be older. */
+/**
+ * Records that no writer changed during the backup must be equal; changed ones must not be older.
+ */
 function expected(before: ReturnType<typeof remembered>, load: Load): { same: Lead[]; moved: Lead[] } {
   const after = remembered(load)
   const known = [...before.leads.values()]
@@ -111,7 +117,8 @@ describe('a backup that is taken while a server writes', () => {
       const webhook = { name: 'Warehouse', end_point: 'https://example.com/', events: ['quote.create.after'] }
       expect((await call(door, 'POST', '/settings/webhooks', { body: webhook })).status).toBe(201)
       const random = seeded(seed)
-      // Half of the writers fall silent before the first backup: what they were told is compared to the letter.
+      // Half of the writers stop before the first backup, so that their writes can be compared
+      // exactly.
       const early = load.write(door, 2 * writers, random, fileBytes)
       await expect.poll(() => load.acknowledged >= answersBefore, { interval: 5, timeout: 600_000 }).toBe(true)
       early.stop()
@@ -154,7 +161,7 @@ describe('a backup that is taken while a server writes', () => {
       expect(await churn.stop()).toBeGreaterThan(1)
 
       const again = { url: (await serve({ ACCORD_DATA_DIR: restored })).url, token: door.token }
-      // The old token, and the old password.
+      // The old token and the old password still work.
       expect((await call(again, 'GET', '/leads?per_page=1')).status).toBe(200)
       const account = { email: 'admin@example.com', password: environment.ACCORD_ADMIN_PASSWORD, device_name: 'again' }
       expect((await call({ ...again, token: '' }, 'POST', '/login', { body: account })).status).toBe(200)

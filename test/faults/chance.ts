@@ -1,5 +1,5 @@
-// Chance that can be had again.
-/** Numbers that look like chance and are the same for the same seed. */
+// Repeatable randomness for the fault tests.
+/** A random generator that returns the same numbers for the same seed. */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0
   return () => {

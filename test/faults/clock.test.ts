@@ -1,5 +1,6 @@
-// The clock of the machine jumps by ten years, ahead and back, under a server that runs: it goes on answering, and its scheduler goes on.
-// The jump comes a few seconds before a minute ends, when the scheduler looks.
+// The system clock jumps by ten years, ahead and back, under a running server: it keeps answering,
+// and its scheduler keeps running. The jump comes a few seconds before the end of a minute, when
+// the scheduler runs.
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
@@ -9,12 +10,15 @@ import { workingFolder } from '../support/installed.ts'
 import { until } from '../support/until.ts'
 
 const tenYearsMs = 3_653 * 24 * 60 * 60 * 1000
-/** To start, to be asked and to jump, before the minute is over. On a machine that takes longer the scheduler looks a minute later. */
+/**
+ * Time to start, to be asked and to jump within the minute. On a slower machine the scheduler runs
+ * a minute later.
+ */
 const leadMs = 12_000
 const latestMs = 100_000
 const shifted = new URL('../support/clock.shifted.mjs', import.meta.url).href
 
-/** Until when the scheduler holds its lock: a minute and a half after its last look. */
+/** The end of the scheduler's lock: a minute and a half after its last run. */
 function lockedUntil(folder: string): string {
   const database = new Sqlite(join(folder, 'data', 'accord.db'), { readonly: true })
   try {
@@ -30,7 +34,7 @@ describe('a clock that jumps', () => {
     ['ahead', tenYearsMs],
     ['back', -tenYearsMs],
   ])(
-    'ten years %s keeps nobody from being answered, nor the scheduler from looking',
+    'ten years %s stops neither replies nor the scheduler',
     { timeout: 2 * latestMs },
     async (_name, byMs) => {
       const folder = await workingFolder()
@@ -45,7 +49,7 @@ describe('a clock that jumps', () => {
           (await fetch(`${serving.url}/healthz`, { signal: AbortSignal.timeout(30_000) })).status
         await until(() => lockedUntil(folder) !== '')
         const before = Date.parse(lockedUntil(folder))
-        // What it does once after its start is over.
+        // The server finishes the work that follows its start.
         expect(await answers()).toBe(200)
         await new Promise((resolve) => setTimeout(resolve, 4_000))
 
@@ -55,7 +59,7 @@ describe('a clock that jumps', () => {
         let end = performance.now() + latestMs
         let hasLooked = false
         while (performance.now() < end) {
-          // A server that is frozen does not answer at all.
+          // A blocked server would not answer at all.
           expect(await answers()).toBe(200)
           await new Promise((resolve) => setTimeout(resolve, 10))
           if (hasLooked || Math.round(years()) !== Math.sign(byMs)) continue

@@ -1,5 +1,5 @@
-// Few descriptors and many silent connections: the server starts, keeps what it needs for itself, never ends, and answers again once
-// the silent ones were cut off.
+// Few descriptors and many silent connections: the server starts, reserves the descriptors it
+// needs, keeps running, and answers again after it has cut off the silent connections.
 import { readdirSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
@@ -7,7 +7,7 @@ import { connectionsWithin } from '../../src/http/descriptor-limit.ts'
 import { accordServing } from '../support/accord.ts'
 import { workingFolder } from '../support/installed.ts'
 
-/** Connects and says nothing. */
+/** Connects and sends nothing. */
 const silent = (port: number): Promise<Socket> =>
   new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
@@ -65,7 +65,8 @@ describe('connections', () => {
         expect(most).toBeLessThan(limit)
         expect(most).toBeGreaterThan(connectionsWithin(limit))
 
-        // They are cut off after ten seconds; whoever asks then is answered, from the database as well.
+        // Silent connections are cut off after ten seconds; later requests are answered, from the
+        // database too.
         await expect.poll(() => asked(url, '/healthz'), { timeout: 40_000 }).toBe(200)
         await expect.poll(() => asked(url, '/api/admin/leads', token), { timeout: 40_000 }).toBe(200)
         expect(serving.said.stdout).not.toMatch(/EMFILE|was not caught/)

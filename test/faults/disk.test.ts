@@ -1,5 +1,6 @@
-// A disk that is full, for real: a small file system that something else fills at a moment that looks like chance, while the server
-// writes. Nothing but 503 is said of it, reading goes on, nothing acknowledged is lost, and once there is room all is as before.
+// A full disk, for real: a small file system that another program fills at a random moment while
+// the server writes. The server answers 503 to writes only, loses no acknowledged write, and
+// recovers once there is space.
 import { spawnSync } from 'node:child_process'
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,7 +17,7 @@ const writers = 8
 const seed = 20_261_121
 const maxAnswers = 40
 const fileBytes = 96 * 1024
-/** Refused writes after which there is room again. */
+/** The number of refused writes after which space is freed. */
 const refusals = 25
 
 let folder: string
@@ -35,7 +36,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Takes every byte that is left. */
+/** Takes every free byte. */
 function fill(): () => void {
   const path = join(dataDir, 'ballast')
   const handle = openSync(path, 'w')
@@ -52,7 +53,7 @@ function fill(): () => void {
   }
 }
 
-/** Asks for a list, a record, a file and a search, over and over. Answers what was not 200. */
+/** Reads a list, a record, a file and a search in a loop. Returns the replies that were not 200. */
 async function read(door: Door, load: Load, until: () => boolean): Promise<{ count: number; failed: string[] }> {
   const [lead, file] = [load.leads.find(({ isDeleted }) => !isDeleted), load.files[0]]
   const title = lead?.title.split(' ')[0]
@@ -110,7 +111,7 @@ describe('a disk that is full', () => {
         counts.refused += load.refusals - before.refused
         counts.reads += count
 
-        // What was refused is taken when it comes again, with the same key.
+        // A refused write is accepted when it is repeated with the same key.
         for (const what of load.again.splice(0).slice(-5)) {
           load.settle(what, await patiently(() => load.send(door, what)))
           counts.tried++

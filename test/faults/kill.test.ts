@@ -1,5 +1,6 @@
-// kill -9 under write load, at moments that look like chance: what was acknowledged is there, as it was acknowledged; nothing is
-// there by half; what had no answer happened once or not at all. ACCORD_TEST_FULL=1 does it a hundred times.
+// kill -9 under write load at random moments: acknowledged writes are there as acknowledged, no
+// write is there in part, and a write without a reply happened once or not at all.
+// ACCORD_TEST_FULL=1 does it a hundred times.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -12,10 +13,10 @@ import { type Load, prepare } from './load.ts'
 import { environment, isFull } from './serving.ts'
 
 const rounds = isFull ? 100 : 2
-/** So many at once, in turn: with many of them one commit is for all that came together. */
+/** Concurrent writers, in turn: with many of them, one commit serves all that arrived together. */
 const writers = [8, 64]
 const seed = 20_261_121
-/** The server is killed after so many answers, at most, and then at once or so many milliseconds later. */
+/** The server is killed after at most this many replies, immediately or some milliseconds later. */
 const maxAnswers = 60
 const maxMs = 25
 const fileBytes = 64 * 1024
@@ -45,7 +46,8 @@ describe('a server that is killed while it writes', () => {
         const answers = 1 + Math.floor(random() * maxAnswers)
         const writing = load.write(door, writers[round % writers.length] ?? 0, random, fileBytes)
         await load.until(before.acknowledged + answers)
-        // Every second time at once, when what was just acknowledged has had no time to reach anything.
+        // Every second time immediately, so that the last acknowledged write had no extra time to
+        // reach the disk.
         const wait = random() * maxMs
         if (round % 2 === 1) await pause(wait)
         await serving.stop('SIGKILL')
@@ -78,5 +80,5 @@ describe('a server that is killed while it writes', () => {
   )
 })
 
-/** Those of this round, and the last ones from before. */
+/** The leads of this round, and the last ones from before. */
 const touched = ({ leads }: Load, from: number) => leads.slice(Math.max(0, from - 10))

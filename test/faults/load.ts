@@ -1,5 +1,5 @@
-// Writers that remember what they were told: which leads they have created, changed and deleted, which files they have sent, what
-// was refused, and what had no answer when the server went away. The tests of faults ask afterwards whether all of it is so.
+// Writers that record the replies they got: leads created, changed and deleted, files sent, writes
+// refused, and writes without a reply. The fault tests check afterwards that all of it holds.
 import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { file, form } from '../support/form.ts'
@@ -30,7 +30,7 @@ export interface Answer {
   headers: Headers
 }
 
-/** With a token, and how to reach a server that may be another one tomorrow. */
+/** A token, and the address of a server that may be restarted. */
 export interface Door {
   url: string
   token: string
@@ -55,7 +55,7 @@ export async function call(door: Door, method: string, path: string, sent: Call 
   return { status: answer.status, body: isJson && text !== '' ? JSON.parse(text) : text, headers: answer.headers }
 }
 
-/** Comes again as long as the server says that it should: one that has just started has much to do. */
+/** Repeats a request while the server answers 503: a server that has just started is busy. */
 export async function patiently(work: () => Promise<Answer>): Promise<Answer> {
   for (let tries = 1; ; tries++) {
     const answer = await work()
@@ -64,7 +64,7 @@ export async function patiently(work: () => Promise<Answer>): Promise<Answer> {
   }
 }
 
-/** Signs in, and makes what leads are made of. */
+/** Signs in, and creates the records that leads refer to. */
 export async function prepare(url: string, password: string): Promise<{ door: Door; load: Load }> {
   const door: Door = { url, token: '' }
   const make = async (path: string, body: object) => {
@@ -84,7 +84,7 @@ interface Call {
   headers?: Record<string, string>
 }
 
-/** Turned away because there is too much to do, whatever it was. */
+/** Whether load shedding refused the request. */
 export const isShed = ({ status, body }: Pick<Answer, 'status' | 'body'>): boolean =>
   status === 503 && body.detail === 'The server has too much to do.'
 
@@ -93,28 +93,30 @@ export const sha256 = (bytes: Buffer): string => createHash('sha256').update(byt
 export interface Load {
   readonly leads: Lead[]
   readonly files: Sent[]
-  /** Answered with 503: titles and names that must not be there. */
+  /** Titles and names of writes answered with 503: they must not be there. */
   readonly refused: Set<string>
-  /** The same, to be sent again with the key they had. */
+  /** The same writes, to be repeated with their keys. */
   readonly again: (Pending & { key: string })[]
-  /** Had no answer. */
+  /** Writes without a reply. */
   readonly pending: Set<Pending>
-  /** What nobody should have been told. */
+  /** Replies that must not occur. */
   readonly strange: string[]
-  /** Why writes were refused, in the words of the answers. */
+  /** The reasons for refusals, in the words of the replies. */
   readonly reasons: Set<string>
   acknowledged: number
   refusals: number
-  /** Writers that go on until they are told to stop, or the server is gone. `fileBytes`: how large files are. */
+  /**
+   * Writers that run until they are stopped or the server is gone. `fileBytes`: the size of files.
+   */
   write(door: Door, writers: number, random: () => number, fileBytes: number): { stop(): void; done: Promise<void> }
   send(door: Door, what: Pending): Promise<Answer>
-  /** Comes back as soon as that many have been acknowledged. Throws when they never are. */
+  /** Resolves when this many writes have been acknowledged. Rejects when they never are. */
   until(acknowledged: number): Promise<void>
-  /** What an answer means for what is known. */
+  /** Records the reply to a write. */
   settle(what: Pending, answer: Answer): void
 }
 
-/** `refs`: what leads are made of. */
+/** `refs`: the records that leads refer to. */
 export function createLoad(refs: { person: number; product: number }): Load {
   const lists: Lead[][] = []
   let look = (): void => undefined
@@ -154,7 +156,7 @@ export function createLoad(refs: { person: number; product: number }): Load {
             return
           }
           settle(what, answer)
-          // As it was asked to: not at once.
+          // Retry-After is respected: not at once.
           if (answer.status === 503) await pause(isShed(answer) ? 100 : 5)
         }
       }
@@ -204,7 +206,7 @@ export function createLoad(refs: { person: number; product: number }): Load {
   function settle(what: Pending, { status, body, headers }: Answer): void {
     load.pending.delete(what)
     if (status === 503) {
-      // Of a machine that does too much at once nothing is to be learned here.
+      // A refusal because of overload says nothing about the fault under test.
       if (!isShed({ status, body })) load.refusals++
       load.reasons.add(body.detail)
       if (headers.get('retry-after') === null || body.code !== 'unavailable')

@@ -1,5 +1,5 @@
-// Guessing who has an account, and with which password: all doors count together, in whatever order and however many at once. How long
-// an answer takes is in timing/login.test.ts.
+// Guessing accounts and passwords: all endpoints that check a password count together, in any order
+// and concurrently. The time of a reply is in timing/login.test.ts.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { adminPassword, startServer, type TestServer } from '../support/app.ts'
 import { openPage, type Page } from '../support/page.ts'
@@ -16,7 +16,7 @@ beforeEach(async () => {
 })
 afterEach(() => server.close())
 
-/** Three ways to ask whether a password is right, each answered with its status. */
+/** Three endpoints that check a password, each with the status it answers. */
 const doors: ((guess: string) => Promise<number>)[] = [
   async (guess) => (await server.anonymous.post('/login', { email, password: guess, device_name: 'Phone' })).status,
   async (guess) => (await page.post('/session', { email, password: guess })).status,
@@ -53,11 +53,11 @@ describe('guessing a password', () => {
     expect(server.events()).toEqual(['user.session.failed'])
   })
 
-  it('gets twenty tries in all from one address, and the twenty-first is refused for an account nobody has guessed at', async () => {
+  it('gets twenty tries in all from one address, and the twenty-first is refused for an account without guesses', async () => {
     const ann = await someone(server, ['leads'])
     const statuses: number[] = []
     for (let tries = 0; tries < 21; tries++) {
-      const body = { email: `nobody-${tries}@example.com`, password: 'a guess', device_name: 'Phone' }
+      const body = { email: `unknown-${tries}@example.com`, password: 'a guess', device_name: 'Phone' }
       statuses.push((await server.anonymous.post('/login', body)).status)
     }
     expect(statuses).toEqual([...Array<number>(20).fill(401), 429])
@@ -76,9 +76,9 @@ describe('a reply to a caller who guesses addresses', () => {
       return { status, problem, names: Object.keys(headers).sort() }
     }
     const login = (email: string) => said('/login', { email, password: 'a guess', device_name: 'Phone' })
-    expect(await login(email)).toEqual(await login('nobody@example.com'))
+    expect(await login(email)).toEqual(await login('unknown@example.com'))
     expect(await said('/forgot-password', { email })).toEqual(
-      await said('/forgot-password', { email: 'nobody@example.com' }),
+      await said('/forgot-password', { email: 'unknown@example.com' }),
     )
   })
 })

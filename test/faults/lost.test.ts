@@ -1,5 +1,6 @@
-// A database that is gone, empty or another one, where an installation was: nothing may create a new one in its place, because the
-// clean-up would remove all files. And first installations that were killed, which must go on by themselves.
+// A database that is missing, empty or another one where an installation was: no command may create
+// a new one in its place, because the clean-up would remove all files. And first installations that
+// were killed, which must continue by themselves.
 import {
   copyFileSync,
   existsSync,
@@ -245,7 +246,7 @@ describe('accord install --new', () => {
 
 describe('a first installation', () => {
   it('that was killed at any moment goes on with the next start', async () => {
-    // Spread over the whole of it, which takes about a second.
+    // Kills spread over the whole installation, which takes about a second.
     for (let afterMs = 150; afterMs <= 1_500; afterMs += 150) {
       const { code } = await accordKilledAfter(folder, ['install'], afterMs, settings)
       const about = `killed after ${afterMs} ms: ${existsSync(inData()) ? readdirSync(inData()) : 'nothing'}`

@@ -1,5 +1,6 @@
-// The data folder is removed, or the database is replaced, under a running server: within a second nothing is written any more, and it
-// says so. And a secret that is missing, or another one, although the database holds what only the former one opens.
+// The data folder is removed, or the database is replaced, under a running server: within a second
+// the server writes nothing more and reports it. And a secret that is missing or different,
+// although the database holds values encrypted with the former one.
 import {
   copyFileSync,
   existsSync,
@@ -19,7 +20,7 @@ import { until } from '../support/until.ts'
 
 const password = 'correct horse battery'
 const settings = { ACCORD_ADMIN_PASSWORD: password, ACCORD_LOG_LEVEL: 'error' }
-/** It looks once a second. */
+/** The server checks once a second. */
 const lookedMs = 1_600
 
 let folder: string
@@ -56,7 +57,7 @@ async function begin(): Promise<string> {
 
 const source = (name: string): string => JSON.stringify({ name })
 
-/** What callers and watchers are told while nothing may be written. */
+/** Replies and health reports while no write is allowed. */
 async function isRefusing(token: string, reason: RegExp): Promise<void> {
   await until(() => /Nothing is written until it is back/.test(serving?.said.stdout ?? ''))
   const refused = await call('/api/admin/sources', token, source('Lost'))
@@ -68,7 +69,7 @@ async function isRefusing(token: string, reason: RegExp): Promise<void> {
   const form = new FormData()
   form.set('file', new Blob(['bytes']), 'a.txt')
   expect((await call('/api/admin/files', token, form)).status).toBe(503)
-  // What was read before is still there to be read, and to be exported.
+  // Data that was read before can still be read and exported.
   expect((await call('/api/admin/sources', token)).status).toBe(200)
   const readiness = await call('/readyz')
   expect([readiness.status, readiness.body.detail]).toEqual([503, expect.stringMatching(reason)])
@@ -86,7 +87,7 @@ describe('a data folder that is moved away under a server', () => {
     renameSync(join(folder, 'away'), inData())
     await until(async () => (await call('/readyz')).status === 200)
     expect((await call('/api/admin/sources', token, source('After'))).status).toBe(201)
-    // Its figures hold for five seconds.
+    // Its figures are cached for five seconds.
     await expect.poll(async () => (await call('/metrics')).body).toContain('\naccord_database_lost 0\n')
   })
 

@@ -1,4 +1,4 @@
-// Partial backups that were killed go with the next backup of the same installation, and no others.
+// The next backup removes partial backups of the same installation that were killed, and no others.
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

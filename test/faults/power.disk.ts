@@ -1,6 +1,6 @@
-// A disk whose power can be cut at any moment: what was synced is there, and of what was written since, any part.
+// A disk whose power can be cut at any moment: synced data is there, and any part of later writes.
 
-/** A write, or a cut to a length. */
+/** A write, or a truncation to a length. */
 type Change = { at: number; bytes: Buffer } | { length: number }
 
 const sector = 512
@@ -15,7 +15,7 @@ class Bytes {
     this.length = length
   }
 
-  /** `isThere` is asked for each sector. */
+  /** `isThere` decides for each sector. */
   apply(change: Change, isThere: () => boolean): void {
     if ('length' in change) {
       if (isThere()) this.resize(change.length)
@@ -44,7 +44,7 @@ const always = (): boolean => true
 
 export class Disk {
   readonly #files = new Map<string, { durable: Bytes; pending: Change[] }>()
-  /** By thread: what was written before a sync that is under way. */
+  /** By thread: the writes before a sync that is under way. */
   readonly #syncing = new Map<string, () => void>()
 
   #file(name: string) {
@@ -77,7 +77,9 @@ export class Disk {
 
   isSynced = (name: string): boolean => this.#file(name).pending.length === 0
 
-  /** What a cut leaves of a file when each sector written since the last sync is there with this probability. */
+  /**
+   * The file after a cut that leaves each sector written since the last sync with this probability.
+   */
   after(name: string, share: number, random: () => number): Buffer {
     const { durable, pending } = this.#file(name)
     const left = durable.copy()

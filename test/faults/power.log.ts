@@ -1,16 +1,17 @@
-// What `strace -f -y -xx` wrote about a server: its writes, its syncs and its replies, in the order in which they began and ended.
+// The server's writes, syncs and replies from `strace -f -y -xx`, in the order in which they began
+// and ended.
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 
 export interface Call {
-  /** The thread that made it. */
+  /** The calling thread. */
   thread: string
   name: string
-  /** What the file descriptor stands for, or what is named. */
+  /** The path of the file descriptor, or the named path. */
   path: string
   /** The text between the parentheses. */
   text: string
-  /** How it ended, once it has. */
+  /** The return value, once the call has ended. */
   result?: number
 }
 
@@ -50,7 +51,7 @@ function pathIn(text: string): string {
   return bytesOf(named?.[1] ?? '').toString()
 }
 
-/** Every string in it, one behind the other. */
+/** Every string in it, concatenated. */
 export const bytesIn = (text: string): Buffer =>
   Buffer.concat([...text.matchAll(/"((?:\\x[0-9a-f]{2})*)"/g)].map(([, hex = '']) => bytesOf(hex)))
 

@@ -1,6 +1,7 @@
-// npm run test:power [-- --answers 1000 --seed 1]: cuts the power of a server that is written to, a hundred times. `strace` (apt-get install
-// strace) writes down what it writes, syncs and answers; each cut leaves what was synced and any part of the rest. The database must be
-// whole then and hold every record whose creation was answered. Ends with 1 otherwise.
+// npm run test:power [-- --answers 1000 --seed 1]: cuts the power of a server under writes a
+// hundred times. `strace` (apt-get install strace) records its writes, syncs and replies; each cut
+// leaves the synced data and any part of the rest. The database must be intact and hold every
+// record whose creation was answered. Exits with 1 otherwise.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,12 +18,12 @@ const { values: asked } = parseArgs({
   options: { answers: { type: 'string', default: '1000' }, seed: { type: 'string', default: '1' } },
 })
 const random = seeded(Number(asked.seed))
-/** So many records are created before the server is killed. */
+/** The server is killed after this many records. */
 const fewest = Number(asked.answers)
 const writers = 12
-/** Of all answers, one in so many is followed by a cut. */
+/** One reply in so many is followed by a cut. */
 const cuts = 100
-/** Which part of what was not synced a cut leaves. */
+/** The part of unsynced data that a cut leaves. */
 const shares = [0, 0.5, 0.9, 1]
 const password = 'a password for power cuts'
 
@@ -31,7 +32,10 @@ const trace = join(folder, 'strace.log')
 const calls = 'pwrite64,write,writev,sendmsg,fsync,fdatasync,ftruncate,unlink,unlinkat'
 const under = ['strace', '-D', '-f', '-y', '-xx', '-s', '200000', '-e', `trace=${calls}`, '-o', trace]
 
-/** Leads one after another on each connection, until the server is killed, once enough were answered. Answers how many were. */
+/**
+ * Creates leads one after another on each connection until the server is killed after enough
+ * replies. Returns their number.
+ */
 async function load(url: string, kill: () => void): Promise<number> {
   const headers = { 'content-type': 'application/json', accept: 'application/json' }
   const post = (path: string, body: object, more = {}) =>
@@ -60,7 +64,7 @@ interface Cut {
   log: Buffer
 }
 
-/** What is wrong with what a cut has left, in a sentence; null when nothing is. */
+/** The fault in the state that a cut left, as a sentence; null when it is right. */
 function wrongWith({ acknowledged, database, log }: Cut): string | null {
   const file = join(folder, 'cut.db')
   rmSync(`${file}-shm`, { force: true })
@@ -111,7 +115,7 @@ async function replay(answers: number): Promise<void> {
       const [database, log] = ['database', 'log'].map((name) => disk.after(name, share, random)) as [Buffer, Buffer]
       const found = wrongWith({ acknowledged, database, log })
       if (found !== null)
-        wrong.push(`After ${acknowledged.size} answers, with ${share} of what was not synced: ${found}`)
+        wrong.push(`After ${acknowledged.size} answers, with ${share} of the unsynced sectors: ${found}`)
     }
   }
 
@@ -131,7 +135,7 @@ async function replay(answers: number): Promise<void> {
     const isSynced = disk.isSynced('database')
     if (file === 'database' && isSynced) counts.checkpoints++
     if (file === 'log' && change.at === 0) counts.restarts++
-    // Before the first answer the database is made, which needs no log.
+    // Before the first reply the database is created, which needs no log.
     if (acknowledged.size > 0) {
       if (file === 'database' && lastSynced.get(thread) !== 'log')
         wrong.push('A checkpoint began before it had synced the log.')
@@ -150,7 +154,7 @@ try {
   const server = await accordServing(folder, 'start', settings, { under })
   const answers = await load(server.url, () => void server.stop('SIGKILL'))
   await server.stop('SIGKILL')
-  // strace has its own process, which writes the rest.
+  // strace is another process, which writes the rest later.
   await pause(1000)
   await replay(answers)
   process.stdout.write(`${JSON.stringify({ ...counts, answers })}\n`)

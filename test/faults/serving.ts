@@ -1,12 +1,12 @@
-// Servers in processes of their own: how they are set, and one with a little data in it, for tests that want to know how it is under
-// strain.
+// Servers in processes of their own: their settings, and one with a little data, for tests of a
+// server under strain.
 import { rmSync } from 'node:fs'
 import { accordServing } from '../support/accord.ts'
 import { workingFolder } from '../support/installed.ts'
 
 export const isFull = process.env.ACCORD_TEST_FULL === '1'
 
-/** For servers that are written to, killed and started again. */
+/** For servers that are written to, killed and restarted. */
 export const environment = {
   ACCORD_LOG_LEVEL: 'info',
   ACCORD_ADMIN_PASSWORD: 'correct horse battery',
@@ -18,7 +18,7 @@ const production = { ACCORD_ENV: 'production', ACCORD_WORKER: 'off', ACCORD_ADMI
 export interface Strained {
   url: string
   token: string
-  /** What it has logged until now. */
+  /** Its log so far. */
   logged(): string
   stop(): Promise<void>
 }
@@ -36,7 +36,7 @@ export async function strained(): Promise<Strained> {
       },
       body: JSON.stringify(body),
     })
-    // As it asks for, where it shares the machine with much else.
+    // Respects Retry-After on a shared machine.
     if (answer.status === 503) {
       await new Promise((resolve) => setTimeout(resolve, 1_000))
       return post(path, body, token)

@@ -1,5 +1,5 @@
-// How a server ends: on a signal, after what is under way has been answered and with everything in its place; after an error nobody
-// has caught, the same, but with an exit code that asks to be started again.
+// How a server ends: on a signal, after it has answered the requests under way; after an uncaught
+// error likewise, but with an exit code that demands a restart.
 import { once } from 'node:events'
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -14,16 +14,16 @@ const environment = {
   ACCORD_ADMIN_PASSWORD: 'correct horse battery',
   ACCORD_LISTENERS: './faulty.mjs',
 }
-/** Fails as a deployment's own module may, behind the back of everything that listens. */
+/** Fails as a deployment's own module may, outside every handler. */
 const faulty = `export default (events) => {
   events.on('settings.source.create.after', ({ entity }) => {
     setTimeout(() => {
-      if (entity.name === 'Unheard') Promise.reject(new Error('nobody listens'))
+      if (entity.name === 'Unheard') Promise.reject(new Error('unhandled rejection'))
       if (entity.name === 'Twice') {
-        setImmediate(() => { throw new Error('nobody catches either') })
-        throw new Error('nobody catches')
+        setImmediate(() => { throw new Error('a second uncaught error') })
+        throw new Error('an uncaught error')
       }
-      if (entity.name === 'Uncaught') throw new Error('nobody catches')
+      if (entity.name === 'Uncaught') throw new Error('an uncaught error')
     })
   })
 }`
@@ -53,7 +53,7 @@ function opened(): { socket: Socket; said: () => string; closed: Promise<unknown
   const { hostname, port } = new URL(door.url)
   const socket = connect(Number(port), hostname)
   let text = ''
-  // What was cut off is told by what was said.
+  // The test checks the replies, not the broken connection.
   socket.on('error', () => undefined)
   socket.on('data', (bytes) => {
     text += bytes
@@ -76,7 +76,7 @@ async function underWay(): Promise<{ finish: () => void; said: () => string; clo
   const { socket, said, closed } = opened()
   await once(socket, 'connect')
   socket.write(`${head}${body.slice(0, 5)}`)
-  // The server has read the head of it by the time it has answered another one.
+  // Once another request is answered, the server has read the head of this one.
   expect(await source('Before')).toBe(201)
   return { finish: () => socket.write(body.slice(5)), said, closed }
 }
@@ -89,7 +89,7 @@ describe('a server that is asked to stop', () => {
     finish()
     await closed
     expect(said()).toMatch(/^HTTP\/1\.1 201 /)
-    // So that the next request takes another connection, to the server that comes after this one.
+    // The next request must open another connection, to the server that follows.
     expect(said()).toMatch(/^connection: close/im)
     expect((await stopped).code).toBe(0)
     expect(leftovers()).toEqual([])
@@ -98,7 +98,7 @@ describe('a server that is asked to stop', () => {
 
   it('outlives a promise that failed unheard, and closes in order when its terminal is closed', async () => {
     expect(await source('Unheard')).toBe(201)
-    await expect.poll(() => serving.said.stdout).toContain('nobody listens')
+    await expect.poll(() => serving.said.stdout).toContain('unhandled rejection')
     expect(await source('After')).toBe(201)
     expect((await serving.stop('SIGHUP')).code).toBe(0)
     expect(leftovers()).toEqual([])
@@ -116,20 +116,20 @@ describe('a server that is asked to stop', () => {
   })
 })
 
-describe('an error that nobody has caught', () => {
+describe('an uncaught error', () => {
   it('is logged once, and ends the server in order with an exit code that asks for another start', async () => {
     expect(await source('Uncaught')).toBe(201)
     expect(await serving.ended).toBe(1)
     const said = serving.said.stdout.split('\n').filter((line) => line.includes('was not caught'))
     expect(said.length).toBe(1)
-    expect(said[0]).toContain('nobody catches')
+    expect(said[0]).toContain('an uncaught error')
     expect(leftovers()).toEqual([])
   })
 
-  it('and another one after it cut off nobody: what is under way is answered', async () => {
+  it('and a second one cut off no request: those under way are answered', async () => {
     const { closed, finish, said } = await underWay()
     expect(await source('Twice')).toBe(201)
-    await expect.poll(() => serving.said.stdout).toContain('nobody catches either')
+    await expect.poll(() => serving.said.stdout).toContain('a second uncaught error')
     finish()
     await closed
     expect(said()).toMatch(/^HTTP\/1\.1 201 /)

@@ -1,5 +1,6 @@
-// What the soak does to a server: a bit of everything that people, programs and strangers do, by chance that a seed repeats. Records are
-// deleted as they are made, so that lists stay as long as they are.
+// The load of the soak: a mixture of everything that users, programs and strangers do, from a
+// repeatable random generator. Records are deleted as they are created, so that lists keep their
+// length.
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -10,13 +11,13 @@ import { seeded } from './chance.ts'
 export const email = 'admin@example.com'
 
 export interface SoakLoad {
-  /** Answers by status; what had none by the reason. */
+  /** Replies by status; requests without one by the reason. */
   counts: Map<string, number>
-  /** What is under way. */
+  /** Requests under way. */
   busy(): number
   /** Does one thing. Never rejects. */
   one(): Promise<void>
-  /** Ends every connection; others are made when they are needed. */
+  /** Ends every connection; new ones are opened when needed. */
   hangUp(): Promise<void>
   close(): Promise<void>
 }
@@ -98,7 +99,7 @@ export async function soakLoad(url: string, password: string, seed: number): Pro
     count('dropped')
   }
 
-  /** Listens to events for a while, and goes without a word. */
+  /** Reads the event stream for a while and disconnects without notice. */
   async function listen(): Promise<void> {
     const stop = new AbortController()
     const answer = await fetch(`${url}/api/admin/events`, {
@@ -210,7 +211,7 @@ export async function soakLoad(url: string, password: string, seed: number): Pro
 
 const newAgent = (): Agent => new Agent({ connections: 40, pipelining: 1 })
 
-/** Takes webhooks, and does not want every tenth. */
+/** Receives webhooks and refuses every tenth. */
 async function receiver(): Promise<{ url: string; server: Server }> {
   let taken = 0
   const server = createServer((request, response) => {

@@ -1,5 +1,6 @@
-// npm run test:soak [-- --minutes 30 --seed 1 --rate 40]: a server as in production, a mixed load for a while, and whether memory, files
-// and connections stay what they were. Ends with 1 when they do not, or when an answer was a failure of the server.
+// npm run test:soak [-- --minutes 30 --seed 1 --rate 40]: runs a server as in production under a
+// mixed load and checks that memory, files and connections stay constant. Exits with 1 when they
+// grow, or when a reply was a server error.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,11 +20,11 @@ const minutes = Number(asked.minutes)
 const [seed, rate] = [Number(asked.seed), Number(asked.rate)]
 const sampleMs = 3000
 const warmUpShare = 1 / 3
-/** A leak of a hundred bytes with each request at the usual rate. */
+/** A leak of a hundred bytes per request at the default rate. */
 const maxHeapPerMinute = 0.25
-/** One in a thousand: a machine that is busy with other things makes a server late, and it says so. */
+/** One in a thousand: a busy machine delays the server, which then refuses requests. */
 const maxShed = 0.001
-/** Connections of the server itself to receivers of webhooks end a little later. */
+/** Connections of the server itself to webhook receivers end a little later. */
 const moreFds = 4
 
 interface Sample {
@@ -63,7 +64,7 @@ async function sample(url: string, minute: number): Promise<Sample> {
   }
 }
 
-/** At the rate, whatever the answers take, but never more than so many at once. */
+/** Sends at the rate, whatever replies take, but never more than so many requests at once. */
 async function drive(load: SoakLoad, ms: number, onSample: (minute: number) => Promise<void>): Promise<void> {
   const start = performance.now()
   let nextSample = 0
@@ -77,12 +78,12 @@ async function drive(load: SoakLoad, ms: number, onSample: (minute: number) => P
     if (load.busy() < 100) void load.one()
     const ahead = start + ((done + 1) * 1000) / rate - performance.now()
     if (ahead > 0) await pause(ahead)
-    // What was late is not caught up.
+    // Delayed requests are not caught up on.
     else if (ahead < -1000) done += Math.floor((-ahead / 1000) * rate)
   }
 }
 
-/** Nothing is under way and no connection is open: what is open still belongs to the server itself. */
+/** No request is under way and no connection is open: the rest belongs to the server itself. */
 async function settled(url: string, load: SoakLoad): Promise<Sample> {
   for (let tries = 0; load.busy() > 0 && tries < 200; tries++) await pause(100)
   await load.hangUp()
@@ -91,7 +92,7 @@ async function settled(url: string, load: SoakLoad): Promise<Sample> {
     await pause(1000)
     last = await sample(url, 0)
   }
-  // Work in the background has an end as well.
+  // Background work ends too.
   await pause(3000)
   return sample(url, 0)
 }
@@ -112,7 +113,10 @@ function lineThrough(points: readonly (readonly [x: number, y: number])[]): Line
   return { slope, error: n > 2 ? Math.sqrt(rest / (n - 2) / sxx) : Number.POSITIVE_INFINITY }
 }
 
-/** The least of each stretch: what garbage comes and goes on. At least eight stretches, of a minute at most. */
+/**
+ * The minimum of each stretch, because garbage comes and goes. At least eight stretches of at most
+ * a minute.
+ */
 function floor(samples: readonly Sample[], of: 'heap' | 'rss'): [number, number][] {
   const [from = 0, to = 0] = [samples[0]?.minute, samples.at(-1)?.minute]
   const stretch = Math.min(1, (to - from) / 8)
@@ -134,7 +138,7 @@ function report(samples: readonly Sample[], before: Sample, after: Sample, load:
   log(shown('heap, least of each stretch', heap))
   log(shown('heap, all samples         ', lineThrough(steady.map(({ minute, heap }) => [minute, heap]))))
   const collections = steady.filter((each, index) => each.held > 0 && each.held !== steady[index - 1]?.held)
-  // With few of them there is no line to speak of.
+  // Fewer collections do not make a line.
   const held = collections.length >= 8 ? lineThrough(collections.map(({ minute, held }) => [minute, held])) : undefined
   if (held) log(shown('heap behind full collections', held))
   log(shown('resident memory, least    ', lineThrough(floor(steady, 'rss'))))
@@ -160,8 +164,9 @@ function report(samples: readonly Sample[], before: Sample, after: Sample, load:
     wrong.push(`The server failed: ${failed.map(([what, times]) => `${what} × ${times}`).join(', ')}`)
   if (shed > all * maxShed) wrong.push(`It turned ${shed} of ${all} away as too many.`)
   if (after.fds > before.fds + moreFds) wrong.push(`Open files grew from ${before.fds} to ${after.fds}.`)
-  if (after.connections > 1) wrong.push(`${after.connections - 1} connections are open that nobody uses.`)
-  // What is held behind collections says more than the least of what is used, where there is enough of it.
+  if (after.connections > 1) wrong.push(`${after.connections - 1} unused connections are open.`)
+  // With enough collections, memory retained after them is a better measure than the minimum in
+  // use.
   const decisive = held ?? heap
   if (decisive.slope - 2 * decisive.error > maxHeapPerMinute)
     wrong.push(`The heap grows: surely more than ${maxHeapPerMinute} MiB a minute.`)

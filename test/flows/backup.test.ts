@@ -1,4 +1,5 @@
-// What `accord backup` promises: everything, at one moment, under a name only once it is whole.
+// The promises of `accord backup`: everything, at one moment, and its final name only once it is
+// complete.
 import {
   chmodSync,
   existsSync,
@@ -147,7 +148,7 @@ describe('accord backup', () => {
     const to = folderOf('shared')
     const { db } = place.server.store
     const first = pathIn((await backup({ to })).stdout)
-    // As if it were another one, of the same moment but for a millisecond.
+    // As if it were another installation, created at the same moment but for a millisecond.
     const migration = db.updateTable('migrations').where('name', '=', '0004_catalogue')
     await migration.set({ applied_at: '2026-01-01T00:00:00.000Z' }).execute()
     const { stdout } = await backup({ to, keep: '1' })
@@ -162,7 +163,7 @@ describe('accord backup', () => {
     expect(new Set(ids).size).toBe(2)
   })
 
-  it("says what this user may not use: the folder of backups, or bytes that are somebody else's", () => {
+  it("names what this user may not use: the folder of backups, or another user's bytes", () => {
     const denied = (path?: string) =>
       refused(Object.assign(new Error('x'), { code: 'EACCES', path }), '/mnt/b')?.message
     const write = 'This user cannot write to /mnt/b. Choose another folder with --to.'
@@ -175,7 +176,7 @@ describe('accord backup', () => {
   })
 
   it('needs room before it begins', async () => {
-    // A hole: as large as it says it is, and next to nothing on the disk.
+    // A sparse file: as large as it claims, with next to nothing on the disk.
     const path = placeOf(folderOf('files'), 'ab'.repeat(32))
     mkdirSync(join(path, '..'), { recursive: true })
     writeFileSync(path, '')

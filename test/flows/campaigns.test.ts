@@ -1,6 +1,6 @@
-// A campaign through `kill -9` of its server and its worker at random moments, with a real SMTP server: no address is lost, none has
-// two rows in the ledger, no mail arrives twice, and each kill leaves at most the one mail on its way uncertain. With
-// ACCORD_TEST_FULL=1 for 5,000 recipients and 16 kills.
+// A campaign through `kill -9` of its server and its worker at random moments, with a real SMTP
+// server: no address is lost, none has two rows in the ledger, no mail arrives twice, and each kill
+// leaves at most one mail uncertain. With ACCORD_TEST_FULL=1 for 5,000 recipients and 16 kills.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import { seededImage, start, testConfig } from '../support/app.ts'
 import { type SmtpServer, startSmtp } from '../support/smtp.ts'
 
 const full = process.env.ACCORD_TEST_FULL === '1'
-/** Mails on their way at once, of all workers. */
+/** Mails under way at once, over all workers. */
 const slots = 1
 
 let folder: string
@@ -40,7 +40,7 @@ afterEach(async () => {
 const environment = () => ({ ACCORD_SMTP_URL: smtp.url, ACCORD_CAMPAIGN_RATE: '1000000' })
 const below = (most: number): number => Math.floor(Math.random() * most)
 
-/** Straight into the table: how they came to be is not the question. */
+/** Straight into the table, because the test is not about creating persons. */
 async function addPersons(count: number): Promise<void> {
   for (let from = 0; from < count; from += 500) {
     const persons = Array.from({ length: Math.min(500, count - from) }, (_, index) => ({
@@ -72,7 +72,7 @@ async function addCampaign(): Promise<number> {
   return campaign.id
 }
 
-/** Asks a server that has just started to run it. */
+/** Starts the campaign on a server that has just started. */
 async function run(url: string, id: number): Promise<number> {
   return (await call(url, 'POST', `/${id}/run`)).status
 }
@@ -210,7 +210,7 @@ describe('a campaign', () => {
 
   it('is queued by accord campaign:process, once, and sent by the server', async () => {
     await addPersons(3)
-    // A subject longer than one can be.
+    // A subject longer than the limit.
     await store.db
       .updateTable('persons')
       .set({ name: 'L'.repeat(1000) })

@@ -1,5 +1,5 @@
-// A program of somebody who has read the contract and nothing else, against a real server. That it compiles under --strict and needs
-// no cast is a part of the promise.
+// A program written from the contract alone, against a real server. It compiles under --strict
+// without a cast, which is part of the promise.
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'

@@ -1,4 +1,5 @@
-// Documents and charts as the packed program draws them: its subprocesses find their modules, and none is left when the server ends.
+// Documents and charts as the packed program draws them: its subprocesses find their modules, and
+// none is left when the server ends.
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Strained, strained } from '../faults/serving.ts'
@@ -6,7 +7,7 @@ import { type Strained, strained } from '../faults/serving.ts'
 let server: Strained | undefined
 afterEach(() => server?.stop())
 
-/** Processes of this machine that run the subprocess of this server's program. */
+/** Processes of this machine that run the drawing subprocess of this server's program. */
 const drawing = (): string[] =>
   readdirSync('/proc').filter((pid) => {
     try {

@@ -1,5 +1,6 @@
-// The sales data set comes in as files, and the server is killed while it imports: as by a power cut, again and again. In the end
-// every row is there once, and was told of once. Without the data set beside the repository, a small one many times over.
+// Imports the sales data set from files while the server is killed again and again, as by a power
+// cut. In the end every row exists once, with one event. Without the data set beside the repository
+// it uses a small one, repeated.
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -11,10 +12,10 @@ import { workingFolder } from '../support/installed.ts'
 import { besideTheRepository, missingIn, type Opportunity, readSales, type Sales, salesOf, slug } from './sales/data.ts'
 import { smallTexts } from './sales/small.ts'
 
-/** `npm run test:faults` takes all 8,800. */
+/** `npm run test:faults` imports all 8,800. */
 const full = process.env.ACCORD_TEST_FULL === '1'
 const kills = full ? 4 : 2
-/** Enough for kills in the middle of batches, few enough for every day. */
+/** Enough for kills within batches, few enough for the daily run. */
 const most = full ? 8800 : 600
 const environment = {
   ACCORD_LOG_LEVEL: 'info',
@@ -70,7 +71,7 @@ async function signIn(): Promise<void> {
   token ||= (await api('POST', '/login', account)).data.token
 }
 
-/** What the database holds when nobody has it open. */
+/** Reads the database while no process has it open. */
 async function stored<T>(look: (db: ReturnType<typeof openStore>['db']) => Promise<T>): Promise<T> {
   const store = openStore(`sqlite:${join(folder, 'data/accord.db')}`)
   try {
@@ -110,7 +111,7 @@ describe('accord import', () => {
     })
   })
 
-  it('that is killed half-way is gone on with by the next server', async () => {
+  it('that is killed halfway is continued by the next server', async () => {
     const persons = write('persons.csv', [
       ['name', 'emails', 'organization_name'],
       ...sales.accounts.map(({ name }) => [`Buyer at ${name}`, emailOf(name), name]),
@@ -143,7 +144,7 @@ describe('an import of leads', () => {
     const about = { type: 'leads', action: 'append', validation_strategy: 'stop-on-errors', file_id: upload.data.id }
     const { id } = (await api('POST', path, about)).data
     const shown = async () => (await api('GET', `${path}/${id}`)).data
-    /** Waits until it is no longer under way. */
+    /** Waits until the import is no longer running. */
     const reaches = async (state: string) => {
       const isUnderWay = async () => ['validating', 'processing'].includes((await shown()).state)
       await expect.poll(isUnderWay, { timeout: 300_000, interval: 250 }).toBe(false)
@@ -159,7 +160,7 @@ describe('an import of leads', () => {
       await expect
         .poll(async () => (await shown()).processed_rows_count, { timeout: 240_000, interval: 20 })
         .toBeGreaterThan(before)
-      // At any moment of the batch that is under way.
+      // At any moment of the current batch.
       await new Promise((resolve) => setTimeout(resolve, Math.random() * (full ? 200 : 50)))
       await serving?.stop('SIGKILL')
       reached.push(

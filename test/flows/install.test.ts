@@ -1,4 +1,4 @@
-// From an empty folder to a working installation, as a newcomer's shell sees it.
+// From an empty folder to a working installation, as a newcomer sees it in a shell.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -175,8 +175,8 @@ describe('accord user', () => {
       stdout: '',
       stderr: 'This is the last active user who holds every permission.\n',
     })
-    const nobody = await said(() => enableUserCommand(config, 'nobody@example.com'))
-    expect(nobody).toMatchObject({ code: 1, stderr: expect.stringContaining('No user has the e-mail address') })
+    const unknown = await said(() => enableUserCommand(config, 'unknown@example.com'))
+    expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('No user has the e-mail address') })
     await place.close()
   })
 
@@ -210,7 +210,7 @@ describe('accord user', () => {
 })
 
 describe('a reader that goes away', () => {
-  it('is no failure: the command ends by itself, with its own exit code and without a word', async () => {
+  it('is not a failure: the command ends by itself, with its own exit code and no output', async () => {
     await accord(folder, ['install'])
     const port = { ACCORD_PORT: '0' }
     const whole = await accord(folder, ['doctor'], port)

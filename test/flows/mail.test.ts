@@ -1,5 +1,6 @@
-// Mail out and in, with a real SMTP server and a real mailbox: what was sent, answered and received by either way is one thread; what
-// comes twice is there once; a mailbox that misbehaves loses nothing.
+// Mail out and in, with a real SMTP server and a real mailbox: mails sent and received by either
+// way form one thread, a mail that arrives twice is stored once, and a misbehaving mailbox loses
+// nothing.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { Veto } from '../../src/kernel/write/events.ts'
@@ -36,7 +37,7 @@ beforeEach(async () => {
   await imap?.close()
   imap = await startImap()
   await server.rewind()
-  // What was never due begins now.
+  // A schedule that has never run starts now.
   await server.tick()
   smtp.received.length = 0
   const { host, port, username, password } = imap
@@ -52,10 +53,10 @@ afterAll(async () => {
   await imap.close()
 })
 
-/** The installation is set to the other way of receiving. */
+/** Switches the installation to the other way of receiving. */
 const receiver = (mailReceiver: 'sendgrid' | 'webklex-imap'): void =>
   void Object.assign(server.app.services.config, { mailReceiver })
-/** What the schedule does every five minutes. */
+/** The schedule does this every five minutes. */
 async function poll(): Promise<string[]> {
   server.clock.advanceMs(5 * 60_000)
   server.events()
@@ -84,7 +85,7 @@ describe('a mail that is sent and answered', () => {
     const sent = smtp.received[0]?.raw ?? ''
     const header = (name: string): string => new RegExp(`^${name}: (.*)$`, 'im').exec(sent)?.[1]?.trim() ?? ''
 
-    // A program that keeps the headers but not the address, fetched from the mailbox.
+    // A mail program that keeps the headers but not the address, fetched from the mailbox.
     imap.deliver(
       'INBOX',
       letter({
@@ -99,7 +100,7 @@ describe('a mail that is sent and answered', () => {
       'email.create.after',
       'email.update.after',
     ])
-    // One that keeps the address alone, posted by a mail service.
+    // One that keeps only the address, posted by a mail service.
     receiver('sendgrid')
     const bare = letter({ id: 'b@x', to: header('reply-to'), subject: 'An other matter' })
     const { body, headers } = await form({ email: bare })
@@ -108,7 +109,7 @@ describe('a mail that is sent and answered', () => {
       duplicate: false,
       person_id: person.id,
     })
-    // The same two again, each on the other way, and our own mail from a mailing list.
+    // The same two again, each by the other way, and our own mail from a mailing list.
     const again = await form({ email: letter({ id: 'a@x' }) })
     const repeated = await server.anonymous.post(inbound, again.body, { headers: again.headers })
     expect(repeated.body.data.duplicate).toBe(true)
@@ -129,7 +130,7 @@ describe('a mail that is sent and answered', () => {
     const entries = (await server.admin.get(`/leads/${lead.id}/activities`)).body.data as { source: string }[]
     expect(entries.filter(({ source }) => source === 'email')).toHaveLength(3)
 
-    // And what we answer goes on with it.
+    // Our reply joins the thread.
     await server.admin.post('/emails', { reply: '<p>Yes</p>', reply_to: ['ada@example.com'], parent_id: all[1]?.id })
     await server.work()
     expect(smtp.received[1]?.raw).toMatch(/^In-Reply-To: <a@x>/im)
@@ -218,7 +219,7 @@ describe('a mailbox', () => {
     expect(read).toMatchObject({ message_id: '3@x', error: null, is_read: true })
   })
 
-  it('shows the headers of what is larger than 30 MiB, and where the rest is', async () => {
+  it('shows the headers of a mail larger than 30 MiB, and where the rest is', async () => {
     imap.deliver('INBOX', letter({ id: 'large@x' }))
     imap.behave('huge')
     expect(await poll()).toEqual(created)
@@ -227,7 +228,7 @@ describe('a mailbox', () => {
     expect(await mails()).toMatchObject([{ message_id: 'large@x', error, text: error, attachments: [] }])
   })
 
-  it('is read on behind what a listener refuses and what is empty', async () => {
+  it('is read on after mails that a listener refuses or that are empty', async () => {
     imap.deliver('INBOX', letter({ id: '1@x', subject: 'Refused' }))
     imap.deliver('INBOX', '')
     imap.deliver('INBOX', letter({ id: '3@x' }))

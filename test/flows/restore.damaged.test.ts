@@ -1,4 +1,4 @@
-// A damaged backup is refused by `accord restore` with what is wrong with it, before anything is touched.
+// `accord restore` refuses a damaged backup and names the damage before it changes anything.
 import {
   cpSync,
   existsSync,
@@ -24,7 +24,7 @@ import { testConfig } from '../support/app.ts'
 import { filled, type Installed, said } from '../support/installed.ts'
 
 let place: Installed
-/** A backup with a record, a file and a sealed value. */
+/** A backup with a record, a file and an encrypted value. */
 let whole = ''
 let root: string
 let uploaded = ''

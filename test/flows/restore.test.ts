@@ -1,4 +1,5 @@
-// What `accord restore` promises: a backup is read to its last row and byte before anything is touched, and what was there stays.
+// The promises of `accord restore`: it reads a backup to its last row and byte before it changes
+// anything, and keeps the previous data.
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +16,7 @@ import { testConfig } from '../support/app.ts'
 import { filled, type Installed, said } from '../support/installed.ts'
 
 let place: Installed
-/** A backup with a record, a file and a sealed value, and the same without the secret. */
+/** A backup with a record, a file and an encrypted value, and the same without the secret. */
 let [whole, bare] = ['', '']
 let root: string
 let uploaded = ''
@@ -102,7 +103,7 @@ describe('accord restore', () => {
     expect(readFileSync(placeOf(join(dataDir, 'files'), uploaded), 'utf8')).toBe('Quarterly figures')
   })
 
-  it('brings tokens back, but nobody who was signed in with a cookie and no link to a new password', async () => {
+  it('brings tokens back, but no cookie sessions and no password reset links', async () => {
     await restore(whole)
     const store = openData(into())
     const count = async (table: 'sessions' | 'password_resets' | 'tokens') =>
@@ -127,7 +128,7 @@ describe('accord restore', () => {
     expect(refused.stderr).toMatch(/^There are data in \S+ already\. accord restore \S+ --force moves them aside/)
     expect(await titlesIn(config)).toEqual(['Since then'])
 
-    // Beside the file of a database that is gone these would be taken for its log.
+    // Beside the file of a missing database, SQLite would take these for its log.
     writeFileSync(join(config.dataDir, 'accord.db-journal'), 'stale')
     const { stdout, code } = await restore(whole, { force: true })
     expect(code).toBe(0)
@@ -145,7 +146,7 @@ describe('accord restore', () => {
     const config = into()
     const store = openData(config)
     await store.db.updateTable('leads').set({ title: 'In the log' }).execute()
-    // As it lies there after a kill: copied while it is open.
+    // The state after a kill: copied while the database is open.
     const killed = join(root, 'killed')
     cpSync(config.dataDir, killed, { recursive: true })
     await store.close()
@@ -180,12 +181,12 @@ describe('accord restore', () => {
     expect(existsSync(join(into().dataDir, 'secret'))).toBe(true)
   })
 
-  it('that was cut off keeps everybody out until it is done again', async () => {
+  it('that was interrupted keeps the server from starting until it is repeated', async () => {
     await restore(whole)
     const mark = join(into().dataDir, 'restoring')
     writeFileSync(mark, 'elsewhere:place:1:1:x\n')
     expect(() => openData(into())).toThrow('a restore has not come to its end')
-    // Of a process that cannot be seen from here nothing is known.
+    // A process that is invisible from here may still be running.
     expect((await restore(whole)).stderr).toMatch(
       /^Another restore is at work on \S+, or was cut off .* run this again with --force\.\n$/,
     )
@@ -226,7 +227,7 @@ describe('accord restore', () => {
     expect(await titlesIn(into())).toEqual(['Backed up'])
   })
 
-  it('refuses what is no backup with a sentence', async () => {
+  it('refuses a folder without a backup with a sentence', async () => {
     expect((await restore(join(root, 'nowhere'))).stderr).toBe(`There is nothing at ${join(root, 'nowhere')}.\n`)
     writeFileSync(join(root, `accord-${nameOf('2026-01-01T00:00:00.000Z')}.db`), '')
     const copy = await restore(join(root, `accord-${nameOf('2026-01-01T00:00:00.000Z')}.db`))

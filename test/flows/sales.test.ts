@@ -1,5 +1,6 @@
-// A sales team's two years come into a real server through the API, and the server then says what the files say. With the data
-// set beside the repository that is 8,800 opportunities; a small one with the same dirt in it is loaded everywhere.
+// Loads two years of a sales team into a real server through the API and compares the server's
+// figures with the files. With the data set beside the repository that is 8,800 opportunities; a
+// small one with the same faults is always loaded.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
@@ -176,7 +177,7 @@ describe.each(dataSets)('$name', ({ name, read }) => {
     if (name === 'the whole data set') expect(revenueIn(sales, query)).toBe(10_005_534)
   })
 
-  it('has reports that agree with the files on what is open, and on what came in today', async () => {
+  it('has reports that agree with the files on open leads and on leads created today', async () => {
     const query = { pipeline_id: loaded.pipelineId }
     const stages = await must(api.GET('/api/admin/reports/open-leads-by-states', { params: { query } }))
     const expected = expectedFigures(sales)
@@ -218,7 +219,7 @@ describe('salesOf', () => {
     expect(broken('Moses Frase', 'Nobody')).toThrow(
       'sales_pipeline.csv, row 1 after the header: sales_agent Nobody is in no team.',
     )
-    expect(broken('3/1/2017', '2017-03-01')).toThrow('close_date 2017-03-01 is no date M/D/YYYY')
+    expect(broken('3/1/2017', '2017-03-01')).toThrow('close_date 2017-03-01 is not a date M/D/YYYY')
     expect(broken('GTXPro', 'GTXtra')).toThrow('product GTXtra is unknown')
   })
 })

@@ -1,4 +1,5 @@
-// A start that cannot work names the cause in one sentence and changes nothing: a full disk, and files of another user.
+// A start that cannot work names the cause in one sentence and changes nothing: a full disk, and
+// files of another user.
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -20,7 +21,7 @@ import { openData } from '../../src/installation/data-folder.ts'
 import { testConfig } from '../support/app.ts'
 import { fromSource } from '../support/measuring.ts'
 
-const nobody = 65_534
+const unprivileged = 65_534
 let folder: string
 let dataDir: string
 let isMounted = false
@@ -36,12 +37,12 @@ afterEach(() => {
 })
 const configOf = () => testConfig({ dataDir, databaseUrl: `sqlite:${join(dataDir, 'accord.db')}` })
 
-/** Opens the data folder in a process that is not allowed everything, and answers what it says. */
+/** Opens the data folder in a process without root's rights, and returns its output. */
 function openAsOther(): string {
   const source = pathToFileURL(join(import.meta.dirname, '../../src/installation/data-folder.ts')).href
   const program = `
     import { openData } from ${JSON.stringify(source)}
-    if (process.getuid() === 0) process.setuid(${nobody})
+    if (process.getuid() === 0) process.setuid(${unprivileged})
     try {
       openData(${JSON.stringify(configOf())})
       console.log('opened')
@@ -61,13 +62,13 @@ describe('a data folder', () => {
     const file = join(dataDir, 'accord.db')
     if (process.getuid?.() === 0) {
       chmodSync(folder, 0o755)
-      for (const name of readdirSync(dataDir)) chownSync(join(dataDir, name), nobody, nobody)
-      chownSync(dataDir, nobody, nobody)
+      for (const name of readdirSync(dataDir)) chownSync(join(dataDir, name), unprivileged, unprivileged)
+      chownSync(dataDir, unprivileged, unprivileged)
       expect(openAsOther()).toContain('opened')
       chownSync(file, 0, 0)
       chmodSync(file, 0o644)
       expect(openAsOther()).toContain(
-        `is ${dataDir}, and ${file} cannot be written: it belongs to the user with id 0, and this process runs as ${nobody}.`,
+        `is ${dataDir}, and ${file} cannot be written: it belongs to the user with id 0, and this process runs as ${unprivileged}.`,
       )
     } else {
       chmodSync(file, 0o444)

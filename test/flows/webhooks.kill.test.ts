@@ -1,5 +1,5 @@
-// A server is killed while it delivers, as by a power cut. What it had accepted is told all the same; what was on its way at that
-// moment may be told twice, as the same message.
+// A server is killed while it delivers webhooks, as by a power cut. Every accepted event is
+// delivered; deliveries under way at that moment may arrive twice, as the same message.
 import { rmSync } from 'node:fs'
 import { Webhook as Verifier } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -65,7 +65,7 @@ describe('a server that is killed while it delivers', () => {
       const writing = Array.from({ length: leadsPerRound }, () =>
         post('/leads', { title, lead_value: 1, person_id: person.id, lead_source_id: 1, lead_type_id: 1 }).then(
           ({ id }) => void accepted.push(id),
-          // Killed before it had answered: whether there is such a lead is for nobody to say.
+          // Killed before the reply: the lead may exist or not.
           () => undefined,
         ),
       )
@@ -88,7 +88,7 @@ describe('a server that is killed while it delivers', () => {
     const twice = [...messages.values()].filter((each) => each.length > 1)
     expect(twice.length).toBeLessThanOrEqual(kills * atOnce)
     for (const [first, ...more] of twice) for (const each of more) expect(each.body).toBe(first?.body)
-    // One event of each lead, so as many messages as leads.
+    // One event per lead, so as many messages as leads.
     expect(new Set([...messages.values()].map(([first]) => leadIdOf(first as Received))).size).toBe(messages.size)
   }, 300_000)
 })

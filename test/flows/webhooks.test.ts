@@ -1,5 +1,5 @@
-// A receiver is down for an hour while the office works on. When it is back it gets everything, once, in the order it happened to
-// each record, with signatures that the library of Standard Webhooks verifies.
+// A receiver is down for an hour while users work. When it is back it gets every event once, in
+// order per record, with signatures that the library of Standard Webhooks verifies.
 import { Webhook as Verifier } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
@@ -30,7 +30,7 @@ interface Message {
   data: { entity_type: string; entity_id: number; entity: { version: number } }
 }
 
-/** What the receiver makes of a request, at the time it was sent. */
+/** The message in a request, verified at the time it was sent. */
 function verified({ body, headers }: Received): Message {
   vi.useFakeTimers({ toFake: ['Date'], now: Number(headers['webhook-timestamp']) * 1000 })
   const message = new Verifier(webhook.secret).verify(body, headers as Record<string, string>) as Message
@@ -38,7 +38,7 @@ function verified({ body, headers }: Received): Message {
   return message
 }
 
-/** What was to be told, in the order it happened. */
+/** The expected events, in order. */
 const told = async (): Promise<string[]> =>
   (
     await server.store.db
@@ -118,7 +118,8 @@ describe('a receiver that was down for an hour', () => {
     await anHourWithoutReceiver()
     server.clock.advanceMs(5 * minute)
     await server.work()
-    // The third try was after five minutes, the fourth half an hour later, and the fifth is two hours after that.
+    // The third try came after five minutes, the fourth half an hour later; the fifth is due two
+    // hours after that.
     expect(receiver.received).toEqual([])
     server.clock.advanceMs(130 * minute)
     await server.work()

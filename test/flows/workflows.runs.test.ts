@@ -1,4 +1,5 @@
-// Runs of workflows that are cut off, and runs for records that are deleted: what was done is not repeated, what cannot be done is told.
+// Interrupted workflow runs, and runs for deleted records: completed actions are not repeated, and
+// impossible ones are reported.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
@@ -41,9 +42,9 @@ describe('a run', () => {
       finished_at: null,
       actions: [{ state: 'succeeded' }, { state: 'pending' }, { state: 'pending' }],
     })
-    // The tag that the cut off action had made went with it.
+    // The tag that the interrupted action had created was rolled back with it.
     expect((await server.admin.get('/tags')).body.data).toEqual([])
-    // What was planned is done, whatever the workflow says by now.
+    // Planned actions run even though the workflow has changed since.
     await server.admin.put(`${path}/${id}`, { actions: [note] })
     await sql`drop trigger cut`.execute(server.store.db)
     server.clock.advanceMs(60_000)
@@ -57,7 +58,7 @@ describe('a run', () => {
     expect(await tagsOf(lead.id)).toEqual(['Late'])
   })
 
-  it('changes many leads part by part: others have their turn in between, and a cut off one goes on behind what is done', async () => {
+  it('changes many leads in parts: other jobs run in between, and an interrupted run continues after its last part', async () => {
     const make = given(server.admin)
     const person = await make.person()
     const ids: number[] = []

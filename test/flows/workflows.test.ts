@@ -1,5 +1,6 @@
-// What happens by itself when workflows are defined: "a lead was won over 5,000 → tag it, note it, write to the owner, tell the other
-// system", once for each event, with a log that says why; and that nothing runs in circles or twice.
+// Workflows end to end: "a lead was won over 5,000 → tag it, note it, write to the owner, notify
+// the other system", once for each event, with a log that gives the reasons. No workflow runs in
+// circles or twice.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'

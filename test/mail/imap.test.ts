@@ -235,7 +235,7 @@ describe('pollMailbox', () => {
     expect(imap.commands.filter((command) => /LOGIN|AUTHENTICATE/.test(command))).toEqual([])
   })
 
-  it('says that nobody listens', async () => {
+  it('says that unhandled rejection', async () => {
     await imap.close()
     await expect(poller().poll()).rejects.toMatchObject({ name: 'MailboxFailed' })
     imap = await startImap()

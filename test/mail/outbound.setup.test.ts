@@ -79,7 +79,7 @@ describe('createMailer', () => {
     expect(() => mailerFor(url)).toThrow(/The address for outgoing mail must/)
   })
 
-  it('says in one sentence that nobody listens', async () => {
+  it('says in one sentence that unhandled rejection', async () => {
     const smtp = await startSmtp()
     await smtp.close()
     const sentence = await mailerFor(smtp.url).check()

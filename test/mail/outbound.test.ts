@@ -153,7 +153,7 @@ describe('send', () => {
     expect(error.message).toBe('The server did not answer in time.')
   })
 
-  it('is put off when nobody listens', async () => {
+  it('is put off when unhandled rejection', async () => {
     await smtp.close()
     expect(await failure(mailer.send(outbound(), never))).toBeInstanceOf(MailDeferred)
     smtp = await startSmtp()

@@ -170,7 +170,7 @@ describe('a failed attempt to sign in', () => {
     server.clock.advanceMs(60_001)
     await guess(admin)
     expect((await feed(server.admin)).map(({ after }) => after.failures)).toEqual([1, 4])
-    for (let tries = 0; tries < 100; tries++) await guess(`nobody-${tries}@example.com`, `198.51.100.${tries}`)
+    for (let tries = 0; tries < 100; tries++) await guess(`unknown-${tries}@example.com`, `198.51.100.${tries}`)
     expect(await feed(server.admin)).toHaveLength(31)
   })
 

@@ -48,7 +48,7 @@ export async function eachPart(request: Readable, contentType: string, parts: Pa
   const isDone = new Promise<void>((resolve, reject) => {
     refuse = reject
     form.on('file', (name: string | undefined, stream, filename: string | undefined) => {
-      // Whoever reads it hears of it; an error nobody listens to would end the process.
+      // Whoever reads it hears of it; an error unhandled rejection to would end the process.
       stream.on('error', () => undefined)
       reading.add(stream)
       const taken = take(name, stream, filename).finally(() => reading.delete(stream))

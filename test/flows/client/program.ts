@@ -1,4 +1,5 @@
-// A small integration, complete and without a cast: it signs in, writes safely, reads everything, is told and follows what happens.
+// A small integration, complete and without a cast: it signs in, writes safely, reads everything,
+// receives webhooks and follows the event feed.
 import createClient from 'openapi-fetch'
 import { Webhook } from 'standardwebhooks'
 import type { paths } from '../../../src/contract/schema.gen.ts'
@@ -7,7 +8,9 @@ type Media = 'application/json' | 'application/problem+json'
 type Login = { email: string; password: string }
 type Told = { headers: Record<string, string>; body: string }
 
-/** `end_point` is where this program takes webhooks; `told` waits for what arrives there. */
+/**
+ * `end_point` is the address at which this program receives webhooks; `told` waits for the first.
+ */
 export async function program(baseUrl: string, who: Login, end_point: string, told: () => Promise<Told>) {
   const api = createClient<paths, Media>({ baseUrl, headers: { accept: 'application/json' } })
   const login = await api.POST('/api/admin/login', { body: { ...who, device_name: 'program' } })
@@ -23,14 +26,14 @@ export async function program(baseUrl: string, who: Login, end_point: string, to
   })
   if (hook.error) throw new Error(hook.error.message)
 
-  // The answer to the first try may be lost: the second, with the same key, gets it again.
+  // The reply to the first try may be lost: the second, with the same key, gets the same reply.
   const header = { 'Idempotency-Key': crypto.randomUUID() }
   const create = () =>
     api.POST('/api/admin/leads', { params: { header }, body: { title: '40 seats', lead_value: 4821.5 } })
   const [lead, again] = [await create(), await create()]
   if (lead.error || again.error) throw new Error('The lead was refused.')
 
-  // Every lead of a thousand or more, however many pages that takes.
+  // Every lead of a thousand or more, over as many pages as that takes.
   const titles: string[] = []
   for (let cursor: string | null = ''; cursor !== null; ) cursor = await turn(cursor)
   async function turn(cursor: string): Promise<string | null> {
@@ -41,7 +44,7 @@ export async function program(baseUrl: string, who: Login, end_point: string, to
     return page.data.meta.next_cursor ?? null
   }
 
-  // Only the version that was read is changed: who comes late learns of it.
+  // Changes only the version that was read: a later caller gets 412.
   const read = { path: { id: lead.data.data.id }, header: { 'If-Match': lead.response.headers.get('etag') ?? '' } }
   const first = await api.PUT('/api/admin/leads/{id}', { params: read, body: { title: '50 seats' } })
   const late = await api.PUT('/api/admin/leads/{id}', { params: read, body: { title: '60 seats' } })

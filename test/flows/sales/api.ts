@@ -1,5 +1,5 @@
-// The API as a program in another house uses it: a client typed by the contract, a bounded number of requests at a time, and
-// another try when the server asks for patience.
+// The API as an external program uses it: a client typed by the contract, a bounded number of
+// requests at a time, and a retry when the server asks for it.
 import createClient, { type Client } from 'openapi-fetch'
 import type { components, paths } from '../../../src/contract/schema.gen.ts'
 
@@ -17,7 +17,7 @@ export class Refused extends Error {
   }
 }
 
-/** Nothing was done when the server answers 429 or 503, so the same request may be sent again. */
+/** After 429 or 503 nothing has been done, so the same request may be sent again. */
 async function patiently(request: Request): Promise<Response> {
   for (let left = tries; ; left--) {
     const response = await fetch(request.clone())
@@ -26,7 +26,7 @@ async function patiently(request: Request): Promise<Response> {
   }
 }
 
-/** Signs in and answers a client with the token. Throws `Refused` with the server's sentence. */
+/** Signs in and returns a client with the token. Throws `Refused` with the server's sentence. */
 export async function signIn({ url, email, password }: { url: string; email: string; password: string }): Promise<Api> {
   const client = createClient<paths, 'application/json'>({
     baseUrl: url.replace(/\/+$/, ''),
@@ -53,7 +53,9 @@ export async function must<T>(call: Promise<{ data?: T; error?: unknown; respons
   return data
 }
 
-/** Does the work for each item, a few at a time, and answers the results in the order of the items. */
+/**
+ * Runs the work for each item, a few at a time, and returns the results in the order of the items.
+ */
 export async function forEach<T, R>(
   items: readonly T[],
   work: (item: T) => Promise<R>,

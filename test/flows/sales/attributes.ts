@@ -1,9 +1,10 @@
-// The columns of an account that organizations have no field for, as custom attributes of the installation.
+// The columns of an account that organizations have no field for, as custom attributes of the
+// installation.
 import { type Api, must } from './api.ts'
 import type { Account, Sales } from './data.ts'
 import { type Ids, idIn, type Report } from './moves.ts'
 
-/** Defines sector, employees and revenue, and answers the options of sector by name. */
+/** Defines sector, employees and revenue, and returns the options of sector by name. */
 export async function defineAttributes(api: Api, { accounts }: Sales, report: Report): Promise<Ids> {
   const step = (done: number) => report('attributes', done, 3)
   step(0)

@@ -1,5 +1,5 @@
-// The sales data set as it should have been written: reads its four CSV files, repairs what is known to be wrong with them and
-// says how often. What it cannot make sense of it refuses, with the line.
+// The sales data set in clean form: reads its four CSV files, repairs the known faults and counts
+// them. It refuses everything else it cannot read, naming the line.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -47,7 +47,7 @@ export interface Sales {
   products: Product[]
   agents: Agent[]
   opportunities: Opportunity[]
-  /** What was repaired and how often. */
+  /** The repairs, and the number of each. */
   repairs: Map<string, number>
 }
 
@@ -79,7 +79,7 @@ const countries: Record<string, string> = {
   'United States': 'US',
 }
 
-/** Spellings that occur in the files, and what was meant. */
+/** Misspellings in the files, and their corrections. */
 const misspelt: Record<string, string> = { Philipines: 'Philippines', technolgy: 'technology', GTXPro: 'GTX Pro' }
 
 export const slug = (text: string, between = '-'): string =>
@@ -88,10 +88,10 @@ export const slug = (text: string, between = '-'): string =>
     .replace(/[^a-z0-9-]+/g, between)
     .replace(/^\W+|\W+$/g, '')
 
-/** Where the data set is looked for when nobody names a folder: beside the repository. */
+/** The default folder of the data set, beside the repository. */
 export const besideTheRepository = fileURLToPath(new URL('../../../../shared/data/sales', import.meta.url))
 
-/** The names of the files that are not in the folder. */
+/** The names of the files that are missing in the folder. */
 export const missingIn = (folder: string): string[] =>
   Object.values(files).filter((name) => !existsSync(join(folder, name)))
 
@@ -119,7 +119,7 @@ export function salesOf(texts: Texts): Sales {
     const location = repair(row.text('office_location'))
     return {
       name: row.text('account'),
-      country: countries[location] ?? row.refuse(`office_location ${location} is no country known here`),
+      country: countries[location] ?? row.refuse(`office_location ${location} is not a known country`),
       sector,
       employees: row.amount('employees') ?? row.refuse('employees is empty'),
       revenue: row.amount('revenue') ?? row.refuse('revenue is empty'),
@@ -184,7 +184,7 @@ function rowsOf(texts: Texts, name: keyof Texts) {
       text: (column: string): string => optional(column) ?? refuse(`${column} is empty or missing`),
       amount(column: string): number | null {
         const text = optional(column)
-        if (text !== null && !/^\d+(\.\d{1,4})?$/.test(text)) refuse(`${column} ${text} is no amount`)
+        if (text !== null && !/^\d+(\.\d{1,4})?$/.test(text)) refuse(`${column} ${text} is not an amount`)
         return text === null ? null : Number(text)
       },
       /** Written M/D/YYYY in the files. */
@@ -192,7 +192,7 @@ function rowsOf(texts: Texts, name: keyof Texts) {
         const text = optional(column)
         if (text === null) return null
         const [, month = '', day = '', year = ''] =
-          /^(\d{1,2})\/(\d{1,2})\/(\d{4})$/.exec(text) ?? refuse(`${column} ${text} is no date M/D/YYYY`)
+          /^(\d{1,2})\/(\d{1,2})\/(\d{4})$/.exec(text) ?? refuse(`${column} ${text} is not a date M/D/YYYY`)
         return `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`
       },
     }

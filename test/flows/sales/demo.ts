@@ -1,4 +1,4 @@
-// `npm run demo:sales`: fills a running server with the sales data set and says what came of it.
+// `npm run demo:sales`: fills a running server with the sales data set and prints the result.
 import { parseArgs } from 'node:util'
 import { SingleBar } from 'cli-progress'
 import { type Api, Refused, signIn } from './api.ts'
@@ -47,7 +47,7 @@ async function connect(target: { url: string; email: string; password: string })
   }
 }
 
-/** One bar per step; a terminal-less run gets one line per step instead. */
+/** One bar per step; without a terminal, one line per step. */
 function progress(): { report: (step: string, done: number, of: number) => void; stop: () => void } {
   let bar: SingleBar | undefined
   let current = ''

@@ -1,5 +1,5 @@
-// The figures of the loaded data set, read through the API twice: as the pipeline sums its stages up, and as the list of leads
-// gives them when it is filtered and read to the end.
+// The figures of the loaded data set, read through the API in two ways: as the pipeline's sums of
+// its stages, and from the filtered list of leads read to the end.
 import { type Api, must } from './api.ts'
 import type { Sales, StageCode } from './data.ts'
 
@@ -14,7 +14,7 @@ export interface StageFigures {
 const sum = (amounts: readonly number[]): number =>
   amounts.reduce((total, amount) => total + Math.round(amount * 10_000), 0) / 10_000
 
-/** What the files say the figures must be. */
+/** The figures computed from the files. */
 export function expectedFigures({ opportunities }: Sales): Record<StageCode, Omit<StageFigures, 'code' | 'name'>> {
   const of = (stage: StageCode) => {
     const deals = opportunities.filter((deal) => deal.stage === stage)

@@ -1,5 +1,6 @@
-// Brings the sales data set into a running server through its API, the way a customer would: accounts become organizations with
-// one contact each, teams become groups and users, opportunities become leads that are created and then moved to their stage.
+// Loads the sales data set into a running server through its API, as a customer would: accounts
+// become organizations with one contact each, teams become groups and users, opportunities become
+// leads that are created and then moved to their stage.
 import { randomBytes } from 'node:crypto'
 import { type Api, forEach, must } from './api.ts'
 import { attributesOf, defineAttributes } from './attributes.ts'
@@ -15,7 +16,7 @@ export class AlreadyLoaded extends Error {}
 
 const pipelineName = 'Sales'
 
-/** What an agent may do: everything with leads, contacts and activities, nothing with settings. */
+/** The permissions of an agent: everything with leads, contacts and activities, no settings. */
 const salesPermissions = [
   'dashboard' as const,
   ...(['leads', 'contacts.persons'] as const).flatMap(
@@ -27,10 +28,10 @@ const salesPermissions = [
   'products.view' as const,
 ]
 
-/** Throws AlreadyLoaded, before anything is written, when the server holds this data set or a part of it. */
+/** Throws AlreadyLoaded, before any write, when the server holds this data set or a part of it. */
 export async function loadSales(api: Api, sales: Sales, report: Report): Promise<Loaded> {
   await refuseSecondLoad(api)
-  /** Creates one record for each item and answers ids by name. */
+  /** Creates one record for each item and returns ids by name. */
   const create = async <T>(
     step: string,
     items: readonly T[],
@@ -42,7 +43,7 @@ export async function loadSales(api: Api, sales: Sales, report: Report): Promise
     return new Map(items.map((item, index) => [nameOf(item), replies[index]?.data.id ?? 0]))
   }
 
-  // First, because the pipeline is what tells a second load that there was a first.
+  // First, because a second load recognizes the first by its pipeline.
   const { pipelineId, stages } = await createPipeline(api)
   const { data: role } = await must(
     api.POST('/api/admin/settings/roles', {
@@ -62,7 +63,7 @@ export async function loadSales(api: Api, sales: Sales, report: Report): Promise
     peopleOf(sales),
     ({ name }) => name,
     ({ name, office }) => {
-      // Nobody is told this password: whoever wants to sign in as an agent has an administrator set one.
+      // No person knows this password: to sign in as an agent, have an administrator set another.
       const password = randomBytes(24).toString('base64url')
       const who = { name, email: `${slug(name, '.')}@sales.example`, password, password_confirmation: password }
       return must(
@@ -180,7 +181,9 @@ function peopleOf({ agents }: Sales): { name: string; office: string }[] {
   return [...new Map(all.map((person) => [person.name, person])).values()]
 }
 
-/** Accounts have no owner in the files: the agent with the most opportunities of an account looks after it. */
+/**
+ * Accounts have no owner in the files: the agent with the most opportunities of an account gets it.
+ */
 function ownersOf({ opportunities }: Sales): Map<string, string> {
   const counts = new Map<string, Map<string, number>>()
   for (const { account, agent } of opportunities) {

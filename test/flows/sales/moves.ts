@@ -1,12 +1,12 @@
-// Brings leads from the first stage to where the files say they ended: those of one stage and day together, which takes a tenth
-// of the requests that moving one by one would.
+// Moves leads from the first stage to their final stage in the files. Leads of one stage and day
+// move together, which takes a tenth of the requests.
 import { type Api, forEach, must } from './api.ts'
 import type { Opportunity, Sales } from './data.ts'
 
-/** Called as a step goes on; `of` is its size. */
+/** Called as a step progresses; `of` is its size. */
 export type Report = (step: string, done: number, of: number) => void
 
-/** Ids of loaded records, by the name they have in the files. */
+/** Ids of loaded records, by their name in the files. */
 export type Ids = ReadonlyMap<string, number>
 
 const maxPerMove = 100
@@ -17,7 +17,7 @@ export function idIn(ids: Ids, name: string): number {
   return id
 }
 
-/** One mass-update for up to 100 leads that go to the same stage on the same day. */
+/** One mass update for up to 100 leads that move to the same stage on the same day. */
 export async function moveToStages(
   api: Api,
   { opportunities }: Sales,
@@ -44,7 +44,8 @@ export async function moveToStages(
     async (deals) => {
       const [first] = deals
       if (!first) return
-      // Without an offset the time is read in the installation's time zone, which keeps the day the day.
+      // Without an offset the server reads the time in the installation's time zone, so the day
+      // stays.
       const closed = first.closedOn === null ? {} : { closed_at: `${first.closedOn} 00:00` }
       const { data } = await must(
         api.POST('/api/admin/leads/mass-update', {

@@ -1,4 +1,4 @@
-// What the reports must say of the loaded data set, computed from the files alone.
+// The figures of the reports, computed from the files alone.
 import type { Opportunity, Sales } from './data.ts'
 
 interface Days {
@@ -26,7 +26,7 @@ export const byMonth = ({ opportunities }: Sales, stage: 'won' | 'lost', months:
     return { label, count: deals.length, total: sum(deals.map(worth)) }
   })
 
-/** What won opportunities brought in by a name they have, the largest first. */
+/** The value of won opportunities by a name, the largest first. */
 export function ranked(
   deals: readonly Opportunity[],
   nameOf: (deal: Opportunity) => string | null,

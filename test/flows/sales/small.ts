@@ -1,4 +1,4 @@
-// A small data set with the same dirt in it as the real one, which is not everywhere.
+// A small data set with the same kinds of faults as the real one.
 import type { Texts } from './data.ts'
 
 /** 32 opportunities, every stage, with the spellings, gaps and dates of the real files. */

@@ -203,7 +203,7 @@ describe('bad answers', () => {
     expect([status, excerpt]).toEqual([200, 'x'.repeat(1024)])
   })
 
-  it('nobody listens', async () => {
+  it('unhandled rejection', async () => {
     await receiver.stop()
     expect(await fault(get(url()))).toEqual(['connect', 'No connection to 127.0.0.1 (ECONNREFUSED).'])
     await receiver.start()
